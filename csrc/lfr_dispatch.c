@@ -1,0 +1,60 @@
+/* Everything that asks the machine what it can do. */
+#include <stdlib.h>
+
+#include "lfr_impl.h"
+
+static const lfr_variant* const variants[] = {
+    [LFR_ISA_PORTABLE] = &lfr_portable,
+#ifdef LFR_HAVE_AVX2
+    [LFR_ISA_AVX2] = &lfr_avx2,
+#endif
+#ifdef LFR_HAVE_NEON
+    [LFR_ISA_NEON] = &lfr_neon,
+#endif
+};
+static const char* const names[] = {[LFR_ISA_PORTABLE] = "portable", [LFR_ISA_AVX2] = "avx2", [LFR_ISA_NEON] = "neon"};
+
+#define N_NAMES ((int)(sizeof names / sizeof names[0]))
+#define N_VARIANTS ((int)(sizeof variants / sizeof variants[0]))
+
+/* -1 until the first use. Threads that race here all store the same value. */
+static int selected = -1;
+
+uint32_t lfr_abi_version(void) { return LFR_ABI_VERSION; }
+
+const char* lfr_isa_name(int isa) { return isa >= 0 && isa < N_NAMES ? names[isa] : NULL; }
+
+int lfr_isa_supported(int isa) {
+  if (isa < 0 || isa >= N_VARIANTS || !variants[isa]) return 0;
+#ifdef LFR_HAVE_AVX2
+  if (isa == LFR_ISA_AVX2) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt");
+#endif
+  return 1;
+}
+
+static int fastest(void) {
+  for (int isa = N_NAMES - 1; isa > 0; isa--)
+    if (lfr_isa_supported(isa)) return isa;
+  return LFR_ISA_PORTABLE;
+}
+
+static int from_environment(void) {
+  const char* wanted = getenv("LIGHTFR_ISA");
+  for (int isa = 0; wanted && isa < N_NAMES; isa++)
+    if (!strcmp(wanted, names[isa]) && lfr_isa_supported(isa)) return isa;
+  return fastest();
+}
+
+int lfr_isa_select(int isa) {
+  if (!lfr_isa_supported(isa)) return LFR_ERR_ISA;
+  __atomic_store_n(&selected, isa, __ATOMIC_RELEASE);
+  return LFR_OK;
+}
+
+int lfr_isa_selected(void) {
+  int isa = __atomic_load_n(&selected, __ATOMIC_ACQUIRE);
+  if (isa < 0) lfr_isa_select(isa = from_environment());
+  return isa;
+}
+
+const lfr_variant* lfr_current(void) { return variants[lfr_isa_selected()]; }

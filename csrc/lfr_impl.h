@@ -1,0 +1,159 @@
+/* Private to csrc/: what the variants share. Not installed. */
+#ifndef LFR_IMPL_H
+#define LFR_IMPL_H
+
+#include <string.h>
+
+#include "lfr.h"
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "lightfr reads codes as little-endian words: big-endian machines are not supported"
+#endif
+
+#if defined(__x86_64__) || defined(__i386__)
+#define LFR_HAVE_AVX2 1
+#endif
+/* 64-bit ARM always has NEON. 32-bit ARM runs the portable code. */
+#if defined(__aarch64__)
+#define LFR_HAVE_NEON 1
+#endif
+
+/* always_inline, so that a body written once is compiled with the instruction set of the function it lands in. */
+#define LFR_INLINE static inline __attribute__((always_inline))
+
+#define LFR_BLOCK_ITEMS 256 /* items per bit-plane block: one bit each of an AVX2 register */
+#define LFR_BLOCK_WORDS (LFR_BLOCK_ITEMS / 64)
+
+/* The best k so far: a max-heap by (distance, item_index), so that the root is the first to go. */
+typedef struct lfr_top {
+  lfr_hit* hits;
+  uint32_t capacity;
+  uint32_t size;
+  uint32_t threshold; /* only a distance below this can enter; f + 1 until the heap is full */
+  const uint8_t* exclude;
+} lfr_top;
+
+/* Offers one row. Rows of one block may come in any order; blocks come by ascending index. */
+void lfr_top_offer(lfr_top* top, uint32_t item_index, uint32_t distance);
+
+/* One query against the rows [first, last). */
+typedef void (*lfr_scan_fn)(const uint8_t* items, uint32_t first, uint32_t last, uint32_t code_bytes,
+                            const uint8_t* query, lfr_top* top);
+
+#define LFR_BATCH_QUERIES 64 /* queries that share one pass, so that what each needs stays on the stack */
+
+/* Up to LFR_BATCH_QUERIES queries, tops[j] for query j. */
+typedef void (*lfr_batch_fn)(const uint8_t* items, uint32_t n_items, uint32_t code_bytes, const uint8_t* queries,
+                             uint32_t n_queries, lfr_top* tops);
+
+typedef void (*lfr_distances_fn)(const uint8_t* items, uint32_t n_items, uint32_t code_bytes, const uint8_t* query,
+                                 uint16_t* distances);
+
+/* Rows of up to one block as bit planes: planes[k * LFR_BLOCK_WORDS + w] holds bit k of rows 64w .. 64w+63. */
+typedef struct lfr_planes {
+  uint32_t code_bits;
+  uint32_t n_words; /* words in use per plane */
+  const uint64_t* planes;
+} lfr_planes;
+
+/* mismatches[j * f + k] += factor * (rows of `mask` in which bits j and k differ), for j < k. A NULL mask: all. */
+typedef void (*lfr_mismatch_fn)(const lfr_planes* block, const uint64_t* mask, int64_t factor, int64_t* mismatches);
+
+typedef struct lfr_variant {
+  lfr_scan_fn scan;
+  lfr_batch_fn batch;
+  lfr_distances_fn distances;
+  lfr_mismatch_fn mismatch;
+} lfr_variant;
+
+extern const lfr_variant lfr_portable;
+#ifdef LFR_HAVE_AVX2
+extern const lfr_variant lfr_avx2;
+#endif
+#ifdef LFR_HAVE_NEON
+extern const lfr_variant lfr_neon;
+#endif
+
+const lfr_variant* lfr_current(void);
+
+LFR_INLINE int lfr_code_bits_valid(uint32_t code_bits) {
+  return code_bits >= LFR_MIN_CODE_BITS && code_bits <= LFR_MAX_CODE_BITS && code_bits % 8 == 0;
+}
+
+LFR_INLINE uint64_t lfr_load64(const uint8_t* bytes) {
+  uint64_t word;
+  memcpy(&word, bytes, 8);
+  return word;
+}
+
+/* The last 1 to 7 bytes of a row, zero-extended; by fixed sizes, which compile to plain loads. */
+LFR_INLINE uint64_t lfr_load_tail(const uint8_t* bytes, uint32_t n) {
+  uint64_t word = 0;
+  uint32_t at = 0;
+  if (n & 4) {
+    uint32_t four;
+    memcpy(&four, bytes, 4);
+    word = four;
+    at = 4;
+  }
+  if (n & 2) {
+    uint16_t two;
+    memcpy(&two, bytes + at, 2);
+    word |= (uint64_t)two << (8 * at);
+    at += 2;
+  }
+  if (n & 1) word |= (uint64_t)bytes[at] << (8 * at);
+  return word;
+}
+
+LFR_INLINE uint32_t lfr_distance(const uint8_t* a, const uint8_t* b, uint32_t code_bytes) {
+  uint32_t i = 0, distance = 0;
+  for (; i + 8 <= code_bytes; i += 8) distance += (uint32_t)__builtin_popcountll(lfr_load64(a + i) ^ lfr_load64(b + i));
+  if (i < code_bytes)
+    distance +=
+        (uint32_t)__builtin_popcountll(lfr_load_tail(a + i, code_bytes - i) ^ lfr_load_tail(b + i, code_bytes - i));
+  return distance;
+}
+
+LFR_INLINE void lfr_scan_body(const uint8_t* items, uint32_t first, uint32_t last, uint32_t code_bytes,
+                              const uint8_t* query, lfr_top* top) {
+  const uint8_t* row = items + (size_t)first * code_bytes;
+  for (uint32_t i = first; i < last; i++, row += code_bytes) {
+    uint32_t distance = lfr_distance(row, query, code_bytes);
+    if (distance < top->threshold) lfr_top_offer(top, i, distance);
+  }
+}
+
+/* Keeps a stretch of items in the first-level cache while every query passes over it. */
+LFR_INLINE void lfr_batch_body(lfr_scan_fn scan, const uint8_t* items, uint32_t n_items, uint32_t code_bytes,
+                               const uint8_t* queries, uint32_t n_queries, lfr_top* tops) {
+  const uint32_t stretch = 16384 / code_bytes;
+  for (uint32_t first = 0; first < n_items;) {
+    uint32_t last = n_items - first > stretch ? first + stretch : n_items;
+    for (uint32_t j = 0; j < n_queries; j++)
+      scan(items, first, last, code_bytes, queries + (size_t)j * code_bytes, &tops[j]);
+    first = last;
+  }
+}
+
+LFR_INLINE void lfr_distances_body(const uint8_t* items, uint32_t n_items, uint32_t code_bytes, const uint8_t* query,
+                                   uint16_t* distances) {
+  for (uint32_t i = 0; i < n_items; i++)
+    distances[i] = (uint16_t)lfr_distance(items + (size_t)i * code_bytes, query, code_bytes);
+}
+
+LFR_INLINE void lfr_mismatch_body(const lfr_planes* block, const uint64_t* mask, int64_t factor, int64_t* mismatches) {
+  const uint32_t f = block->code_bits, n_words = block->n_words;
+  for (uint32_t j = 0; j < f; j++) {
+    const uint64_t* a = block->planes + (size_t)j * LFR_BLOCK_WORDS;
+    for (uint32_t k = j + 1; k < f; k++) {
+      const uint64_t* b = block->planes + (size_t)k * LFR_BLOCK_WORDS;
+      int64_t count = 0;
+      for (uint32_t w = 0; w < n_words; w++)
+        count += __builtin_popcountll((a[w] ^ b[w]) & (mask ? mask[w] : ~UINT64_C(0)));
+      mismatches[(size_t)j * f + k] += factor * count;
+    }
+  }
+}
+
+#endif
