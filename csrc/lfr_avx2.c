@@ -108,9 +108,14 @@ AVX2_INLINE __m256i least_of_vector_rows(const uint8_t* at, const __m256i* wide_
   return least;
 }
 
+/* Beyond this, rows come from memory and are asked for ahead; below it that only costs time (measured on Zen 3:
+ * 6 % in cache; 2048 bytes ahead is the best of 512 .. 8192 for 80 MB). */
+#define CACHE_BYTES ((size_t)16 << 20)
+#define PREFETCH_BYTES 2048
+
 /* Rows of `code_bytes`, a constant wherever this is called, so that each width gets a loop of its own:
  * the least distance of a step of rows, then one compare and branch. */
-AVX2_INLINE void scan_rows(const uint8_t* items, uint32_t first, uint32_t last, uint32_t code_bytes,
+AVX2_INLINE void scan_rows(const uint8_t* items, uint32_t first, uint32_t last, uint32_t code_bytes, int prefetch,
                            const uint8_t* query, lfr_top* top) {
   const size_t step_bytes = STEP_ROWS * code_bytes;
   __m256i wide_query[LFR_MAX_CODE_BITS / 256];
@@ -120,7 +125,8 @@ AVX2_INLINE void scan_rows(const uint8_t* items, uint32_t first, uint32_t last, 
   for (; last - first >= STEP_ROWS; first += STEP_ROWS, at += step_bytes) {
     const __m256i least = least_of_vector_rows(at, wide_query, code_bytes);
     const int32_t below = scalar_rows_below(at + VECTOR_ROWS * code_bytes, query, code_bytes, (int32_t)top->threshold);
-    for (size_t line = 0; line < step_bytes; line += 64) _mm_prefetch((const char*)at + 1024 + line, _MM_HINT_T0);
+    for (size_t line = 0; prefetch && line < step_bytes; line += 64)
+      _mm_prefetch((const char*)at + PREFETCH_BYTES + line, _MM_HINT_T0);
     if (__builtin_expect(any_below(least, threshold) | (below < 0), 0)) {
       offer_step(items, first, code_bytes, query, wide_query, top);
       threshold = lane_threshold(top->threshold, code_bytes);
@@ -129,14 +135,22 @@ AVX2_INLINE void scan_rows(const uint8_t* items, uint32_t first, uint32_t last, 
   lfr_scan_body(items, first, last, code_bytes, query, top);
 }
 
+AVX2_INLINE void scan_width(const uint8_t* items, uint32_t first, uint32_t last, uint32_t code_bytes,
+                            const uint8_t* query, lfr_top* top) {
+  if ((size_t)(last - first) * code_bytes > CACHE_BYTES)
+    scan_rows(items, first, last, code_bytes, 1, query, top);
+  else
+    scan_rows(items, first, last, code_bytes, 0, query, top);
+}
+
 AVX2 static void scan(const uint8_t* items, uint32_t first, uint32_t last, uint32_t code_bytes, const uint8_t* query,
                       lfr_top* top) {
   switch (code_bytes) {
-    case 8: scan_rows(items, first, last, 8, query, top); break;
-    case 16: scan_rows(items, first, last, 16, query, top); break;
-    case 32: scan_rows(items, first, last, 32, query, top); break;
-    case 64: scan_rows(items, first, last, 64, query, top); break;
-    case 128: scan_rows(items, first, last, 128, query, top); break;
+    case 8: scan_width(items, first, last, 8, query, top); break;
+    case 16: scan_width(items, first, last, 16, query, top); break;
+    case 32: scan_width(items, first, last, 32, query, top); break;
+    case 64: scan_width(items, first, last, 64, query, top); break;
+    case 128: scan_width(items, first, last, 128, query, top); break;
     default: lfr_scan_body(items, first, last, code_bytes, query, top);
   }
 }
@@ -382,6 +396,10 @@ AVX2 static void mismatch(const lfr_planes* block, const uint64_t* mask, int64_t
   lfr_mismatch_body(block, mask, factor, mismatches);
 }
 
-const lfr_variant lfr_avx2 = {scan, batch, distances, mismatch};
+AVX2 static void count(const lfr_planes* block, const uint64_t* mask, int64_t factor, int64_t* counts) {
+  lfr_count_body(block, mask, factor, counts);
+}
+
+const lfr_variant lfr_avx2 = {scan, batch, distances, mismatch, count};
 
 #endif

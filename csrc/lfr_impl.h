@@ -59,11 +59,15 @@ typedef struct lfr_planes {
 /* mismatches[j * f + k] += factor * (rows of `mask` in which bits j and k differ), for j < k. A NULL mask: all. */
 typedef void (*lfr_mismatch_fn)(const lfr_planes* block, const uint64_t* mask, int64_t factor, int64_t* mismatches);
 
+/* counts[k] += factor * (rows of `mask` in which bit k is set). A NULL mask: all. */
+typedef void (*lfr_count_fn)(const lfr_planes* block, const uint64_t* mask, int64_t factor, int64_t* counts);
+
 typedef struct lfr_variant {
   lfr_scan_fn scan;
   lfr_batch_fn batch;
   lfr_distances_fn distances;
   lfr_mismatch_fn mismatch;
+  lfr_count_fn count;
 } lfr_variant;
 
 extern const lfr_variant lfr_portable;
@@ -153,6 +157,16 @@ LFR_INLINE void lfr_mismatch_body(const lfr_planes* block, const uint64_t* mask,
         count += __builtin_popcountll((a[w] ^ b[w]) & (mask ? mask[w] : ~UINT64_C(0)));
       mismatches[(size_t)j * f + k] += factor * count;
     }
+  }
+}
+
+LFR_INLINE void lfr_count_body(const lfr_planes* block, const uint64_t* mask, int64_t factor, int64_t* counts) {
+  for (uint32_t k = 0; k < block->code_bits; k++) {
+    const uint64_t* plane = block->planes + (size_t)k * LFR_BLOCK_WORDS;
+    int64_t count = 0;
+    for (uint32_t w = 0; w < block->n_words; w++)
+      count += __builtin_popcountll(plane[w] & (mask ? mask[w] : ~UINT64_C(0)));
+    counts[k] += factor * count;
   }
 }
 

@@ -20,4 +20,8 @@ static void mismatch(const lfr_planes* block, const uint64_t* mask, int64_t fact
   lfr_mismatch_body(block, mask, factor, mismatches);
 }
 
-const lfr_variant lfr_portable = {scan, batch, distances, mismatch};
+static void count(const lfr_planes* block, const uint64_t* mask, int64_t factor, int64_t* counts) {
+  lfr_count_body(block, mask, factor, counts);
+}
+
+const lfr_variant lfr_portable = {scan, batch, distances, mismatch, count};

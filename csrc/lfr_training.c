@@ -89,9 +89,7 @@ int lfr_gram(const uint8_t* items, uint32_t n_items, uint32_t code_bits, int64_t
     uint32_t some = n_items - first < LFR_BLOCK_ITEMS ? n_items - first : LFR_BLOCK_ITEMS;
     lfr_planes block = to_planes(items + (size_t)first * (f / 8), some, f, planes);
     lfr_current()->mismatch(&block, NULL, -2, gram);
-    for (uint32_t k = 0; k < f; k++)
-      for (uint32_t w = 0; w < block.n_words; w++)
-        column_sums[k] += 2 * __builtin_popcountll(planes[(size_t)k * LFR_BLOCK_WORDS + w]);
+    lfr_current()->count(&block, NULL, 2, column_sums);
     first += some;
   }
   mirror(gram, f);
@@ -100,48 +98,34 @@ int lfr_gram(const uint8_t* items, uint32_t n_items, uint32_t code_bits, int64_t
 
 /* ---- user fit ---- */
 
-/* Bit `bit` of every weight of a block, as one plane: the weighted Gram is a sum of plain ones, one per bit. */
-static void weight_plane(const uint16_t* weights, uint32_t n_rows, int bit, uint64_t* plane) {
-  memset(plane, 0, LFR_BLOCK_WORDS * sizeof *plane);
-  for (uint32_t i = 0; i < n_rows; i++) plane[i / 64] |= (uint64_t)((weights[i] >> bit) & 1) << (i % 64);
-}
-
-static void weighted_mismatch(const lfr_planes* block, const uint16_t* weights, uint32_t n_rows, int64_t factor,
-                              int64_t* mismatches) {
-  uint64_t plane[LFR_BLOCK_WORDS];
-  uint32_t bits_in_use = 0;
-  for (uint32_t i = 0; i < n_rows; i++) bits_in_use |= weights[i];
-  for (int bit = 0; bit < 16; bit++) {
-    if (!((bits_in_use >> bit) & 1)) continue;
-    weight_plane(weights, n_rows, bit, plane);
-    lfr_current()->mismatch(block, plane, factor * ((int64_t)1 << bit), mismatches);
-  }
-}
+static int64_t weight_of(const lfr_fit_terms* terms, uint32_t i) { return terms->weights ? terms->weights[i] : 1; }
 
 static int64_t total_weight(const lfr_fit_terms* terms) {
-  int64_t total = terms->n_rows;
-  if (terms->weights) total = 0;
-  for (uint32_t i = 0; terms->weights && i < terms->n_rows; i++) total += terms->weights[i];
+  int64_t total = 0;
+  for (uint32_t i = 0; i < terms->n_rows; i++) total += weight_of(terms, i);
   return total;
 }
 
 static double magnitude(int64_t x) { return x < 0 ? -(double)x : (double)x; }
 
+/* At least the largest magnitude, at most about twice it. */
 static double largest(const int64_t* values, size_t n) {
-  double most = 0;
-  for (size_t i = 0; values && i < n; i++) most = magnitude(values[i]) > most ? magnitude(values[i]) : most;
-  return most;
+  uint64_t bits = 0;
+  for (size_t i = 0; values && i < n; i++) bits |= (uint64_t)(values[i] < 0 ? ~values[i] : values[i]);
+  return 2.0 * (double)bits + 1;
 }
 
 /* An upper bound of every sum that the sweep and its loss can form. */
 static double fit_bound(const lfr_fit_terms* terms) {
   const double f = terms->code_bits;
-  double weighted_targets = 0;
-  for (uint32_t i = 0; i < terms->n_rows; i++)
-    weighted_targets += magnitude(terms->targets[i]) * (terms->weights ? terms->weights[i] : 1);
+  double most = 0;
+  for (uint32_t i = 0; i < terms->n_rows; i++) {
+    const double value = magnitude(terms->targets[i]) * (double)weight_of(terms, i);
+    most = value > most ? value : most;
+  }
   double entry = magnitude(terms->row_factor) * (double)total_weight(terms) + magnitude(terms->balance) +
                  magnitude(terms->gram_factor) * largest(terms->gram, (size_t)terms->code_bits * terms->code_bits);
-  double linear = magnitude(terms->target_factor) * weighted_targets + largest(terms->extra, terms->code_bits);
+  double linear = magnitude(terms->target_factor) * most * terms->n_rows + largest(terms->extra, terms->code_bits);
   return f * (f * entry + linear);
 }
 
@@ -153,28 +137,70 @@ static int check_fit(const lfr_fit_terms* terms) {
   return fit_bound(terms) < 2305843009213693952.0 /* 2^61 */ ? LFR_OK : LFR_ERR_OVERFLOW;
 }
 
-/* linear += target_factor * sum_i w_i t_i d_i */
-static void add_targets(const lfr_fit_terms* terms, int64_t* linear) {
-  const uint32_t f = terms->code_bits;
-  for (uint32_t i = 0; i < terms->n_rows; i++) {
-    const uint8_t* row = terms->rows + (size_t)i * (f / 8);
-    const int64_t value = terms->target_factor * terms->targets[i] * (terms->weights ? terms->weights[i] : 1);
-    for (uint32_t k = 0; k < f; k++) linear[k] += (row[k >> 3] >> (k & 7)) & 1 ? value : -value;
+/*
+ * Sums weighted by integers are sums of plain counts, one per bit of the weight: a block's weights are cut into bit
+ * planes too, and each plane masks the rows that have that bit.
+ */
+typedef struct weighted_block {
+  lfr_planes block;
+  uint32_t n_rows;
+  uint64_t bits_in_use;
+  int64_t values[LFR_BLOCK_ITEMS]; /* not negative */
+} weighted_block;
+
+static void plane_of_values(const weighted_block* weighted, int bit, uint64_t* plane) {
+  memset(plane, 0, LFR_BLOCK_WORDS * sizeof *plane);
+  for (uint32_t i = 0; i < weighted->n_rows; i++)
+    plane[i / 64] |= (uint64_t)((weighted->values[i] >> bit) & 1) << (i % 64);
+}
+
+/* sums += factor * sum over the rows of value * (pairs that differ, or bits that are set) */
+static void add_weighted(const weighted_block* weighted, lfr_mismatch_fn counted, int64_t factor, int64_t* sums) {
+  uint64_t plane[LFR_BLOCK_WORDS];
+  for (int bit = 0; weighted->bits_in_use >> bit; bit++) {
+    if (!((weighted->bits_in_use >> bit) & 1)) continue;
+    plane_of_values(weighted, bit, plane);
+    counted(&weighted->block, plane, factor * ((int64_t)1 << bit), sums);
   }
 }
 
-/* quadratic += row_factor * sum_i w_i d_i d_i^T, above the diagonal. */
-static void add_rows(const lfr_fit_terms* terms, int64_t* quadratic) {
-  const uint32_t f = terms->code_bits;
+/* quadratic += row_factor * sum_i w_i d_i d_i^T, above the diagonal and without its constant part. */
+static void add_rows(const lfr_fit_terms* terms, uint32_t first, weighted_block* weighted, int64_t* quadratic) {
+  if (!terms->weights) {
+    lfr_current()->mismatch(&weighted->block, NULL, -2 * terms->row_factor, quadratic);
+    return;
+  }
+  weighted->bits_in_use = 0;
+  for (uint32_t i = 0; i < weighted->n_rows; i++)
+    weighted->bits_in_use |= (uint64_t)(weighted->values[i] = terms->weights[first + i]);
+  add_weighted(weighted, lfr_current()->mismatch, -2 * terms->row_factor, quadratic);
+}
+
+/* linear += target_factor * sum_i w_i t_i d_i. Values are taken from their least, so that equal ones need no planes. */
+static void add_targets(const lfr_fit_terms* terms, uint32_t first, weighted_block* weighted, int64_t* linear) {
+  int64_t least = INT64_MAX, total = 0;
+  for (uint32_t i = 0; i < weighted->n_rows; i++) {
+    weighted->values[i] = terms->targets[first + i] * weight_of(terms, first + i);
+    total += weighted->values[i];
+    least = weighted->values[i] < least ? weighted->values[i] : least;
+  }
+  weighted->bits_in_use = 0;
+  for (uint32_t i = 0; i < weighted->n_rows; i++) weighted->bits_in_use |= (uint64_t)(weighted->values[i] -= least);
+  /* sum v d = 2 sum over set bits of v - sum v, and the least counts once for every set bit */
+  for (uint32_t k = 0; k < terms->code_bits; k++) linear[k] -= terms->target_factor * total;
+  lfr_current()->count(&weighted->block, NULL, 2 * terms->target_factor * least, linear);
+  add_weighted(weighted, lfr_current()->count, 2 * terms->target_factor, linear);
+}
+
+static void add_blocks(const lfr_fit_terms* terms, int64_t* quadratic, int64_t* linear) {
   uint64_t planes[LFR_MAX_CODE_BITS * LFR_BLOCK_WORDS];
-  for (uint32_t first = 0; first < terms->n_rows;) {
-    uint32_t some = terms->n_rows - first < LFR_BLOCK_ITEMS ? terms->n_rows - first : LFR_BLOCK_ITEMS;
-    lfr_planes block = to_planes(terms->rows + (size_t)first * (f / 8), some, f, planes);
-    if (terms->weights)
-      weighted_mismatch(&block, terms->weights + first, some, -2 * terms->row_factor, quadratic);
-    else
-      lfr_current()->mismatch(&block, NULL, -2 * terms->row_factor, quadratic);
-    first += some;
+  weighted_block weighted;
+  for (uint32_t first = 0; first < terms->n_rows; first += weighted.n_rows) {
+    weighted.n_rows = terms->n_rows - first < LFR_BLOCK_ITEMS ? terms->n_rows - first : LFR_BLOCK_ITEMS;
+    weighted.block =
+        to_planes(terms->rows + (size_t)first * (terms->code_bits / 8), weighted.n_rows, terms->code_bits, planes);
+    add_rows(terms, first, &weighted, quadratic);
+    add_targets(terms, first, &weighted, linear);
   }
 }
 
@@ -186,9 +212,8 @@ int lfr_fit_prepare(const lfr_fit_terms* terms, int64_t* quadratic, int64_t* lin
   const int64_t agree = terms->row_factor * total_weight(terms) + terms->balance;
   for (size_t j = 0; j < f * f; j++) quadratic[j] = agree + (terms->gram ? terms->gram_factor * terms->gram[j] : 0);
   for (size_t k = 0; k < f; k++) linear[k] = terms->extra ? terms->extra[k] : 0;
-  add_rows(terms, quadratic);
+  add_blocks(terms, quadratic, linear);
   mirror(quadratic, terms->code_bits);
-  add_targets(terms, linear);
   return LFR_OK;
 }
 

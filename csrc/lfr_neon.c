@@ -1,0 +1,2 @@
+/* Placeholder until the NEON variant is merged. */
+#include "lfr_impl.h"

@@ -1,0 +1,13 @@
+"""cffi build of the benchmark's floor: a plain read of memory, the least that any scan can cost."""
+
+from pathlib import Path
+
+from cffi import FFI
+
+SOURCE = Path(__file__).resolve().parent / "lightfr_harness" / "bench" / "floor.c"
+
+ffibuilder = FFI()
+ffibuilder.cdef("uint64_t lfr_floor_read(const uint8_t *bytes, size_t n);")
+ffibuilder.set_source(
+    "lightfr_harness.bench._floor", SOURCE.read_text(), extra_compile_args=["-std=c11", "-O3"], depends=[str(SOURCE)]
+)

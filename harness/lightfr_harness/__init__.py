@@ -1,0 +1,1 @@
+"""The harness of lightfr: coordinator, data sets, simulated devices, audits, benchmarks and reports."""

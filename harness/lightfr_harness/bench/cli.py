@@ -1,0 +1,98 @@
+"""lightfr-harness bench ...: every benchmark prints a table for people or JSON for machines."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+app = typer.Typer(no_args_is_help=True, help="Time our kernel against contenders, interleaved, by CPU time.")
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Seed = Annotated[int, typer.Option(help="Seed of the generated codes and queries.")]
+Seconds = Annotated[float, typer.Option(help="CPU seconds to spend on one configuration.")]
+
+
+@app.command()
+def topk(
+    items: Annotated[int, typer.Option(min=10, help="Items in the catalogue.")] = 1_000_000,
+    bits: Annotated[int, typer.Option(help="Code length, 8 to 1024 in steps of 8.")] = 64,
+    batch: Annotated[int, typer.Option(min=1, help="Queries per call.")] = 1,
+    codes: Annotated[str, typer.Option(help="random, or learned: clustered as learned codes are.")] = "random",
+    seed: Seed = 0,
+    seconds: Seconds = 4,
+    as_json: Json = False,
+) -> None:
+    """Exact top-10: ours, faiss IndexBinaryFlat, float64 inner products, and a plain read of the bytes."""
+    from lightfr_harness.bench import topk as bench
+
+    if codes not in ("random", "learned"):
+        raise typer.BadParameter(f"'{codes}' is neither random nor learned", param_hint="--codes")
+    record = bench.run(items, bits, batch, codes, seed, seconds)
+    if as_json:
+        print(json.dumps(record))
+    else:
+        Console().print(_table([record]))
+
+
+@app.command()
+def fit(
+    rated: Annotated[int, typer.Option(min=1, help="Rated items of the user.")] = 166,
+    bits: Annotated[int, typer.Option(help="Code length.")] = 64,
+    seed: Seed = 0,
+    seconds: Seconds = 2,
+    as_json: Json = False,
+) -> None:
+    """Ten sweeps of the user fit: the kernel against plain numpy, bits asserted equal."""
+    from lightfr_harness.bench import fit as bench
+
+    record = bench.run(rated, bits, 1682, seed, seconds)
+    if as_json:
+        print(json.dumps(record))
+    else:
+        Console().print(f"{rated} ratings, {bits} bits: {record['numpy_ratio']:.0f} times faster than numpy (median "
+                        f"{record['numpy_ratio_median']:.0f}), {record['ours_ns'] / 1000:.1f} us a fit")  # fmt: skip
+
+
+@app.command()
+def report(
+    out: Annotated[Path, typer.Option(help="Folder for the figure and the records.")] = Path("out/bench"),
+    seed: Seed = 0,
+    seconds: Seconds = 4,
+) -> None:
+    """Print the whole table (10^5 to 10^7 items, 64 and 128 bits, batches) and draw the paper's Figure 1."""
+    from lightfr_harness.bench import figure1
+    from lightfr_harness.bench import topk as bench
+
+    single = [(items, bits, 1) for bits in (64, 128) for items in (10**5, 10**6, 10**7)]
+    plan = [*single, (10**6, 64, 64), (10**6, 128, 64), (10**3, 64, 1), (10**4, 64, 1)]
+    records: list[dict[str, Any]] = []
+    with Progress(transient=True) as progress:
+        for items, bits, batch in progress.track(plan, description="timing"):
+            records.append(bench.run(items, bits, batch, "random", seed, seconds))
+    Console().print(_table(records[:8]))
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "topk.json").write_text(json.dumps(records, indent=1) + "\n")
+    figure1.draw([r for r in records if r["bits"] == 64 and r["batch"] == 1], 64, out / "figure1.png")
+    Console().print(f"records: {out / 'topk.json'}   figure: {out / 'figure1.png'}")
+
+
+def _table(records: list[dict[str, Any]]) -> Table:
+    table = Table(title=f"top-10, one thread, {records[0]['isa']}; ratios of minima (medians)")
+    for name in ("items", "bits", "batch", "codes", "ours", "faiss / ours", "float64 / ours", "ours / floor"):
+        table.add_column(name, justify="right")
+    for r in records:
+        ratios = (_cell(r, "faiss_ratio"), _cell(r, "float64_ratio"), _cell(r, "floor_ratio"))
+        table.add_row(f"{r['items']:,}", str(r["bits"]), str(r["batch"]), r["codes"], f"{r['ours_ns'] / 1000:,.1f} us", *ratios)
+    return table
+
+
+def _cell(record: dict[str, Any], key: str) -> str:
+    if record[key] is None:
+        return "faiss not installed"
+    return f"{record[key]:.2f} ({record[key + '_median']:.2f})"

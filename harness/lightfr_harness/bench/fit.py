@@ -1,0 +1,47 @@
+"""The user fit: the kernel against a plain numpy version of the same equations, with identical bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from lightfr import _kernel
+
+from lightfr_harness import oracle
+from lightfr_harness.bench.timing import interleave
+
+
+def run(n_rated: int, code_bits: int, n_items: int, seed: int, seconds: float) -> dict[str, Any]:
+    """Time ten sweeps of the catalogue fit; raise unless every bit agrees."""
+    rng = np.random.default_rng(seed)
+    signs = rng.choice(np.array([-1, 1], np.int8), (n_items, code_bits))
+    packed = np.packbits(signs > 0, axis=1, bitorder="little")
+    gram, sums = np.zeros((code_bits, code_bits), np.int64), np.zeros(code_bits, np.int64)
+    _kernel.gram(_kernel.CodesPointer(packed, code_bits), gram, sums)
+    targets = rng.integers(0, code_bits, n_rated).astype(np.int32)
+    start = packed[-1].tobytes()
+    fit, extra = _kernel.Fit(code_bits), -n_rated * (3 * code_bits // 10) * sums
+
+    def kernel() -> bytes:
+        code = bytearray(start)
+        fit.prepare(packed[:n_rated], targets, n_rated, row_factor=n_items, target_factor=n_items, gram=gram,
+                    gram_factor=n_rated, extra=extra)  # fmt: skip
+        fit.sweep(code, 10)
+        return bytes(code)
+
+    def plain() -> bytes:
+        terms = oracle.FitTerms(signs[:n_rated], targets, n_items, n_items, gram, n_rated, extra)
+        code = oracle.fit_sweeps(terms, oracle.unpack(start), 10)
+        return oracle.pack(code)
+
+    if kernel() != plain():
+        raise AssertionError("kernel and oracle fit different bits")
+    timings = interleave({"ours": kernel, "numpy": plain}, seconds)
+    return {
+        "rated": n_rated,
+        "bits": code_bits,
+        "numpy_ratio": timings["numpy"].min_ns / timings["ours"].min_ns,
+        "numpy_ratio_median": timings["numpy"].median_ns / timings["ours"].median_ns,
+        "ours_ns": timings["ours"].min_ns,
+        "repeats": timings["ours"].repeats,
+    }

@@ -1,0 +1,149 @@
+"""Top-K search: our kernel, faiss, float64 inner products, and a plain read of the same bytes."""
+
+from __future__ import annotations
+
+import os
+
+# One thread for every contender; BLAS reads these when numpy is first imported.
+for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_variable, "1")
+
+import mmap  # noqa: E402 - the thread limits above must come first
+import platform  # noqa: E402
+from collections.abc import Callable  # noqa: E402
+from typing import Any  # noqa: E402
+
+import numpy as np  # noqa: E402
+from lightfr import _kernel  # noqa: E402
+
+from lightfr_harness.bench._floor import ffi as floor_ffi  # noqa: E402
+from lightfr_harness.bench._floor import lib as floor_lib  # noqa: E402
+from lightfr_harness.bench.timing import Timing, interleave  # noqa: E402
+
+K = 10
+REAL_FACTORS = 32  # f of the real-valued methods in the paper
+CLUSTERS = 200
+FLIP_CHANCE = 0.12
+
+
+def make_codes(n_items: int, code_bits: int, kind: str, rng: np.random.Generator) -> np.ndarray:
+    """Make packed codes: uniformly random, or clustered as learned codes are.
+
+    Learned codes lie around few tastes of very different sizes; here, CLUSTERS centres with Zipf-like shares and each bit
+    turned over with FLIP_CHANCE. A trained matrix of 10^7 rows does not exist to be taken instead.
+    """
+    code_bytes = code_bits // 8
+    if kind == "random":
+        return rng.integers(0, 256, (n_items, code_bytes), dtype=np.uint8)
+    centres = rng.integers(0, 256, (CLUSTERS, code_bytes), dtype=np.uint8)
+    shares = 1 / np.arange(1, CLUSTERS + 1)
+    codes = centres[rng.choice(CLUSTERS, n_items, p=shares / shares.sum())]
+    for start in range(0, n_items, 1_000_000):
+        part = codes[start : start + 1_000_000]
+        part ^= np.packbits(rng.random((len(part), code_bits), dtype=np.float32) < FLIP_CHANCE, axis=1)
+    return codes
+
+
+def page_aligned(codes: np.ndarray) -> np.ndarray:
+    """Copy to the start of a page, as mapped files lie, in huge pages where offered, as numpy allocates large arrays."""
+    memory = mmap.mmap(-1, codes.nbytes)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    copy = np.frombuffer(memory, np.uint8).reshape(codes.shape)
+    copy[:] = codes
+    return copy
+
+
+def ours(codes: np.ndarray, queries: np.ndarray) -> Callable[[], Any]:
+    """Our kernel, with the pointers made once as the SDK does."""
+    code_bits = codes.shape[1] * 8
+    items, wanted = _kernel.CodesPointer(codes, code_bits), _kernel.CodesPointer(queries, code_bits)
+    if len(queries) == 1:
+        return lambda: _kernel.topk(items, wanted, K)
+    return lambda: _kernel.topk_batch(items, wanted, K)
+
+
+def faiss_flat(codes: np.ndarray, queries: np.ndarray) -> Callable[[], Any] | None:
+    """faiss IndexBinaryFlat on one thread, or None where faiss is not installed (extra [bench])."""
+    try:
+        import faiss
+    except ImportError:
+        return None
+    faiss.omp_set_num_threads(1)
+    index = faiss.IndexBinaryFlat(codes.shape[1] * 8)
+    index.add(codes)
+    return lambda: index.search(queries, K)
+
+
+def float64_product(n_items: int, n_queries: int, rng: np.random.Generator) -> Callable[[], Any]:
+    """What a real-valued method does: inner products in float64, then the K largest."""
+    items = rng.standard_normal((n_items, REAL_FACTORS))
+    queries = rng.standard_normal((n_queries, REAL_FACTORS))
+
+    def search() -> None:
+        for query in queries:
+            scores = items @ query
+            best = np.argpartition(scores, n_items - K)[-K:]
+            best[np.argsort(-scores[best])]
+
+    return search
+
+
+def floor_read(codes: np.ndarray) -> Callable[[], Any]:
+    """Read the bytes of the codes once."""
+    pointer, n_bytes = floor_ffi.from_buffer("uint8_t[]", codes), codes.nbytes
+    return lambda: floor_lib.lfr_floor_read(pointer, n_bytes)
+
+
+def require_equal(codes: np.ndarray, queries: np.ndarray, search: Callable[[], Any], name: str) -> None:
+    """Stop the benchmark unless both find the same distances."""
+    found = ours(codes, queries)()
+    mine = [[distance for _, distance in hits] for hits in ([found] if len(queries) == 1 else found)]
+    theirs = np.sort(search()[0], axis=1).tolist()
+    if mine != theirs:
+        raise AssertionError(f"our distances differ from those of {name}: the benchmark would compare different work")
+
+
+def run(n_items: int, code_bits: int, batch: int, kind: str, seed: int, seconds: float) -> dict[str, Any]:
+    """Time all contenders in one interleaved run; ratios are of the minima, medians beside them."""
+    rng = np.random.default_rng(seed)
+    codes = page_aligned(make_codes(n_items, code_bits, kind, rng))
+    queries = codes[rng.integers(0, n_items, batch)] ^ np.packbits(rng.random((batch, code_bits)) < 0.1, axis=1)
+    contenders = {"ours": ours(codes, queries), "floor": floor_read(codes)}
+    faiss_search = faiss_flat(codes, queries)
+    if faiss_search is not None:
+        require_equal(codes, queries, faiss_search, "faiss")
+        contenders["faiss"] = faiss_search
+    contenders["float64"] = float64_product(n_items, batch, rng)
+    timings = interleave(contenders, seconds)
+    return _record(n_items, code_bits, batch, kind, seed, timings)
+
+
+def _ratio(timings: dict[str, Timing], above: str, below: str, which: str) -> float | None:
+    if above not in timings:
+        return None
+    return float(getattr(timings[above], which) / getattr(timings[below], which))
+
+
+def _record(
+    n_items: int, code_bits: int, batch: int, kind: str, seed: int, timings: dict[str, Timing]
+) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "items": n_items,
+        "bits": code_bits,
+        "batch": batch,
+        "codes": kind,
+        "k": K,
+        "seed": seed,
+        "isa": _kernel.isa_name(),
+        "machine": platform.machine(),
+    }
+    for suffix, which in (("", "min_ns"), ("_median", "median_ns")):
+        record[f"faiss_ratio{suffix}"] = _ratio(timings, "faiss", "ours", which)
+        record[f"float64_ratio{suffix}"] = _ratio(timings, "float64", "ours", which)
+        record[f"floor_ratio{suffix}"] = _ratio(timings, "ours", "floor", which)
+    for name, timing in timings.items():
+        record[f"{name}_ns"] = timing.min_ns
+        record[f"{name}_median_ns"] = timing.median_ns
+    record["repeats"] = timings["ours"].repeats
+    return record

@@ -1,0 +1,32 @@
+"""cffi build of the C kernel. The declarations are read from csrc/lfr.h, so that there is one header."""
+
+import re
+from pathlib import Path
+
+from cffi import FFI
+
+CSRC = Path(__file__).resolve().parent.parent / "csrc"
+SOURCES = ["lfr_dispatch.c", "lfr_portable.c", "lfr_avx2.c", "lfr_neon.c", "lfr_search.c", "lfr_training.c"]
+
+
+def declarations(header: str) -> str:
+    """Turn the public header into what cffi parses: no comments, no preprocessor, no extern "C" block."""
+    without_comments = re.sub(r"/\*.*?\*/", "", header, flags=re.DOTALL)
+    without_block = re.sub(r'#ifdef __cplusplus\n(extern "C" \{|\})\n#endif', "", without_comments)
+    lines = [line for line in without_block.splitlines() if not line.startswith("#")]
+    return "\n".join(lines).replace("LFR_API ", "")
+
+
+ffibuilder = FFI()
+ffibuilder.cdef(declarations((CSRC / "lfr.h").read_text()))
+ffibuilder.set_source(
+    "lightfr._kernel._lfr",
+    '#include "lfr.h"',
+    include_dirs=["csrc"],
+    sources=[f"csrc/{name}" for name in SOURCES],
+    depends=["csrc/lfr.h", "csrc/lfr_impl.h"],
+    extra_compile_args=["-std=c11", "-O3", "-fvisibility=hidden"],
+)
+
+if __name__ == "__main__":
+    ffibuilder.compile(verbose=True)

@@ -1,0 +1,48 @@
+"""The C kernel behind plain functions: sizes are checked here, statuses become exceptions.
+
+This package is the only one that touches ffi and lib. Buffers are anything with the buffer protocol; none is copied.
+"""
+
+from lightfr._kernel._boundary import (
+    MAX_CODE_BITS,
+    MIN_CODE_BITS,
+    isa_name,
+    require_code_bits,
+    select_isa,
+    supported_isas,
+)
+from lightfr._kernel._search import CodesPointer, Hits, distances, topk, topk_batch
+from lightfr._kernel._training import (
+    Fit,
+    aggregate,
+    gather,
+    gram,
+    pack,
+    row_gradients,
+    ternary,
+    ternary_add,
+    unpack,
+)
+
+__all__ = [
+    "MAX_CODE_BITS",
+    "MIN_CODE_BITS",
+    "CodesPointer",
+    "Fit",
+    "Hits",
+    "aggregate",
+    "distances",
+    "gather",
+    "gram",
+    "isa_name",
+    "pack",
+    "require_code_bits",
+    "row_gradients",
+    "select_isa",
+    "supported_isas",
+    "ternary",
+    "ternary_add",
+    "topk",
+    "topk_batch",
+    "unpack",
+]

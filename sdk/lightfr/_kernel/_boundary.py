@@ -1,0 +1,100 @@
+"""ffi and lib, the status table, buffer checks and the choice of instruction set."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from lightfr import errors
+from lightfr._kernel._lfr import ffi as _ffi
+from lightfr._kernel._lfr import lib as _lib
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer, WriteableBuffer
+
+ffi: Any = _ffi
+lib: Any = _lib
+
+MIN_CODE_BITS = 8
+MAX_CODE_BITS = 1024
+
+# What each status of csrc/lfr.h means when it gets past the checks made here.
+_REASONS = {
+    lib.LFR_ERR_NULL: "a required pointer was NULL",
+    lib.LFR_ERR_CODE_BITS: "code length outside 8 to 1024 bits in steps of 8",
+    lib.LFR_ERR_COUNT: "a count is outside its range",
+    lib.LFR_ERR_INDEX: "a row index is outside the item matrix",
+    lib.LFR_ERR_VALUE: "an element is outside its domain",
+    lib.LFR_ERR_OVERFLOW: "the exact result might not fit 64-bit integers",
+    lib.LFR_ERR_ISA: "instruction set not available",
+}
+
+
+def check(status: int, n_items: int = 0) -> None:
+    """Raise the exception that belongs to a status."""
+    if status == lib.LFR_OK:
+        return
+    if status == lib.LFR_ERR_INDEX:
+        raise errors.ItemIndexError(n_items)
+    if status == lib.LFR_ERR_VALUE:
+        raise errors.InvalidInputError(_REASONS[status])
+    if status == lib.LFR_ERR_OVERFLOW:
+        raise errors.KernelOverflowError(_REASONS[status])
+    raise errors.KernelError(status, _REASONS.get(status, "unknown status"))
+
+
+def require_code_bits(code_bits: int) -> None:
+    """Raise CodeLengthError unless the length is one that codes can have."""
+    if not MIN_CODE_BITS <= code_bits <= MAX_CODE_BITS or code_bits % 8:
+        raise errors.CodeLengthError(code_bits)
+
+
+def require_range(what: str, actual: int, minimum: int, maximum: int) -> None:
+    """Raise OutOfRangeError unless minimum <= actual <= maximum."""
+    if not minimum <= actual <= maximum:
+        raise errors.OutOfRangeError(what, actual, minimum, maximum)
+
+
+def _pointer(kind: str, element_bytes: int, buffer: Any, count: int, what: str, writable: bool) -> Any:
+    raw = ffi.from_buffer("uint8_t[]", buffer, require_writable=writable)
+    if len(raw) != count * element_bytes:
+        raise errors.BufferSizeError(what, len(raw), count * element_bytes)
+    return ffi.cast(f"{kind} *", raw) if kind != "uint8_t" else raw
+
+
+def readable(kind: str, element_bytes: int, buffer: ReadableBuffer, count: int, what: str) -> Any:
+    """Point into a buffer of exactly `count` elements; the buffer must outlive the pointer."""
+    return _pointer(kind, element_bytes, buffer, count, what, writable=False)
+
+
+def writable(kind: str, element_bytes: int, buffer: WriteableBuffer, count: int, what: str) -> Any:
+    """Point into a writable buffer of exactly `count` elements; the buffer must outlive the pointer."""
+    return _pointer(kind, element_bytes, buffer, count, what, writable=True)
+
+
+def _name(isa: int) -> str:
+    return str(ffi.string(lib.lfr_isa_name(isa)).decode())
+
+
+def supported_isas() -> tuple[str, ...]:
+    """Names of the variants that this build holds and this machine can run."""
+    known = (lib.LFR_ISA_PORTABLE, lib.LFR_ISA_AVX2, lib.LFR_ISA_NEON)
+    return tuple(_name(isa) for isa in known if lib.lfr_isa_supported(isa))
+
+
+def isa_name() -> str:
+    """Name of the variant in use."""
+    return _name(lib.lfr_isa_selected())
+
+
+def select_isa(name: str) -> None:
+    """Use the named variant for all later calls of this process."""
+    for isa in (lib.LFR_ISA_PORTABLE, lib.LFR_ISA_AVX2, lib.LFR_ISA_NEON):
+        if _name(isa) == name and lib.lfr_isa_select(isa) == lib.LFR_OK:
+            return
+    raise errors.UnsupportedIsaError(name, supported_isas())
+
+
+# The kernel itself ignores an unusable LIGHTFR_ISA; a person who set it wants to know.
+if os.environ.get("LIGHTFR_ISA"):
+    select_isa(os.environ["LIGHTFR_ISA"])

@@ -1,0 +1,186 @@
+"""Packed binary codes: one user's, and a whole catalogue's.
+
+Layout, on disk, in memory and on the wire: row-major, code_bits / 8 bytes per item; code bit k is bit (k mod 8) of byte
+(k div 8); a set bit is +1.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lightfr import _kernel
+from lightfr.errors import BufferSizeError, CodesFileError, ItemIndexError, LightFRError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from types import TracebackType
+    from typing import Self
+
+    from _typeshed import ReadableBuffer
+
+
+class UserCode:
+    """A private user code. Its bits show in no repr, no comparison error and no log."""
+
+    __slots__ = ("_bits", "_pointer")
+
+    def __init__(self, bits: bytes) -> None:
+        self._bits = bytes(bits)
+        self._pointer = _kernel.CodesPointer(self._bits, len(self._bits) * 8)
+
+    @classmethod
+    def random(cls, code_bits: int) -> UserCode:
+        """Make a uniformly random code, from the system's cryptographic generator."""
+        _kernel.require_code_bits(code_bits)
+        return cls(os.urandom(code_bits // 8))
+
+    @property
+    def code_bits(self) -> int:
+        """Length of the code."""
+        return self._pointer.code_bits
+
+    def reveal(self) -> bytes:
+        """Return the packed bits: private data, for the store and the kernel only."""
+        return self._bits
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, UserCode) and self._bits == other._bits
+
+    def __hash__(self) -> int:
+        return hash(self._bits)
+
+    def __repr__(self) -> str:
+        return f"<UserCode of {self.code_bits} bits>"
+
+
+class ItemCodes:
+    """The codes of a catalogue: a view of given bytes, or of a memory-mapped file. Scanning never copies them."""
+
+    def __init__(self, codes: ReadableBuffer, code_bits: int) -> None:
+        self._pointer = _kernel.CodesPointer(codes, code_bits)
+        self._map: mmap.mmap | None = None
+        self._file = -1
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], code_bits: int, *, n_items: int | None = None) -> ItemCodes:
+        """Map a file of packed codes. Raises CodesFileError unless it holds whole rows (and n_items, if given)."""
+        _kernel.require_code_bits(code_bits)
+        try:
+            file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise CodesFileError(f"cannot open codes file '{Path(path).name}': {error.strerror}") from error
+        try:
+            return cls._map_file(file, code_bits, n_items)
+        except BaseException:
+            os.close(file)
+            raise
+
+    @classmethod
+    def _map_file(cls, file: int, code_bits: int, n_items: int | None) -> ItemCodes:
+        size, row = os.fstat(file).st_size, code_bits // 8
+        expected = size - size % row if n_items is None else n_items * row
+        if size != expected:
+            raise CodesFileError(f"codes file has {size} bytes, expected {expected}", size, expected)
+        # An empty file cannot be mapped, and need not be.
+        mapped = mmap.mmap(file, size, access=mmap.ACCESS_READ) if size else None
+        codes = cls(mapped if mapped is not None else b"", code_bits)
+        codes._map, codes._file = mapped, file
+        return codes
+
+    @property
+    def code_bits(self) -> int:
+        """Length of each code."""
+        return self._pointer.code_bits
+
+    @property
+    def code_bytes(self) -> int:
+        """Bytes of each row."""
+        return self.code_bits // 8
+
+    @property
+    def n_items(self) -> int:
+        """Number of rows."""
+        return self._pointer.n_items
+
+    def __len__(self) -> int:
+        return self.n_items
+
+    def row(self, item_index: int) -> bytes:
+        """Return one packed row."""
+        if not 0 <= item_index < self.n_items:
+            raise ItemIndexError(self.n_items)
+        start = item_index * self.code_bytes
+        return bytes(self.kernel_pointer().pointer[start : start + self.code_bytes])
+
+    def kernel_pointer(self) -> _kernel.CodesPointer:
+        """Give the kernel its view, after a look at whether the mapped file is still whole.
+
+        Reading a mapped page that a shrunken file no longer has would end the process. The look narrows that to a file
+        that shrinks during a scan; replace codes files by renaming a new one over them, as the SDK does, and it cannot.
+        """
+        if self._pointer is _CLOSED:
+            raise LightFRError("these item codes are closed")
+        if self._map is not None:
+            size, expected = os.fstat(self._file).st_size, self.n_items * self.code_bytes
+            if size < expected:
+                raise CodesFileError(f"codes file shrank to {size} bytes, expected {expected}", size, expected)
+        return self._pointer
+
+    def close(self) -> None:
+        """Unmap the file. Further use raises LightFRError; closing twice is fine."""
+        if self._pointer is _CLOSED:
+            return
+        self._pointer.release()
+        self._pointer = _CLOSED
+        if self._map is not None:
+            self._map.close()
+        if self._file >= 0:
+            os.close(self._file)
+        self._map, self._file = None, -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<ItemCodes of {self.n_items} items, {self.code_bits} bits>"
+
+
+_CLOSED = _kernel.CodesPointer(b"", _kernel.MIN_CODE_BITS)
+
+
+class ItemSet:
+    """A set of item indices as a bitmap: what a search leaves out. Its members show in no repr."""
+
+    __slots__ = ("_bitmap", "n_items")
+
+    def __init__(self, n_items: int, members: Iterable[int] = ()) -> None:
+        self.n_items = n_items
+        self._bitmap = bytearray((n_items + 7) // 8)
+        for item_index in members:
+            self.add(item_index)
+
+    def add(self, item_index: int) -> None:
+        """Put an item into the set."""
+        if not 0 <= item_index < self.n_items:
+            raise ItemIndexError(self.n_items)
+        self._bitmap[item_index >> 3] |= 1 << (item_index & 7)
+
+    def discard(self, item_index: int) -> None:
+        """Take an item out of the set, if it is there."""
+        if 0 <= item_index < self.n_items:
+            self._bitmap[item_index >> 3] &= ~(1 << (item_index & 7))
+
+    def bitmap(self, n_items: int) -> bytearray:
+        """Give the kernel its view; the set must have been made for that many items."""
+        if n_items != self.n_items:
+            raise BufferSizeError("item set", len(self._bitmap), (n_items + 7) // 8)
+        return self._bitmap
+
+    def __repr__(self) -> str:
+        return f"<ItemSet over {self.n_items} items>"
