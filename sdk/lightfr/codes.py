@@ -110,10 +110,11 @@ class ItemCodes:
 
     def row(self, item_index: int) -> bytes:
         """Return one packed row."""
+        pointer = self.kernel_pointer().pointer
         if not 0 <= item_index < self.n_items:
             raise ItemIndexError(self.n_items)
         start = item_index * self.code_bytes
-        return bytes(self.kernel_pointer().pointer[start : start + self.code_bytes])
+        return bytes(pointer[start : start + self.code_bytes])
 
     def kernel_pointer(self) -> _kernel.CodesPointer:
         """Give the kernel its view, after a look at whether the mapped file is still whole.

@@ -82,3 +82,16 @@ class UnsupportedIsaError(InvalidInputError):
         self.name = name
         self.supported = supported
         super().__init__(f"instruction set '{name}' is not available here, choose one of: {', '.join(supported)}")
+
+
+class RatingError(InvalidInputError):
+    """A rating that is not a number or outside the declared scale. The rating itself is left out: it is private."""
+
+    def __init__(self, minimum: float, maximum: float) -> None:
+        self.minimum = minimum
+        self.maximum = maximum
+        super().__init__(f"a rating is not a number from {minimum:g} to {maximum:g}, the declared scale")
+
+
+class ProtocolError(LightFRError):
+    """The peer sent something that the protocol does not allow: blame the peer, not the caller."""

@@ -88,7 +88,9 @@ def _table(records: list[dict[str, Any]]) -> Table:
         table.add_column(name, justify="right")
     for r in records:
         ratios = (_cell(r, "faiss_ratio"), _cell(r, "float64_ratio"), _cell(r, "floor_ratio"))
-        table.add_row(f"{r['items']:,}", str(r["bits"]), str(r["batch"]), r["codes"], f"{r['ours_ns'] / 1000:,.1f} us", *ratios)
+        table.add_row(
+            f"{r['items']:,}", str(r["bits"]), str(r["batch"]), r["codes"], f"{r['ours_ns'] / 1000:,.1f} us", *ratios
+        )
     return table
 
 

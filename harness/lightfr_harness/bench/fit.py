@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from lightfr import _kernel
 
+from lightfr import _kernel
 from lightfr_harness import oracle
 from lightfr_harness.bench.timing import interleave
 

@@ -14,8 +14,8 @@ from collections.abc import Callable  # noqa: E402
 from typing import Any  # noqa: E402
 
 import numpy as np  # noqa: E402
-from lightfr import _kernel  # noqa: E402
 
+from lightfr import _kernel  # noqa: E402
 from lightfr_harness.bench._floor import ffi as floor_ffi  # noqa: E402
 from lightfr_harness.bench._floor import lib as floor_lib  # noqa: E402
 from lightfr_harness.bench.timing import Timing, interleave  # noqa: E402
@@ -29,7 +29,7 @@ FLIP_CHANCE = 0.12
 def make_codes(n_items: int, code_bits: int, kind: str, rng: np.random.Generator) -> np.ndarray:
     """Make packed codes: uniformly random, or clustered as learned codes are.
 
-    Learned codes lie around few tastes of very different sizes; here, CLUSTERS centres with Zipf-like shares and each bit
+    Learned codes lie around few tastes of very different sizes; here, CLUSTERS centres with Zipf-like shares, each bit
     turned over with FLIP_CHANCE. A trained matrix of 10^7 rows does not exist to be taken instead.
     """
     code_bytes = code_bits // 8
@@ -45,7 +45,7 @@ def make_codes(n_items: int, code_bits: int, kind: str, rng: np.random.Generator
 
 
 def page_aligned(codes: np.ndarray) -> np.ndarray:
-    """Copy to the start of a page, as mapped files lie, in huge pages where offered, as numpy allocates large arrays."""
+    """Copy to the start of a page, as mapped files lie, in huge pages where offered, as numpy does for large arrays."""
     memory = mmap.mmap(-1, codes.nbytes)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         memory.madvise(mmap.MADV_HUGEPAGE)

@@ -78,7 +78,9 @@ def topk(items: CodesPointer, query: CodesPointer, k: int, exclude: ReadableBuff
     return Hits(hits, found[0])
 
 
-def topk_batch(items: CodesPointer, queries: CodesPointer, k: int, excludes: ReadableBuffer | None = None) -> list[Hits]:
+def topk_batch(
+    items: CodesPointer, queries: CodesPointer, k: int, excludes: ReadableBuffer | None = None
+) -> list[Hits]:
     """Return topk of every query, in one pass over the items."""
     require_range("k", k, 1, _MAX_K)
     if queries.code_bits != items.code_bits:

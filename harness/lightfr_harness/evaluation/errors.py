@@ -1,0 +1,7 @@
+"""What can go wrong when accuracy is measured."""
+
+from __future__ import annotations
+
+
+class EvaluationError(ValueError):
+    """A question that has no honest answer: fix K, the scores or the candidates."""

@@ -1,0 +1,74 @@
+"""What one user rated: private, kept on the device, one rating per item, oldest first."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lightfr.errors import InvalidInputError, ItemIndexError, RatingError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+# Ratings are kept as integers 0 .. LEVELS. 2520 is divisible by 1 to 10, so every scale of up to ten steps is exact.
+LEVELS = 2520
+
+
+@dataclass(frozen=True, slots=True)
+class RatingScale:
+    """The declared range of ratings."""
+
+    minimum: float
+    maximum: float
+
+    def __post_init__(self) -> None:
+        if not self.minimum < self.maximum or self.maximum - self.minimum == float("inf"):
+            raise InvalidInputError(f"a rating scale from {self.minimum} to {self.maximum} is empty or not finite")
+
+    def level(self, rating: float) -> int:
+        """Return r in [0, 1] as an integer in 0 .. LEVELS; raises RatingError outside the scale and for NaN."""
+        if not self.minimum <= rating <= self.maximum:
+            raise RatingError(self.minimum, self.maximum)
+        return round((rating - self.minimum) / (self.maximum - self.minimum) * LEVELS)
+
+
+class Interactions:
+    """Rated item indices and their levels. Rating an item again replaces the old rating and makes it the newest."""
+
+    __slots__ = ("_levels",)
+
+    def __init__(self, rated: Iterable[tuple[int, int]] = ()) -> None:
+        """Take (item_index, level) pairs, oldest first."""
+        self._levels: dict[int, int] = {}
+        for item_index, level in rated:
+            self.put(item_index, level)
+
+    def put(self, item_index: int, level: int) -> None:
+        """Set the level of an item, 0 .. LEVELS, as its newest rating."""
+        if not 0 <= level <= LEVELS:
+            raise RatingError(0, LEVELS)
+        if not 0 <= item_index < 2**32:
+            raise ItemIndexError(2**32)
+        self._levels.pop(item_index, None)
+        self._levels[item_index] = level
+
+    def remove(self, item_index: int) -> bool:
+        """Forget the rating of an item; say whether there was one."""
+        return self._levels.pop(item_index, None) is not None
+
+    @property
+    def indices(self) -> array[int]:
+        """Rated items as uint32, oldest first."""
+        return array("I", self._levels)
+
+    @property
+    def levels(self) -> array[int]:
+        """Their levels as int32, in the same order."""
+        return array("i", self._levels.values())
+
+    def __len__(self) -> int:
+        return len(self._levels)
+
+    def __repr__(self) -> str:
+        return f"<Interactions with {len(self)} items>"

@@ -1,0 +1,29 @@
+"""The constants of the catalogue objective: the same for every data set, chosen on validation data (docs/accuracy.md)."""
+
+ROUND_SWEEPS = 10
+USE_SWEEPS = 30
+
+# Weights of rated items are integers in units of 1 / WEIGHT_UNIT.
+WEIGHT_UNIT = 16
+
+# beta: the whole catalogue weighs this many times what the rated items weigh.
+CATALOGUE_WEIGHT = 2
+
+# The pull toward the mean user, in weight units: as much as this many rated items / WEIGHT_UNIT.
+MEAN_PULL = 5 * WEIGHT_UNIT
+
+# The published mean user code is in units of 1 / MEAN_UNIT.
+MEAN_UNIT = 256
+
+# Recency, in the fit for use only: the newest rating weighs 1 + 5 times the oldest; the surplus halves every 5 ratings.
+RECENCY_WEIGHTS = tuple(WEIGHT_UNIT + int(80 * 2 ** (-age / 5) + 0.5) for age in range(37))
+
+
+def rated_target(code_bits: int) -> int:
+    """t: what the similarity s of a rated item should be, 0.6 f."""
+    return (6 * code_bits + 5) // 10
+
+
+def catalogue_target(code_bits: int) -> int:
+    """tau: what -s of every other item should be, 0.3 f."""
+    return (3 * code_bits + 5) // 10

@@ -1,0 +1,109 @@
+"""The user fit: discrete coordinate descent on the device, for a round and for use."""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING
+
+from lightfr import _kernel
+from lightfr.codes import UserCode
+from lightfr.errors import CodeLengthError
+from lightfr.interactions import LEVELS
+from lightfr.training.constants import (
+    CATALOGUE_WEIGHT,
+    MEAN_PULL,
+    RECENCY_WEIGHTS,
+    ROUND_SWEEPS,
+    USE_SWEEPS,
+    WEIGHT_UNIT,
+    catalogue_target,
+    rated_target,
+)
+from lightfr.training.model import PAPER, PublishedModel
+
+if TYPE_CHECKING:
+    from lightfr.interactions import Interactions
+
+
+def fit_for_round(model: PublishedModel, interactions: Interactions, code: UserCode) -> UserCode:
+    """Fit the user code as a training round asks, from the code of the round before."""
+    return _fit(model, interactions, code, ROUND_SWEEPS, recency=False)
+
+
+def fit_for_use(model: PublishedModel, interactions: Interactions, code: UserCode, *, recency: bool) -> UserCode:
+    """Fit the user code to recommend with: more sweeps, and newer ratings may weigh more. Also the cold start."""
+    return _fit(model, interactions, code, USE_SWEEPS, recency=recency)
+
+
+def targets_of(model: PublishedModel, levels: array[int]) -> array[int]:
+    """t_i: flat in the catalogue objective; in the paper's, 2 f r_i - f in units of 1 / LEVELS."""
+    f = model.code_bits
+    if model.objective == PAPER:
+        return array("i", [2 * f * level - f * LEVELS for level in levels])
+    return array("i", [rated_target(f)]) * len(levels)
+
+
+def _fit(model: PublishedModel, interactions: Interactions, code: UserCode, sweeps: int, *, recency: bool) -> UserCode:
+    if code.code_bits != model.code_bits:
+        raise CodeLengthError(code.code_bits, model.code_bits)
+    if model.objective == PAPER:
+        return _fit_paper(model, interactions, code, sweeps)
+    return _fit_catalogue(model, interactions, code, sweeps, recency=recency)
+
+
+def _fit_paper(model: PublishedModel, interactions: Interactions, code: UserCode, sweeps: int) -> UserCode:
+    """b*_k of the paper times 2 f^2 LEVELS, an integer; one start, as printed."""
+    rows, targets, n = _rated(model, interactions)
+    model.fit.prepare(rows, targets, n, row_factor=LEVELS, target_factor=1, balance=model.balance)
+    fitted = bytearray(code.reveal())
+    model.fit.sweep(fitted, sweeps)
+    return UserCode(bytes(fitted))
+
+
+def _fit_catalogue(
+    model: PublishedModel, interactions: Interactions, code: UserCode, sweeps: int, *, recency: bool
+) -> UserCode:
+    """The catalogue objective times n_items, from two starts: the old code, and the signs of the linear term."""
+    rows, targets, n = _rated(model, interactions)
+    weights = _recency_weights(n) if recency else None
+    total = sum(weights) if weights else WEIGHT_UNIT * n
+    factor = model.n_items if weights else model.n_items * WEIGHT_UNIT
+    fit = model.fit
+    fit.prepare(
+        rows,
+        targets,
+        n,
+        weights=weights,
+        row_factor=factor,
+        target_factor=factor,
+        gram=model.gram,
+        gram_factor=CATALOGUE_WEIGHT * total + MEAN_PULL,
+        extra=_catalogue_linear(model, total),
+    )
+    return UserCode(_better_of_two_starts(fit, code.reveal(), sweeps))
+
+
+def _better_of_two_starts(fit: _kernel.Fit, old: bytes, sweeps: int) -> bytes:
+    from_old, from_signs = bytearray(old), fit.linear_signs(old)
+    old_loss, signs_loss = fit.sweep(from_old, sweeps), fit.sweep(from_signs, sweeps)
+    return bytes(from_signs if signs_loss < old_loss else from_old)
+
+
+def _rated(model: PublishedModel, interactions: Interactions) -> tuple[bytearray, array[int], int]:
+    indices = interactions.indices
+    rows = _kernel.gather(model.codes.kernel_pointer(), indices, len(indices))
+    return rows, targets_of(model, interactions.levels), len(indices)
+
+
+def _recency_weights(n: int) -> array[int]:
+    """Weights of n ratings, oldest first."""
+    newest_first = [*RECENCY_WEIGHTS[:n], *[WEIGHT_UNIT] * (n - len(RECENCY_WEIGHTS))]
+    return array("H", newest_first[::-1])
+
+
+def _catalogue_linear(model: PublishedModel, total_weight: int) -> array[int]:
+    """- beta N tau c + K (G mu)."""
+    against = CATALOGUE_WEIGHT * total_weight * catalogue_target(model.code_bits)
+    return array(
+        "q", [MEAN_PULL * pull - against * c for pull, c in zip(model.gram_mean, model.column_sums, strict=True)]
+    )

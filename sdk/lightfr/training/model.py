@@ -1,0 +1,92 @@
+"""What a server published for a round, checked, with what every fit needs computed once."""
+
+from __future__ import annotations
+
+from array import array
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from lightfr import _kernel
+from lightfr.errors import ProtocolError
+from lightfr.training.constants import MEAN_UNIT
+from lightfr.v1 import model_pb2
+
+if TYPE_CHECKING:
+    from lightfr.codes import ItemCodes
+
+CATALOGUE = model_pb2.OBJECTIVE_CATALOGUE
+PAPER = model_pb2.OBJECTIVE_PAPER
+TERNARY = model_pb2.UPLOAD_KIND_TERNARY
+EXACT = model_pb2.UPLOAD_KIND_EXACT
+CODES = model_pb2.UPLOAD_KIND_CODES
+
+
+class PublishedModel:
+    """Item codes and their RoundModel. Raises ProtocolError where they contradict each other or the protocol."""
+
+    def __init__(self, codes: ItemCodes, message: model_pb2.RoundModel) -> None:
+        _require(message.code_bits == codes.code_bits, "code_bits is not that of the item codes")
+        _require(message.item_count == codes.n_items, "item_count is not that of the item codes")
+        _require(message.objective in (CATALOGUE, PAPER), "unknown objective")
+        _require(message.upload_kind in (TERNARY, EXACT, CODES), "unknown upload_kind")
+        _require(message.balance < 2**40, "balance is not below 2^40")
+        _require(not message.balance or message.objective == PAPER, "balance belongs to objective PAPER")
+        self.codes = codes
+        self.code_bits = codes.code_bits
+        self.n_items = codes.n_items
+        self.objective = message.objective
+        self.upload_kind = message.upload_kind
+        self.max_rows = message.max_rows
+        self.balance = message.balance
+        self.mean_user = _mean_user(message.mean_user, codes.code_bits)
+        self._open_rows = _open_rows(message.open_rows, codes.n_items)
+
+    def is_open(self, item_index: int) -> bool:
+        """Tell whether the gate lets rows of this item be uploaded."""
+        return self._open_rows is None or bool(self._open_rows[item_index >> 3] >> (item_index & 7) & 1)
+
+    @cached_property
+    def _gram_and_sums(self) -> tuple[array[int], array[int]]:
+        f = self.code_bits
+        gram, sums = array("q", bytes(8 * f * f)), array("q", bytes(8 * f))
+        _kernel.gram(self.codes.kernel_pointer(), gram, sums)
+        return gram, sums
+
+    @property
+    def gram(self) -> array[int]:
+        """G = D'D, f * f."""
+        return self._gram_and_sums[0]
+
+    @property
+    def column_sums(self) -> array[int]:
+        """c: the sum of each bit over all items."""
+        return self._gram_and_sums[1]
+
+    @cached_property
+    def gram_mean(self) -> array[int]:
+        """(G mu) with mu the mean user, rounded down: the shift comes after the sum."""
+        f, gram, mean = self.code_bits, self.gram, self.mean_user
+        rows = (gram[k * f : (k + 1) * f] for k in range(f))
+        return array("q", [sum(map(int.__mul__, row, mean)) // MEAN_UNIT for row in rows])
+
+    @cached_property
+    def fit(self) -> _kernel.Fit:
+        """Working memory of the fit; one model is fitted by one thread at a time."""
+        return _kernel.Fit(self.code_bits)
+
+
+def _require(condition: bool, reason: str) -> None:
+    if not condition:
+        raise ProtocolError(f"round model: {reason}")
+
+
+def _mean_user(field: bytes, code_bits: int) -> array[int]:
+    mean = array("h", field or bytes(2 * code_bits))
+    _require(len(mean) == code_bits, "mean_user has another length than code_bits")
+    _require(all(-MEAN_UNIT <= value <= MEAN_UNIT for value in mean), "mean_user leaves -256 to 256")
+    return mean
+
+
+def _open_rows(field: bytes, n_items: int) -> bytes | None:
+    _require(len(field) in (0, (n_items + 7) // 8), "open_rows has another length than item_count")
+    return field or None

@@ -1,0 +1,46 @@
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Objective(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    OBJECTIVE_UNSPECIFIED: _ClassVar[Objective]
+    OBJECTIVE_CATALOGUE: _ClassVar[Objective]
+    OBJECTIVE_PAPER: _ClassVar[Objective]
+
+class UploadKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    UPLOAD_KIND_UNSPECIFIED: _ClassVar[UploadKind]
+    UPLOAD_KIND_TERNARY: _ClassVar[UploadKind]
+    UPLOAD_KIND_EXACT: _ClassVar[UploadKind]
+    UPLOAD_KIND_CODES: _ClassVar[UploadKind]
+OBJECTIVE_UNSPECIFIED: Objective
+OBJECTIVE_CATALOGUE: Objective
+OBJECTIVE_PAPER: Objective
+UPLOAD_KIND_UNSPECIFIED: UploadKind
+UPLOAD_KIND_TERNARY: UploadKind
+UPLOAD_KIND_EXACT: UploadKind
+UPLOAD_KIND_CODES: UploadKind
+
+class RoundModel(_message.Message):
+    __slots__ = ("code_bits", "item_count", "objective", "upload_kind", "mean_user", "open_rows", "max_rows", "balance")
+    CODE_BITS_FIELD_NUMBER: _ClassVar[int]
+    ITEM_COUNT_FIELD_NUMBER: _ClassVar[int]
+    OBJECTIVE_FIELD_NUMBER: _ClassVar[int]
+    UPLOAD_KIND_FIELD_NUMBER: _ClassVar[int]
+    MEAN_USER_FIELD_NUMBER: _ClassVar[int]
+    OPEN_ROWS_FIELD_NUMBER: _ClassVar[int]
+    MAX_ROWS_FIELD_NUMBER: _ClassVar[int]
+    BALANCE_FIELD_NUMBER: _ClassVar[int]
+    code_bits: int
+    item_count: int
+    objective: Objective
+    upload_kind: UploadKind
+    mean_user: bytes
+    open_rows: bytes
+    max_rows: int
+    balance: int
+    def __init__(self, code_bits: _Optional[int] = ..., item_count: _Optional[int] = ..., objective: _Optional[_Union[Objective, str]] = ..., upload_kind: _Optional[_Union[UploadKind, str]] = ..., mean_user: _Optional[bytes] = ..., open_rows: _Optional[bytes] = ..., max_rows: _Optional[int] = ..., balance: _Optional[int] = ...) -> None: ...

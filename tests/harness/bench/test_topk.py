@@ -1,0 +1,67 @@
+import json
+
+import numpy as np
+import pytest
+from lightfr_harness.bench import figure1, fit, timing, topk
+from lightfr_harness.cli import app
+from typer.testing import CliRunner
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("kind", ["random", "learned"])
+def test_a_small_run_reports_every_ratio(batch, kind):
+    record = topk.run(2000, 64, batch, kind, seed=1, seconds=0)
+    assert record["float64_ratio"] > 0
+    assert record["floor_ratio"] > 0
+    assert record["codes"] == kind
+    assert "faiss_ratio" in record
+
+
+def test_learned_codes_cluster():
+    rng = np.random.default_rng(0)
+    spread = {kind: mean_nearest(topk.make_codes(400, 64, kind, rng)) for kind in ("random", "learned")}
+    assert spread["learned"] < spread["random"] - 3
+
+
+def mean_nearest(codes):
+    bits = np.unpackbits(codes, axis=1).astype(int)
+    distance = (bits[:, None] != bits[None]).sum(axis=2) + 64 * np.eye(len(codes), dtype=int)
+    return distance.min(axis=1).mean()
+
+
+def test_a_contender_that_finds_something_else_stops_the_benchmark():
+    codes = np.arange(160, dtype=np.uint8).reshape(20, 8)
+    wrong = (np.zeros((1, 10), np.int32), None)
+    with pytest.raises(AssertionError, match="differ from those of nobody"):
+        topk.require_equal(codes, codes[:1].copy(), lambda: wrong, "nobody")
+
+
+def test_the_fit_benchmark_asserts_equal_bits_and_reports_a_ratio():
+    assert fit.run(20, 64, 200, seed=0, seconds=0)["numpy_ratio"] > 1
+
+
+def test_the_command_line_prints_json_with_the_promised_keys():
+    answer = CliRunner().invoke(app, ["bench", "topk", "--items", "1000", "--seconds", "0", "--json"])
+    assert answer.exit_code == 0, answer.output
+    assert {"faiss_ratio", "float64_ratio", "floor_ratio"} <= json.loads(answer.output).keys()
+
+
+def test_an_unknown_kind_of_codes_is_explained():
+    answer = CliRunner().invoke(app, ["bench", "topk", "--codes", "odd"])
+    assert answer.exit_code == 2
+    assert "neither random nor learned" in answer.output
+
+
+def test_timing_takes_turns_and_counts_samples():
+    timings = timing.interleave({"a": lambda: None, "b": lambda: sum(range(2000))}, seconds=0, least=2)
+    assert timings["a"].repeats == 10
+    assert timings["a"].min_ns <= timings["a"].median_ns < timings["b"].min_ns
+
+
+def test_figure_1_is_drawn_and_packed_codes_take_an_eighth_of_the_printed_formula(tmp_path):
+    records = [{"items": m, "ours_ns": m, "float64_ns": 50 * m, "faiss_ns": None} for m in (1000, 10_000)]
+    figure1.draw(records, 64, tmp_path / "figure1.png")
+    assert (tmp_path / "figure1.png").stat().st_size > 10_000
+    storage = figure1.storage_bytes(10_000_000, 128)
+    assert storage["codes, packed"] * 8 == storage["codes, the paper's formula"]
+    assert round(storage["codes, packed"] / 1e6) == 160

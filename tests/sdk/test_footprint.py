@@ -1,0 +1,43 @@
+"""The device is small: what importing and using the SDK loads and allocates, seen in a fresh process."""
+
+import os
+import subprocess
+import sys
+
+SCRIPT_MODULES = "import sys, lightfr; print(*sorted(m.split('.')[0] for m in sys.modules))"
+
+SCRIPT_MEMORY = """
+import sys, lightfr
+
+def private_kib():
+    wanted = ("RssAnon:",)
+    with open("/proc/self/status") as status:
+        return sum(int(line.split()[1]) for line in status if line.startswith(wanted))
+
+user = lightfr.UserCode.random(64)
+with lightfr.ItemCodes(bytes(8), 64) as warm:
+    lightfr.recommend(user, warm, 1)
+before = private_kib()
+with lightfr.ItemCodes.open(sys.argv[1], 64) as codes:
+    assert len(lightfr.recommend(user, codes, 10, rated=range(100))) == 10
+    print(private_kib() - before)
+"""
+
+
+def run(script, *arguments):
+    answer = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, check=True, text=True)
+    return answer.stdout.split()
+
+
+def test_importing_the_sdk_loads_no_numpy_and_no_http_framework():
+    loaded = set(run(SCRIPT_MODULES))
+    assert "lightfr" in loaded
+    assert not loaded & {"numpy", "aiohttp", "grpc", "requests", "httpx", "typer", "rich", "asyncio"}
+
+
+def test_ten_million_items_add_at_most_5_mib_of_private_memory(tmp_path):
+    path = tmp_path / "items.codes"
+    with path.open("wb") as file:
+        os.truncate(file.fileno(), 80_000_000)
+    (added_kib,) = run(SCRIPT_MEMORY, str(path))
+    assert int(added_kib) <= 5 * 1024

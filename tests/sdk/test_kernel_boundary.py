@@ -1,0 +1,100 @@
+"""What stands between Python and C: sizes, statuses and the choice of instruction set."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from lightfr import _kernel, errors
+
+
+def test_a_buffer_of_the_wrong_size_is_refused_with_both_sizes():
+    with pytest.raises(errors.BufferSizeError) as caught:
+        _kernel.distances(_kernel.CodesPointer(bytes(80), 64), _kernel.CodesPointer(bytes(8), 64), bytearray(19))
+    assert (caught.value.actual_bytes, caught.value.expected_bytes) == (19, 20)
+
+
+@pytest.mark.parametrize("code_bits", [-8, 0, 4, 12, 1032])
+def test_a_code_length_outside_the_domain_is_refused(code_bits):
+    with pytest.raises(errors.CodeLengthError) as caught:
+        _kernel.CodesPointer(bytes(8), code_bits)
+    assert caught.value.actual_bits == code_bits
+
+
+def test_codes_that_are_no_whole_rows_are_refused():
+    with pytest.raises(errors.BufferSizeError, match="item codes has 81 bytes, expected 80"):
+        _kernel.CodesPointer(bytes(81), 64)
+
+
+@pytest.mark.parametrize("k", [-1, 0, 2**31])
+def test_k_outside_its_range_is_refused(k):
+    codes, query = _kernel.CodesPointer(bytes(80), 64), _kernel.CodesPointer(bytes(8), 64)
+    with pytest.raises(errors.OutOfRangeError, match="k is"):
+        _kernel.topk(codes, query, k)
+    with pytest.raises(errors.OutOfRangeError, match="k is"):
+        _kernel.topk_batch(codes, query, k)
+
+
+def test_a_query_of_another_length_or_of_two_rows_is_refused():
+    codes = _kernel.CodesPointer(bytes(80), 64)
+    with pytest.raises(errors.CodeLengthError, match="128 bits, expected 64"):
+        _kernel.topk(codes, _kernel.CodesPointer(bytes(16), 128), 1)
+    with pytest.raises(errors.BufferSizeError, match="query has 16 bytes, expected 8"):
+        _kernel.topk(codes, _kernel.CodesPointer(bytes(16), 64), 1)
+
+
+def test_a_bitmap_that_is_too_short_is_refused():
+    codes, query = _kernel.CodesPointer(bytes(80), 64), _kernel.CodesPointer(bytes(8), 64)
+    with pytest.raises(errors.BufferSizeError, match="exclusion bitmap has 1 bytes, expected 2"):
+        _kernel.topk(codes, query, 1, bytes(1))
+
+
+def test_counts_that_are_no_whole_bytes_are_refused():
+    with pytest.raises(errors.InvalidInputError, match="12 elements"):
+        _kernel.aggregate(np.zeros(12, np.int32), 12, 4, np.zeros(12, np.int32), bytearray(2))
+
+
+def test_shift_and_scale_outside_their_ranges_are_refused():
+    with pytest.raises(errors.OutOfRangeError, match="shift is 32"):
+        _kernel.aggregate(np.zeros(8, np.int32), 8, 32, np.zeros(8, np.int32), bytearray(1))
+    with pytest.raises(errors.OutOfRangeError, match="scale is 0"):
+        _kernel.row_gradients(b"", 0, bytes(1), 8, b"", 0)
+
+
+def test_a_read_only_output_is_refused():
+    with pytest.raises((TypeError, BufferError)):
+        _kernel.distances(_kernel.CodesPointer(bytes(80), 64), _kernel.CodesPointer(bytes(8), 64), bytes(20))
+
+
+def test_an_unknown_instruction_set_is_refused_with_the_known_ones():
+    with pytest.raises(errors.UnsupportedIsaError) as caught:
+        _kernel.select_isa("mmx")
+    assert caught.value.supported == _kernel.supported_isas()
+    assert "portable" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", _kernel.supported_isas())
+def test_the_environment_chooses_the_instruction_set(name):
+    script = "from lightfr import _kernel; print(_kernel.isa_name())"
+    answer = subprocess.run(
+        [sys.executable, "-c", script], env={**os.environ, "LIGHTFR_ISA": name}, capture_output=True, check=True
+    )
+    assert answer.stdout.decode().strip() == name
+
+
+def test_an_unusable_instruction_set_in_the_environment_is_an_error_not_a_surprise():
+    answer = subprocess.run(
+        [sys.executable, "-c", "import lightfr"], env={**os.environ, "LIGHTFR_ISA": "sse9"}, capture_output=True
+    )
+    assert answer.returncode != 0
+    assert b"'sse9' is not available here" in answer.stderr
+
+
+def test_a_status_that_no_check_foresaw_becomes_a_kernel_error():
+    from lightfr._kernel._boundary import check
+
+    with pytest.raises(errors.KernelError, match="kernel status 12: a count"):
+        check(12)
+    with pytest.raises(errors.KernelError, match="unknown status"):
+        check(99)
