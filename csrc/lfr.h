@@ -145,6 +145,7 @@ LFR_API int lfr_fit_prepare(const lfr_fit_terms* terms, int64_t* quadratic, int6
  * sweep changes nothing or max_sweeps (1 .. 65535) are done. `quadratic` must be symmetric; its diagonal is ignored.
  * *sweeps is the number done. *loss is b.offdiag(quadratic).b / 2 - b.linear of the result: lower is better, and
  * losses of two starts of the same problem can be compared. Both may be NULL.
+ * Whatever lfr_fit_prepare made is accepted; LFR_ERR_OVERFLOW when entries made elsewhere could overflow a sum.
  */
 LFR_API int lfr_fit_sweep(const int64_t* quadratic, const int64_t* linear, uint32_t code_bits, uint32_t max_sweeps,
                           uint8_t* code, uint32_t* sweeps, int64_t* loss);

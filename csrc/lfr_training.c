@@ -106,7 +106,8 @@ static void weight_plane(const uint16_t* weights, uint32_t n_rows, int bit, uint
   for (uint32_t i = 0; i < n_rows; i++) plane[i / 64] |= (uint64_t)((weights[i] >> bit) & 1) << (i % 64);
 }
 
-static void weighted_mismatch(const lfr_planes* block, const uint16_t* weights, uint32_t n_rows, int64_t factor,
+/* A factor is formed only for a bit that some weight has: the total weight, and so fit_bound, holds it then. */
+static void weighted_mismatch(const lfr_planes* block, const uint16_t* weights, uint32_t n_rows, int64_t row_factor,
                               int64_t* mismatches) {
   uint64_t plane[LFR_BLOCK_WORDS];
   uint32_t bits_in_use = 0;
@@ -114,7 +115,7 @@ static void weighted_mismatch(const lfr_planes* block, const uint16_t* weights, 
   for (int bit = 0; bit < 16; bit++) {
     if (!((bits_in_use >> bit) & 1)) continue;
     weight_plane(weights, n_rows, bit, plane);
-    lfr_current()->mismatch(block, plane, factor * ((int64_t)1 << bit), mismatches);
+    lfr_current()->mismatch(block, plane, -2 * row_factor * ((int64_t)1 << bit), mismatches);
   }
 }
 
@@ -133,16 +134,17 @@ static double largest(const int64_t* values, size_t n) {
   return most;
 }
 
-/* An upper bound of every sum that the sweep and its loss can form. */
+/* An upper bound of every sum that a sweep and its loss form of entries and linear terms of these sizes. */
+static double sum_bound(double f, double entry, double linear) { return f * (f * entry + linear); }
+
 static double fit_bound(const lfr_fit_terms* terms) {
-  const double f = terms->code_bits;
   double weighted_targets = 0;
   for (uint32_t i = 0; i < terms->n_rows; i++)
     weighted_targets += magnitude(terms->targets[i]) * (terms->weights ? terms->weights[i] : 1);
   double entry = magnitude(terms->row_factor) * (double)total_weight(terms) + magnitude(terms->balance) +
                  magnitude(terms->gram_factor) * largest(terms->gram, (size_t)terms->code_bits * terms->code_bits);
   double linear = magnitude(terms->target_factor) * weighted_targets + largest(terms->extra, terms->code_bits);
-  return f * (f * entry + linear);
+  return sum_bound(terms->code_bits, entry, linear);
 }
 
 static int check_fit(const lfr_fit_terms* terms) {
@@ -158,7 +160,9 @@ static void add_targets(const lfr_fit_terms* terms, int64_t* linear) {
   const uint32_t f = terms->code_bits;
   for (uint32_t i = 0; i < terms->n_rows; i++) {
     const uint8_t* row = terms->rows + (size_t)i * (f / 8);
-    const int64_t value = terms->target_factor * terms->targets[i] * (terms->weights ? terms->weights[i] : 1);
+    /* The weight first: fit_bound holds the whole product, and a weight of zero makes any factor harmless. */
+    const int64_t weighted = (int64_t)terms->targets[i] * (terms->weights ? terms->weights[i] : 1);
+    const int64_t value = terms->target_factor * weighted;
     for (uint32_t k = 0; k < f; k++) linear[k] += (row[k >> 3] >> (k & 7)) & 1 ? value : -value;
   }
 }
@@ -171,7 +175,7 @@ static void add_rows(const lfr_fit_terms* terms, int64_t* quadratic) {
     uint32_t some = terms->n_rows - first < LFR_BLOCK_ITEMS ? terms->n_rows - first : LFR_BLOCK_ITEMS;
     lfr_planes block = to_planes(terms->rows + (size_t)first * (f / 8), some, f, planes);
     if (terms->weights)
-      weighted_mismatch(&block, terms->weights + first, some, -2 * terms->row_factor, quadratic);
+      weighted_mismatch(&block, terms->weights + first, some, terms->row_factor, quadratic);
     else
       lfr_current()->mismatch(&block, NULL, -2 * terms->row_factor, quadratic);
     first += some;
@@ -194,23 +198,21 @@ int lfr_fit_prepare(const lfr_fit_terms* terms, int64_t* quadratic, int64_t* lin
 
 static int sign_of(const uint8_t* code, uint32_t k) { return (code[k >> 3] >> (k & 7)) & 1 ? 1 : -1; }
 
+/* pull[j] += factor * row[j] for every j but k: the diagonal may hold anything. */
+static void add_row_but(uint32_t k, const int64_t* row, uint32_t f, int factor, int64_t* pull) {
+  for (uint32_t j = 0; j < k; j++) pull[j] += factor * row[j];
+  for (uint32_t j = k + 1; j < f; j++) pull[j] += factor * row[j];
+}
+
 /* pull[k] = sum_{j != k} quadratic_kj b_j */
 static void start_pull(const int64_t* quadratic, uint32_t f, const uint8_t* code, int64_t* pull) {
   memset(pull, 0, f * sizeof *pull);
-  for (uint32_t j = 0; j < f; j++) {
-    const int sign = sign_of(code, j);
-    for (uint32_t k = 0; k < f; k++) pull[k] += sign * quadratic[(size_t)j * f + k];
-  }
-  for (uint32_t k = 0; k < f; k++) pull[k] -= sign_of(code, k) * quadratic[(size_t)k * f + k];
+  for (uint32_t j = 0; j < f; j++) add_row_but(j, quadratic + (size_t)j * f, f, sign_of(code, j), pull);
 }
 
 static void flip(const int64_t* quadratic, uint32_t f, uint32_t k, uint8_t* code, int64_t* pull) {
-  const int64_t* row = quadratic + (size_t)k * f;
-  const int64_t kept = pull[k];
   code[k >> 3] ^= (uint8_t)(1 << (k & 7));
-  const int twice = 2 * sign_of(code, k);
-  for (uint32_t j = 0; j < f; j++) pull[j] += twice * row[j];
-  pull[k] = kept;
+  add_row_but(k, quadratic + (size_t)k * f, f, 2 * sign_of(code, k), pull);
 }
 
 /* One pass over the bits; a bit whose sign already fits, or whose g is zero, costs nothing. */
@@ -226,20 +228,43 @@ static uint32_t sweep_once(const int64_t* quadratic, const int64_t* linear, uint
   return flips;
 }
 
+/* All magnitudes are at most this + 1, which is at most twice the largest: x ^ (x >> 63) is x, or -x - 1 below zero. */
+static uint64_t any_bit(const int64_t* values, size_t n) {
+  uint64_t bits = 0;
+  for (size_t i = 0; i < n; i++) bits |= (uint64_t)(values[i] ^ (values[i] >> 63));
+  return bits;
+}
+
+/* The entries and linear terms may come from elsewhere, so they are looked at again, more coarsely. */
+static int sweep_may_overflow(const int64_t* quadratic, const int64_t* linear, size_t f) {
+  uint64_t entry = 0;
+  for (size_t k = 0; k + 1 < f; k++) entry |= any_bit(quadratic + k * (f + 1) + 1, f); /* f lie between diagonals */
+  const double bound = sum_bound((double)f, (double)entry + 1, (double)any_bit(linear, f) + 1);
+  return !(bound < 6917529027641081856.0); /* 1.5 * 2^62: lfr_fit_prepare keeps below 2^61, here at most doubled */
+}
+
+/* pull[k] is sum_{j != k} quadratic_kj b_j, so the first sum counts each pair twice and its half is exact. */
+static int64_t loss_of(const int64_t* pull, const int64_t* linear, uint32_t f, const uint8_t* code) {
+  int64_t pairs_twice = 0, fit = 0;
+  for (uint32_t k = 0; k < f; k++) {
+    pairs_twice += sign_of(code, k) * pull[k];
+    fit += sign_of(code, k) * linear[k];
+  }
+  return pairs_twice / 2 - fit;
+}
+
 int lfr_fit_sweep(const int64_t* quadratic, const int64_t* linear, uint32_t code_bits, uint32_t max_sweeps,
                   uint8_t* code, uint32_t* sweeps, int64_t* loss) {
   if (!lfr_code_bits_valid(code_bits)) return LFR_ERR_CODE_BITS;
   if (!quadratic || !linear || !code) return LFR_ERR_NULL;
   if (max_sweeps < 1 || max_sweeps > 65535) return LFR_ERR_COUNT;
+  if (sweep_may_overflow(quadratic, linear, code_bits)) return LFR_ERR_OVERFLOW;
   int64_t pull[LFR_MAX_CODE_BITS];
   uint32_t done = 0, flips = 1;
   start_pull(quadratic, code_bits, code, pull);
   for (; done < max_sweeps && flips; done++) flips = sweep_once(quadratic, linear, code_bits, code, pull);
   if (sweeps) *sweeps = done;
-  if (!loss) return LFR_OK;
-  int64_t twice = 0;
-  for (uint32_t k = 0; k < code_bits; k++) twice += sign_of(code, k) * (pull[k] - 2 * linear[k]);
-  *loss = twice / 2; /* the quadratic part counts each pair twice, so this is exact */
+  if (loss) *loss = loss_of(pull, linear, code_bits, code);
   return LFR_OK;
 }
 

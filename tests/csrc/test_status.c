@@ -109,7 +109,14 @@ static void test_fit_status(void) {
   CHECK_STATUS(LFR_ERR_NULL, lfr_gram(items, N, F, gram, NULL));
 }
 
-/* Each term alone, at the greatest value that is accepted (f * (f * entry + linear) < 2^61) and one beyond it. */
+/* What is accepted here must also be accepted by the sweep, and stay clean under the sanitizers there. */
+static int prepare_and_sweep(const lfr_fit_terms* terms) {
+  int64_t loss;
+  const int status = lfr_fit_prepare(terms, gram, vector);
+  return status == LFR_OK ? lfr_fit_sweep(gram, vector, F, 3, code, NULL, &loss) : status;
+}
+
+/* Each term alone, just below and just beyond the greatest that is accepted: f * (f * entry + linear) < 2^61. */
 static void test_fit_overflow(void) {
   const int64_t entry = ((INT64_C(1) << 61) - 1) / (F * F), linear = ((INT64_C(1) << 61) - 1) / F;
   const int32_t targets[N] = {1, -1, 1};
@@ -119,23 +126,36 @@ static void test_fit_overflow(void) {
   const lfr_fit_terms base = {.code_bits = F, .n_rows = N, .rows = items, .targets = targets};
   for (int beyond = 0; beyond < 2; beyond++) {
     const int expected = beyond ? LFR_ERR_OVERFLOW : LFR_OK;
-    /* Doubles near 2^61 / f are 2^3 or more apart, so "one beyond" is a thousandth. */
     const int64_t e = beyond ? entry + entry / 1000 : entry - entry / 1000;
     const int64_t l = beyond ? linear + linear / 1000 : linear - linear / 1000;
     lfr_fit_terms terms = base;
-    CHECK_STATUS(expected, (terms.balance = e, lfr_fit_prepare(&terms, gram, vector)));
+    CHECK_STATUS(expected, (terms.balance = e, prepare_and_sweep(&terms)));
     terms = base;
-    CHECK_STATUS(expected, (terms.row_factor = e / N, lfr_fit_prepare(&terms, gram, vector)));
+    CHECK_STATUS(expected, (terms.row_factor = e / N, prepare_and_sweep(&terms)));
     terms.weights = weights;
-    CHECK_STATUS(expected, (terms.row_factor = e / 65536, lfr_fit_prepare(&terms, gram, vector)));
+    CHECK_STATUS(expected, (terms.row_factor = e / 65536, prepare_and_sweep(&terms)));
     terms = base;
-    CHECK_STATUS(expected, (terms.target_factor = -l / N, lfr_fit_prepare(&terms, gram, vector)));
+    CHECK_STATUS(expected, (terms.target_factor = -l / N, prepare_and_sweep(&terms)));
     terms = base;
     terms.gram = unit_gram;
-    CHECK_STATUS(expected, (terms.gram_factor = -e, lfr_fit_prepare(&terms, gram, vector)));
+    CHECK_STATUS(expected, (terms.gram_factor = -e, prepare_and_sweep(&terms)));
     terms = base;
     terms.extra = extra;
-    CHECK_STATUS(expected, (extra[F - 1] = -l, lfr_fit_prepare(&terms, gram, vector)));
+    CHECK_STATUS(expected, (extra[F - 1] = -l, prepare_and_sweep(&terms)));
+  }
+}
+
+/* A sweep may be given sums that lfr_fit_prepare did not make. */
+static void test_sweep_overflow(void) {
+  const int64_t edges[] = {INT64_MIN, INT64_MAX, INT64_C(1) << 61, -(INT64_C(1) << 61)};
+  static int64_t quadratic[F * F], linear[F];
+  for (size_t i = 0; i < N_ELEMENTS(edges); i++) {
+    quadratic[1] = quadratic[F] = edges[i];
+    CHECK_STATUS(LFR_ERR_OVERFLOW, lfr_fit_sweep(quadratic, linear, F, 3, code, NULL, NULL));
+    quadratic[1] = quadratic[F] = 0;
+    linear[F - 1] = edges[i];
+    CHECK_STATUS(LFR_ERR_OVERFLOW, lfr_fit_sweep(quadratic, linear, F, 3, code, NULL, NULL));
+    linear[F - 1] = 0;
   }
 }
 
@@ -204,6 +224,7 @@ const test status_tests[] = {
     {"pack, unpack and gather refuse bad signs, counts and indices", test_code_status},
     {"fit and gram refuse bad lengths, pointers, factors and sweeps", test_fit_status},
     {"each term of a fit is refused where its sums could overflow, and accepted below", test_fit_overflow},
+    {"a sweep refuses sums that could overflow", test_sweep_overflow},
     {"gradients, ternary rows and aggregation refuse bad values, counts and shifts", test_upload_status},
     {"nothing to do is no error and needs no buffers", test_empty_inputs},
     {NULL, NULL}};

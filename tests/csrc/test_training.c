@@ -238,6 +238,44 @@ static void test_zero_keeps_the_bit(void) {
   CHECK(!memcmp(code, start, sizeof code) && sweeps == 2, "bit 0 should flip, and bit 1 see it");
 }
 
+/* Rows of weight zero count for nothing, whatever the factors are. */
+static void test_zero_weights(void) {
+  enum { F = 64, N = 70 };
+  uint8_t* rows = random_codes(N, F);
+  const uint16_t weights[N] = {0};
+  int32_t targets[N];
+  int64_t quadratic[F * F], linear[F];
+  for (int i = 0; i < N; i++) targets[i] = i % 2 ? INT32_MAX : INT32_MIN;
+  const lfr_fit_terms terms = {.code_bits = F,
+                               .n_rows = N,
+                               .rows = rows,
+                               .targets = targets,
+                               .weights = weights,
+                               .row_factor = INT64_MAX,
+                               .target_factor = INT64_MIN,
+                               .balance = 3};
+  CHECK_STATUS(LFR_OK, lfr_fit_prepare(&terms, quadratic, linear));
+  for (int i = 0; i < F * F; i++) CHECK(quadratic[i] == 3, "entry %d is %" PRId64, i, quadratic[i]);
+  for (int i = 0; i < F; i++) CHECK(linear[i] == 0, "linear %d is %" PRId64, i, linear[i]);
+  free_odd(rows);
+}
+
+static void test_diagonal_is_ignored(void) {
+  const int64_t diagonals[] = {1, INT64_MAX, INT64_MIN};
+  enum { F = 72 };
+  static int64_t Q[F * F], l[F];
+  const fit problem = {F, {.code_bits = F}, Q, l};
+  uint8_t* start = random_codes(1, F);
+  for (uint32_t j = 0; j < F; j++) l[j] = random_between(-50, 50);
+  for (uint32_t j = 0; j < F; j++)
+    for (uint32_t k = 0; k < j; k++) Q[j * F + k] = Q[k * F + j] = random_between(-20, 20);
+  for (size_t i = 0; i < N_ELEMENTS(diagonals); i++) {
+    for (uint32_t k = 0; k < F; k++) Q[k * F + k] = diagonals[i];
+    check_sweeps(&problem, 30, start);
+  }
+  free_odd(start);
+}
+
 /* ---- uploads ----------------------------------------------------------------------------------------------- */
 
 static void check_gradients(uint32_t f, uint32_t n, int32_t scale, int64_t most) {
@@ -381,6 +419,8 @@ const test training_tests[] = {
     {"gram and column sums equal sums of products of signs", test_gram},
     {"a fit equals the definition, with and without each term", test_fit},
     {"a zero vote keeps the bit, and later bits see earlier flips", test_zero_keeps_the_bit},
+    {"rows of weight zero count for nothing, whatever the factors", test_zero_weights},
+    {"a sweep ignores the diagonal, whatever stands there", test_diagonal_is_ignored},
     {"row gradients equal the definition up to the greatest scale and target", test_row_gradients},
     {"ternary rows equal the definition and add up", test_ternary},
     {"ternary rounding is unbiased over all random numbers", test_ternary_is_unbiased},
