@@ -169,7 +169,7 @@ LFR_API int lfr_ternary(const int32_t* gradients, size_t n, int32_t full, const 
 /* ---- aggregation ------------------------------------------------------------------------------------------ */
 
 /* sums[j] += the ternary element j. LFR_ERR_VALUE, before anything is added, when `positive` has a bit that
- * `nonzero` lacks. */
+ * `nonzero` lacks; LFR_ERR_OVERFLOW, likewise, when one of `sums` stands at either end of int32 already. */
 LFR_API int lfr_ternary_add(const uint8_t* nonzero, const uint8_t* positive, size_t n, int32_t* sums);
 
 /*

@@ -316,6 +316,8 @@ int lfr_ternary_add(const uint8_t* nonzero, const uint8_t* positive, size_t n, i
   for (size_t byte = 0; byte < n / 8; byte++)
     if (positive[byte] & ~nonzero[byte]) return LFR_ERR_VALUE;
   for (size_t i = 0; i < n; i++)
+    if (sums[i] == INT32_MAX || sums[i] == INT32_MIN) return LFR_ERR_OVERFLOW;
+  for (size_t i = 0; i < n; i++)
     sums[i] += 2 * ((positive[i >> 3] >> (i & 7)) & 1) - ((nonzero[i >> 3] >> (i & 7)) & 1);
   return LFR_OK;
 }

@@ -189,6 +189,10 @@ static void test_upload_status(void) {
   CHECK_STATUS(LFR_ERR_COUNT, lfr_ternary_add(nonzero, positive, 9, sums));
   CHECK_STATUS(LFR_ERR_VALUE, lfr_ternary_add(nonzero, positive, ELEMENTS, sums));
   for (int i = 0; i < ELEMENTS; i++) CHECK(sums[i] == 0, "sum %d was changed before the bad element was seen", i);
+  positive[1] = 0;
+  CHECK_STATUS(LFR_ERR_OVERFLOW, (sums[3] = INT32_MIN, lfr_ternary_add(nonzero, positive, ELEMENTS, sums)));
+  CHECK_STATUS(LFR_ERR_OVERFLOW, (sums[3] = INT32_MAX, lfr_ternary_add(nonzero, nonzero, ELEMENTS, sums)));
+  CHECK(sums[0] == 0, "a sum was changed before the one that overflows was seen");
   CHECK_STATUS(LFR_ERR_NULL, lfr_aggregate(NULL, ELEMENTS, 4, memory, codes));
   CHECK_STATUS(LFR_ERR_NULL, lfr_aggregate(sums, ELEMENTS, 4, NULL, codes));
   CHECK_STATUS(LFR_ERR_NULL, lfr_aggregate(sums, ELEMENTS, 4, memory, NULL));
@@ -199,11 +203,15 @@ static void test_upload_status(void) {
 /* Nothing to do needs no buffers. */
 static void test_empty_inputs(void) {
   const lfr_fit_terms none = {.code_bits = F};
+  const uint8_t two_queries[2 * CODE_BYTES] = {0};
   uint32_t n_hits[2] = {9, 9};
   FOR_EACH_ISA(isa) {
     CHECK_STATUS(LFR_OK, lfr_topk(NULL, 0, F, query, NULL, 1, NULL, n_hits));
     CHECK(n_hits[0] == 0, "%s: %" PRIu32 " hits among no items", isa, n_hits[0]);
     CHECK_STATUS(LFR_OK, lfr_topk_batch(NULL, 0, F, query, 0, NULL, 1, NULL, NULL));
+    n_hits[0] = n_hits[1] = 9;
+    CHECK_STATUS(LFR_OK, lfr_topk_batch(NULL, 0, F, two_queries, 2, NULL, 1, NULL, n_hits));
+    CHECK(n_hits[0] == 0 && n_hits[1] == 0, "%s: a batch has hits among no items", isa);
     CHECK_STATUS(LFR_OK, lfr_distances(NULL, 0, F, query, NULL));
     CHECK_STATUS(LFR_OK, lfr_gram(NULL, 0, F, gram, vector));
     CHECK_STATUS(LFR_OK, lfr_fit_prepare(&none, gram, vector));
