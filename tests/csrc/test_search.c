@@ -253,19 +253,23 @@ static void test_batch_of_sliced_lengths(void) {
           make_and_search_batch(code_bits, counts[c], 24, ks[i], turn);
 }
 
-/* Rows at the end of one 256-item block and ties in the next must not displace lower indices. */
+/* Row i of block b is 7 - b or 6 - b bits away, so that the worst of the best k changes, and ties, inside each block.
+ */
+static void fill_with_falling_ties(uint8_t* items, uint32_t n_items, uint32_t code_bytes) {
+  memset(items, 0, (size_t)n_items * code_bytes);
+  for (uint32_t i = 0; i < n_items; i++)
+    items[(size_t)i * code_bytes] = (uint8_t)(0xff >> (1 + i / 256 + (random_below(40) == 0)));
+}
+
 static void test_ties_across_blocks(void) {
-  enum { N = 700, QUERIES = 30 };
+  enum { N = 1100, QUERIES = 30 };
   for (uint32_t code_bits = 64; code_bits <= 128; code_bits += 64) {
-    const uint32_t code_bytes = code_bits / 8;
-    uint8_t* items = exact_odd((size_t)N * code_bytes);
-    uint8_t* queries = exact_odd((size_t)QUERIES * code_bytes);
-    memset(queries, 0, (size_t)QUERIES * code_bytes);
-    for (uint32_t k = 3; k < 60; k += 19) {
-      memset(items, 0, (size_t)N * code_bytes);
-      for (uint32_t i = 0; i < N; i++)
-        for (uint32_t bit = 0; bit < random_below(3); bit++) items[(size_t)i * code_bytes] |= (uint8_t)(1u << bit);
-      batch_case batch = {{code_bits, N, EQUAL, NONE}, QUERIES, k, items, queries, NULL};
+    uint8_t* items = exact_odd((size_t)N * (code_bits / 8));
+    uint8_t* queries = exact_odd((size_t)QUERIES * (code_bits / 8));
+    memset(queries, 0, (size_t)QUERIES * (code_bits / 8));
+    for (uint32_t k = 1; k < 60; k += 3) {
+      fill_with_falling_ties(items, N, code_bits / 8);
+      const batch_case batch = {{code_bits, N, CLUSTERED, NONE}, QUERIES, k, items, queries, NULL};
       search_batch(&batch);
     }
     free_odd(queries);
