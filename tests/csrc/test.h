@@ -19,6 +19,7 @@ typedef struct test {
 /* Each list ends with a NULL promise. */
 extern const test search_tests[];
 extern const test training_tests[];
+extern const test upload_tests[];
 extern const test status_tests[];
 
 /* Marks the running test as failed; the first few reports of a test are printed. */
@@ -46,6 +47,8 @@ void* exact(size_t bytes);
 /* The same at an odd address, which codes may have. Freed with free_odd. */
 uint8_t* exact_odd(size_t bytes);
 void free_odd(uint8_t* bytes);
+/* n random codes, likewise. */
+uint8_t* random_codes(uint32_t n, uint32_t code_bits);
 
 /* Select the first, then each next variant that this machine has; its name, or NULL when there are no more. */
 const char* first_isa(void);

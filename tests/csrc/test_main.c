@@ -53,6 +53,12 @@ uint8_t* exact_odd(size_t bytes) { return (uint8_t*)exact(bytes + 1) + 1; }
 
 void free_odd(uint8_t* bytes) { free(bytes - 1); }
 
+uint8_t* random_codes(uint32_t n, uint32_t code_bits) {
+  uint8_t* codes = exact_odd((size_t)n * (code_bits / 8));
+  random_bytes(codes, (size_t)n * (code_bits / 8));
+  return codes;
+}
+
 static const char* select_from(int isa) {
   while (lfr_isa_name(isa) && !lfr_isa_supported(isa)) isa++;
   if (!lfr_isa_name(isa)) return NULL;
@@ -87,7 +93,7 @@ static int count(const test* list) {
 int main(void) {
   setenv("LIGHTFR_ISA", "portable", 1); /* before the first use of the library */
   /* status_tests come first: the first of them watches the first use. */
-  const test* const lists[] = {status_tests, search_tests, training_tests};
+  const test* const lists[] = {status_tests, search_tests, training_tests, upload_tests};
   int failed = 0, total = 0;
   for (size_t i = 0; i < N_ELEMENTS(lists); i++) {
     failed += run(lists[i]);
