@@ -145,6 +145,7 @@ LFR_API int lfr_fit_prepare(const lfr_fit_terms* terms, int64_t* quadratic, int6
  * sweep changes nothing or max_sweeps (1 .. 65535) are done. `quadratic` must be symmetric; its diagonal is ignored.
  * *sweeps is the number done. *loss is b.offdiag(quadratic).b / 2 - b.linear of the result: lower is better, and
  * losses of two starts of the same problem can be compared. Both may be NULL.
+ * Whatever lfr_fit_prepare made is accepted; LFR_ERR_OVERFLOW when entries made elsewhere could overflow a sum.
  */
 LFR_API int lfr_fit_sweep(const int64_t* quadratic, const int64_t* linear, uint32_t code_bits, uint32_t max_sweeps,
                           uint8_t* code, uint32_t* sweeps, int64_t* loss);
@@ -168,7 +169,7 @@ LFR_API int lfr_ternary(const int32_t* gradients, size_t n, int32_t full, const 
 /* ---- aggregation ------------------------------------------------------------------------------------------ */
 
 /* sums[j] += the ternary element j. LFR_ERR_VALUE, before anything is added, when `positive` has a bit that
- * `nonzero` lacks. */
+ * `nonzero` lacks; LFR_ERR_OVERFLOW, likewise, when one of `sums` stands at either end of int32 already. */
 LFR_API int lfr_ternary_add(const uint8_t* nonzero, const uint8_t* positive, size_t n, int32_t* sums);
 
 /*

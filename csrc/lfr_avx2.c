@@ -113,6 +113,9 @@ AVX2_INLINE __m256i least_of_vector_rows(const uint8_t* at, const __m256i* wide_
 #define CACHE_BYTES ((size_t)16 << 20)
 #define PREFETCH_BYTES 2048
 
+/* May lie behind the items: an address, since forming a pointer there would be undefined. */
+AVX2_INLINE void fetch_ahead(uintptr_t address) { _mm_prefetch((const char*)address, _MM_HINT_T0); }
+
 /* Rows of `code_bytes`, a constant wherever this is called, so that each width gets a loop of its own:
  * the least distance of a step of rows, then one compare and branch. */
 AVX2_INLINE void scan_rows(const uint8_t* items, uint32_t first, uint32_t last, uint32_t code_bytes, int prefetch,
@@ -125,8 +128,7 @@ AVX2_INLINE void scan_rows(const uint8_t* items, uint32_t first, uint32_t last, 
   for (; last - first >= STEP_ROWS; first += STEP_ROWS, at += step_bytes) {
     const __m256i least = least_of_vector_rows(at, wide_query, code_bytes);
     const int32_t below = scalar_rows_below(at + VECTOR_ROWS * code_bytes, query, code_bytes, (int32_t)top->threshold);
-    for (size_t line = 0; prefetch && line < step_bytes; line += 64)
-      _mm_prefetch((const char*)at + PREFETCH_BYTES + line, _MM_HINT_T0);
+    for (size_t line = 0; prefetch && line < step_bytes; line += 64) fetch_ahead((uintptr_t)at + PREFETCH_BYTES + line);
     if (__builtin_expect(any_below(least, threshold) | (below < 0), 0)) {
       offer_step(items, first, code_bytes, query, wide_query, top);
       threshold = lane_threshold(top->threshold, code_bytes);

@@ -17,7 +17,7 @@ static const char* const names[] = {[LFR_ISA_PORTABLE] = "portable", [LFR_ISA_AV
 #define N_NAMES ((int)(sizeof names / sizeof names[0]))
 #define N_VARIANTS ((int)(sizeof variants / sizeof variants[0]))
 
-/* -1 until the first use. Threads that race here all store the same value. */
+/* -1 until the first use. */
 static int selected = -1;
 
 uint32_t lfr_abi_version(void) { return LFR_ABI_VERSION; }
@@ -51,10 +51,13 @@ int lfr_isa_select(int isa) {
   return LFR_OK;
 }
 
+/* A first use that races with lfr_isa_select must not undo it: the default goes in only where nothing stands yet. */
 int lfr_isa_selected(void) {
   int isa = __atomic_load_n(&selected, __ATOMIC_ACQUIRE);
-  if (isa < 0) lfr_isa_select(isa = from_environment());
-  return isa;
+  if (isa >= 0) return isa;
+  const int wanted = from_environment();
+  const int stored = __atomic_compare_exchange_n(&selected, &isa, wanted, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+  return stored ? wanted : isa;
 }
 
 const lfr_variant* lfr_current(void) { return variants[lfr_isa_selected()]; }

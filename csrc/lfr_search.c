@@ -75,6 +75,8 @@ int lfr_topk(const uint8_t* items, uint32_t n_items, uint32_t code_bits, const u
   if (status != LFR_OK) return status;
   if (!n_hits) return LFR_ERR_NULL;
   if (k < 1 || k > INT32_MAX) return LFR_ERR_COUNT;
+  *n_hits = 0;
+  if (n_items == 0) return LFR_OK; /* pointers may be NULL, to which nothing must be added, not even 0 */
   lfr_top top = start_top(code_bits, exclude, k, hits);
   lfr_current()->scan(items, 0, n_items, code_bits / 8, query, &top);
   sort_hits(hits, top.size);
@@ -102,6 +104,8 @@ int lfr_topk_batch(const uint8_t* items, uint32_t n_items, uint32_t code_bits, c
   if (status != LFR_OK) return status;
   if (!n_hits) return LFR_ERR_NULL;
   if (k < 1 || k > INT32_MAX) return LFR_ERR_COUNT;
+  memset(n_hits, 0, n_queries * sizeof *n_hits);
+  if (n_items == 0) return LFR_OK; /* as in lfr_topk */
   for (uint32_t done = 0; done < n_queries;) {
     uint32_t some = n_queries - done < LFR_BATCH_QUERIES ? n_queries - done : LFR_BATCH_QUERIES;
     batch_some(items, n_items, code_bits, queries + (size_t)done * (code_bits / 8), some,

@@ -108,25 +108,32 @@ static int64_t total_weight(const lfr_fit_terms* terms) {
 
 static double magnitude(int64_t x) { return x < 0 ? -(double)x : (double)x; }
 
-/* At least the largest magnitude, at most about twice it. */
-static double largest(const int64_t* values, size_t n) {
+/* All magnitudes are at most this + 1, which is at most twice the largest: x ^ (x >> 63) is x, or -x - 1 below zero. */
+static uint64_t any_bit(const int64_t* values, size_t n) {
   uint64_t bits = 0;
-  for (size_t i = 0; values && i < n; i++) bits |= (uint64_t)(values[i] < 0 ? ~values[i] : values[i]);
-  return 2.0 * (double)bits + 1;
+  for (size_t i = 0; i < n; i++) bits |= (uint64_t)(values[i] ^ (values[i] >> 63));
+  return bits;
 }
 
-/* An upper bound of every sum that the sweep and its loss can form. */
+/* An upper bound of every sum that a sweep and its loss form of entries and linear terms of these sizes. */
+static double sum_bound(double f, double entry, double linear) { return f * (f * entry + linear); }
+
+static double at_least_1(double x) { return x > 1 ? x : 1; }
+
+/* Factors count at least once, even where every weight is zero, so that they can be multiplied by small numbers. */
 static double fit_bound(const lfr_fit_terms* terms) {
-  const double f = terms->code_bits;
+  const size_t f = terms->code_bits;
   double most = 0;
   for (uint32_t i = 0; i < terms->n_rows; i++) {
     const double value = magnitude(terms->targets[i]) * (double)weight_of(terms, i);
     most = value > most ? value : most;
   }
-  double entry = magnitude(terms->row_factor) * (double)total_weight(terms) + magnitude(terms->balance) +
-                 magnitude(terms->gram_factor) * largest(terms->gram, (size_t)terms->code_bits * terms->code_bits);
-  double linear = magnitude(terms->target_factor) * most * terms->n_rows + largest(terms->extra, terms->code_bits);
-  return f * (f * entry + linear);
+  const double gram = terms->gram ? (double)any_bit(terms->gram, f * f) + 1 : 0;
+  const double extra = terms->extra ? (double)any_bit(terms->extra, f) + 1 : 0;
+  const double entry = magnitude(terms->row_factor) * at_least_1((double)total_weight(terms)) +
+                       magnitude(terms->balance) + magnitude(terms->gram_factor) * gram;
+  const double linear = magnitude(terms->target_factor) * at_least_1(most * terms->n_rows) + extra;
+  return sum_bound((double)f, entry, linear);
 }
 
 static int check_fit(const lfr_fit_terms* terms) {
@@ -219,23 +226,21 @@ int lfr_fit_prepare(const lfr_fit_terms* terms, int64_t* quadratic, int64_t* lin
 
 static int sign_of(const uint8_t* code, uint32_t k) { return (code[k >> 3] >> (k & 7)) & 1 ? 1 : -1; }
 
+/* pull[j] += factor * row[j] for every j but k: the diagonal may hold anything. */
+static void add_row_but(uint32_t k, const int64_t* row, uint32_t f, int factor, int64_t* pull) {
+  for (uint32_t j = 0; j < k; j++) pull[j] += factor * row[j];
+  for (uint32_t j = k + 1; j < f; j++) pull[j] += factor * row[j];
+}
+
 /* pull[k] = sum_{j != k} quadratic_kj b_j */
 static void start_pull(const int64_t* quadratic, uint32_t f, const uint8_t* code, int64_t* pull) {
   memset(pull, 0, f * sizeof *pull);
-  for (uint32_t j = 0; j < f; j++) {
-    const int sign = sign_of(code, j);
-    for (uint32_t k = 0; k < f; k++) pull[k] += sign * quadratic[(size_t)j * f + k];
-  }
-  for (uint32_t k = 0; k < f; k++) pull[k] -= sign_of(code, k) * quadratic[(size_t)k * f + k];
+  for (uint32_t j = 0; j < f; j++) add_row_but(j, quadratic + (size_t)j * f, f, sign_of(code, j), pull);
 }
 
 static void flip(const int64_t* quadratic, uint32_t f, uint32_t k, uint8_t* code, int64_t* pull) {
-  const int64_t* row = quadratic + (size_t)k * f;
-  const int64_t kept = pull[k];
   code[k >> 3] ^= (uint8_t)(1 << (k & 7));
-  const int twice = 2 * sign_of(code, k);
-  for (uint32_t j = 0; j < f; j++) pull[j] += twice * row[j];
-  pull[k] = kept;
+  add_row_but(k, quadratic + (size_t)k * f, f, 2 * sign_of(code, k), pull);
 }
 
 /* One pass over the bits; a bit whose sign already fits, or whose g is zero, costs nothing. */
@@ -251,20 +256,36 @@ static uint32_t sweep_once(const int64_t* quadratic, const int64_t* linear, uint
   return flips;
 }
 
+/* The entries and linear terms may come from elsewhere, so they are looked at again, more coarsely. */
+static int sweep_may_overflow(const int64_t* quadratic, const int64_t* linear, size_t f) {
+  uint64_t entry = 0;
+  for (size_t k = 0; k + 1 < f; k++) entry |= any_bit(quadratic + k * (f + 1) + 1, f); /* f lie between diagonals */
+  const double bound = sum_bound((double)f, (double)entry + 1, (double)any_bit(linear, f) + 1);
+  return !(bound < 6917529027641081856.0); /* 1.5 * 2^62: lfr_fit_prepare keeps below 2^61, here at most doubled */
+}
+
+/* pull[k] is sum_{j != k} quadratic_kj b_j, so the first sum counts each pair twice and its half is exact. */
+static int64_t loss_of(const int64_t* pull, const int64_t* linear, uint32_t f, const uint8_t* code) {
+  int64_t pairs_twice = 0, fit = 0;
+  for (uint32_t k = 0; k < f; k++) {
+    pairs_twice += sign_of(code, k) * pull[k];
+    fit += sign_of(code, k) * linear[k];
+  }
+  return pairs_twice / 2 - fit;
+}
+
 int lfr_fit_sweep(const int64_t* quadratic, const int64_t* linear, uint32_t code_bits, uint32_t max_sweeps,
                   uint8_t* code, uint32_t* sweeps, int64_t* loss) {
   if (!lfr_code_bits_valid(code_bits)) return LFR_ERR_CODE_BITS;
   if (!quadratic || !linear || !code) return LFR_ERR_NULL;
   if (max_sweeps < 1 || max_sweeps > 65535) return LFR_ERR_COUNT;
+  if (sweep_may_overflow(quadratic, linear, code_bits)) return LFR_ERR_OVERFLOW;
   int64_t pull[LFR_MAX_CODE_BITS];
   uint32_t done = 0, flips = 1;
   start_pull(quadratic, code_bits, code, pull);
   for (; done < max_sweeps && flips; done++) flips = sweep_once(quadratic, linear, code_bits, code, pull);
   if (sweeps) *sweeps = done;
-  if (!loss) return LFR_OK;
-  int64_t twice = 0;
-  for (uint32_t k = 0; k < code_bits; k++) twice += sign_of(code, k) * (pull[k] - 2 * linear[k]);
-  *loss = twice / 2; /* the quadratic part counts each pair twice, so this is exact */
+  if (loss) *loss = loss_of(pull, linear, code_bits, code);
   return LFR_OK;
 }
 
@@ -315,6 +336,8 @@ int lfr_ternary_add(const uint8_t* nonzero, const uint8_t* positive, size_t n, i
   if (n % 8) return LFR_ERR_COUNT;
   for (size_t byte = 0; byte < n / 8; byte++)
     if (positive[byte] & ~nonzero[byte]) return LFR_ERR_VALUE;
+  for (size_t i = 0; i < n; i++)
+    if (sums[i] == INT32_MAX || sums[i] == INT32_MIN) return LFR_ERR_OVERFLOW;
   for (size_t i = 0; i < n; i++)
     sums[i] += 2 * ((positive[i >> 3] >> (i & 7)) & 1) - ((nonzero[i >> 3] >> (i & 7)) & 1);
   return LFR_OK;

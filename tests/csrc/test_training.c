@@ -1,0 +1,285 @@
+/* Codes, Gram and user fit against the definitions in lfr.h, written with signs and plain loops. */
+#include "test.h"
+
+/* An oracle of f * f * n steps is left out beyond this many, to keep the run short under an emulator. */
+#define MAX_ORACLE_STEPS (80 * 1000 * 1000)
+
+static const uint32_t row_counts[] = {0, 1, 7, 63, 64, 65, 128, 166, 255, 256, 257, 600};
+
+static int oracle_is_too_slow(uint32_t f, uint32_t n) { return (uint64_t)f * f * n > MAX_ORACLE_STEPS; }
+
+/* ---- codes ------------------------------------------------------------------------------------------------- */
+
+static void test_pack(void) {
+  for (size_t n = 0; n <= 1024; n += 8) {
+    int8_t *signs = exact(n), *back = exact(n);
+    uint8_t* codes = exact_odd(n / 8);
+    for (size_t i = 0; i < n; i++) signs[i] = random_below(2) ? 1 : -1;
+    CHECK_STATUS(LFR_OK, lfr_pack(signs, n, codes));
+    for (size_t i = 0; i < n; i++) CHECK(sign_at(codes, i) == signs[i], "bit %zu of %zu", i, n);
+    CHECK_STATUS(LFR_OK, lfr_unpack(codes, n, back));
+    CHECK(n == 0 || !memcmp(signs, back, n), "%zu signs did not come back", n);
+    free_odd(codes);
+    free(back);
+    free(signs);
+  }
+}
+
+static void test_gather(void) {
+  for (size_t b = 0; b < n_all_code_bits; b++) {
+    enum { N_ITEMS = 37, N_ROWS = 90 };
+    const uint32_t f = all_code_bits[b];
+    const size_t code_bytes = f / 8;
+    uint8_t *items = random_codes(N_ITEMS, f), *rows = exact_odd(N_ROWS * code_bytes);
+    uint32_t indices[N_ROWS];
+    for (int i = 0; i < N_ROWS; i++) indices[i] = i ? random_below(N_ITEMS) : N_ITEMS - 1;
+    CHECK_STATUS(LFR_OK, lfr_gather(items, N_ITEMS, f, indices, N_ROWS, rows));
+    for (int i = 0; i < N_ROWS; i++)
+      CHECK(!memcmp(rows + i * code_bytes, items + indices[i] * code_bytes, code_bytes), "row %d, %" PRIu32 " bits", i,
+            f);
+    free_odd(rows);
+    free_odd(items);
+  }
+}
+
+/* ---- gram -------------------------------------------------------------------------------------------------- */
+
+/* sums[j * f + k] = sum_i weights[i] d_ij d_ik; NULL weights are all 1. */
+static void naive_gram(const uint8_t* rows, uint32_t n, uint32_t f, const uint16_t* weights, int64_t* sums) {
+  int8_t signs[LFR_MAX_CODE_BITS];
+  memset(sums, 0, (size_t)f * f * sizeof *sums);
+  for (uint32_t i = 0; i < n; i++) {
+    const int64_t weight = weights ? weights[i] : 1;
+    for (uint32_t k = 0; k < f; k++) signs[k] = (int8_t)sign_at(rows + (size_t)i * (f / 8), k);
+    for (uint32_t j = 0; j < f; j++)
+      for (uint32_t k = 0; k < f; k++) sums[(size_t)j * f + k] += weight * (signs[j] * signs[k]);
+  }
+}
+
+static void check_gram(uint32_t f, uint32_t n) {
+  const size_t bytes = (size_t)f * f * sizeof(int64_t);
+  uint8_t* items = random_codes(n, f);
+  int64_t *expected = exact(bytes), *gram = exact(bytes), *column_sums = exact(f * sizeof *column_sums);
+  naive_gram(items, n, f, NULL, expected);
+  FOR_EACH_ISA(isa) {
+    CHECK_STATUS(LFR_OK, lfr_gram(items, n, f, gram, column_sums));
+    CHECK(!memcmp(gram, expected, bytes), "%s: gram of %" PRIu32 " rows of %" PRIu32 " bits", isa, n, f);
+    for (uint32_t k = 0; k < f; k++) {
+      int64_t sum = 0;
+      for (uint32_t i = 0; i < n; i++) sum += sign_at(items + (size_t)i * (f / 8), k);
+      CHECK(column_sums[k] == sum, "%s: column %" PRIu32 " of %" PRIu32 " rows of %" PRIu32 " bits", isa, k, n, f);
+    }
+  }
+  free(column_sums);
+  free(gram);
+  free(expected);
+  free_odd(items);
+}
+
+static void test_gram(void) {
+  for (size_t b = 0; b < n_all_code_bits; b++)
+    for (size_t c = 0; c < N_ELEMENTS(row_counts); c++)
+      if (!oracle_is_too_slow(all_code_bits[b], row_counts[c])) check_gram(all_code_bits[b], row_counts[c]);
+}
+
+/* ---- user fit ---------------------------------------------------------------------------------------------- */
+
+/* Q: quadratic, l: linear, b: signs of the user code, as in lfr.h. */
+typedef struct fit {
+  uint32_t f;
+  lfr_fit_terms terms;
+  int64_t *Q, *l;
+} fit;
+
+static void naive_prepare(const fit* problem) {
+  const lfr_fit_terms* terms = &problem->terms;
+  const uint32_t f = problem->f;
+  naive_gram(terms->rows, terms->n_rows, f, terms->weights, problem->Q);
+  for (size_t j = 0; j < (size_t)f * f; j++)
+    problem->Q[j] =
+        terms->row_factor * problem->Q[j] + (terms->gram ? terms->gram_factor * terms->gram[j] : 0) + terms->balance;
+  for (uint32_t k = 0; k < f; k++) {
+    problem->l[k] = terms->extra ? terms->extra[k] : 0;
+    for (uint32_t i = 0; i < terms->n_rows; i++)
+      problem->l[k] += terms->target_factor * ((terms->weights ? terms->weights[i] : 1) * (int64_t)terms->targets[i]) *
+                       sign_at(terms->rows + (size_t)i * (f / 8), k);
+  }
+}
+
+/* sum_{j != k} Q_kj b_j */
+static int64_t pull_on(const fit* problem, const int8_t* b, uint32_t k) {
+  int64_t pull = 0;
+  for (uint32_t j = 0; j < problem->f; j++)
+    if (j != k) pull += problem->Q[(size_t)k * problem->f + j] * b[j];
+  return pull;
+}
+
+static uint32_t naive_sweeps(const fit* problem, uint32_t max_sweeps, int8_t* b) {
+  for (uint32_t done = 1; done <= max_sweeps; done++) {
+    int changed = 0;
+    for (uint32_t k = 0; k < problem->f; k++) {
+      const int64_t g = problem->l[k] - pull_on(problem, b, k);
+      const int8_t wanted = (int8_t)(g > 0 ? 1 : g < 0 ? -1 : b[k]);
+      changed |= wanted != b[k];
+      b[k] = wanted;
+    }
+    if (!changed) return done;
+  }
+  return max_sweeps;
+}
+
+/* Every pair once: b.offdiag(Q).b / 2 - b.l */
+static int64_t naive_loss(const fit* problem, const int8_t* b) {
+  int64_t loss = 0;
+  for (uint32_t j = 0; j < problem->f; j++) {
+    for (uint32_t k = j + 1; k < problem->f; k++) loss += problem->Q[(size_t)j * problem->f + k] * b[j] * b[k];
+    loss -= b[j] * problem->l[j];
+  }
+  return loss;
+}
+
+static void check_sweeps(const fit* problem, uint32_t max_sweeps, const uint8_t* start) {
+  int8_t expected[LFR_MAX_CODE_BITS];
+  uint32_t sweeps = 0, differ = 0;
+  int64_t loss = 0;
+  uint8_t* code = exact_odd(problem->f / 8);
+  memcpy(code, start, problem->f / 8);
+  for (uint32_t k = 0; k < problem->f; k++) expected[k] = (int8_t)sign_at(start, k);
+  const uint32_t expected_sweeps = naive_sweeps(problem, max_sweeps, expected);
+  CHECK_STATUS(LFR_OK, lfr_fit_sweep(problem->Q, problem->l, problem->f, max_sweeps, code, &sweeps, &loss));
+  for (uint32_t k = 0; k < problem->f; k++) differ += sign_at(code, k) != expected[k];
+  CHECK(differ == 0, "%" PRIu32 " of %" PRIu32 " bits differ after %" PRIu32 " sweeps", differ, problem->f, sweeps);
+  CHECK(sweeps == expected_sweeps, "%" PRIu32 " sweeps, not %" PRIu32, sweeps, expected_sweeps);
+  CHECK(loss == naive_loss(problem, expected), "loss %" PRId64 ", not %" PRId64, loss, naive_loss(problem, expected));
+  free_odd(code);
+}
+
+static void check_prepare(const fit* problem) {
+  const size_t bytes = (size_t)problem->f * problem->f * sizeof(int64_t);
+  int64_t *quadratic = exact(bytes), *linear = exact(problem->f * sizeof *linear);
+  naive_prepare(problem);
+  FOR_EACH_ISA(isa) {
+    CHECK_STATUS(LFR_OK, lfr_fit_prepare(&problem->terms, quadratic, linear));
+    CHECK(!memcmp(quadratic, problem->Q, bytes), "%s: quadratic of %" PRIu32 " rows of %" PRIu32 " bits", isa,
+          problem->terms.n_rows, problem->f);
+    CHECK(!memcmp(linear, problem->l, problem->f * sizeof *linear),
+          "%s: linear of %" PRIu32 " rows of %" PRIu32 " bits", isa, problem->terms.n_rows, problem->f);
+  }
+  free(linear);
+  free(quadratic);
+}
+
+/* Bits of `which`: 1 weights, 2 gram, 4 extra, 8 balance. */
+static void fit_once(uint32_t f, uint32_t n, uint32_t which) {
+  uint8_t *rows = random_codes(n, f), *catalogue = random_codes(20, f), *start = random_codes(1, f);
+  int32_t* targets = exact(n * sizeof *targets);
+  uint16_t* weights = exact(n * sizeof *weights);
+  int64_t *gram = exact((size_t)f * f * sizeof *gram), *extra = exact(f * sizeof *extra);
+  fit problem = {f,
+                 {.code_bits = f, .n_rows = n, .rows = rows, .targets = targets},
+                 exact((size_t)f * f * sizeof(int64_t)),
+                 exact(f * sizeof(int64_t))};
+  for (uint32_t i = 0; i < n; i++) {
+    targets[i] = (int32_t)random_between(-1000, 1000);
+    weights[i] = (uint16_t)(random_below(4) ? random_below(300) : random_below(2) * 65535);
+  }
+  naive_gram(catalogue, 20, f, NULL, gram);
+  for (uint32_t k = 0; k < f; k++) extra[k] = random_between(-5000, 5000);
+  problem.terms.row_factor = random_between(0, 30);
+  problem.terms.target_factor = random_between(-3, 30);
+  problem.terms.gram_factor = random_between(-2, 30);
+  if (which & 1) problem.terms.weights = weights;
+  if (which & 2) problem.terms.gram = gram;
+  if (which & 4) problem.terms.extra = extra;
+  if (which & 8) problem.terms.balance = random_between(1, 50);
+  check_prepare(&problem);
+  check_sweeps(&problem, 1, start);
+  check_sweeps(&problem, 30, start);
+  free(problem.l);
+  free(problem.Q);
+  free(extra);
+  free(gram);
+  free(weights);
+  free(targets);
+  free_odd(start);
+  free_odd(catalogue);
+  free_odd(rows);
+}
+
+static void test_fit(void) {
+  uint32_t which = 0;
+  for (size_t b = 0; b < n_all_code_bits; b++)
+    for (size_t c = 0; c < N_ELEMENTS(row_counts); c++, which++)
+      if (!oracle_is_too_slow(all_code_bits[b], row_counts[c])) fit_once(all_code_bits[b], row_counts[c], which % 16);
+  for (which = 0; which < 16; which++) fit_once(64, 166, which);
+}
+
+/* With nothing to fit every g is zero, and with one pair of bits that want to differ only the first may flip. */
+static void test_zero_keeps_the_bit(void) {
+  enum { F = 64 };
+  int64_t quadratic[F * F] = {0}, linear[F] = {0};
+  uint8_t start[F / 8], code[F / 8];
+  random_bytes(start, sizeof start);
+  memcpy(code, start, sizeof code);
+  uint32_t sweeps = 0;
+  CHECK_STATUS(LFR_OK, lfr_fit_sweep(quadratic, linear, F, 9, code, &sweeps, NULL));
+  CHECK(!memcmp(code, start, sizeof code) && sweeps == 1, "a fit to nothing changed the code");
+  start[0] |= 3;
+  memcpy(code, start, sizeof code);
+  quadratic[1] = quadratic[F] = 5;
+  CHECK_STATUS(LFR_OK, lfr_fit_sweep(quadratic, linear, F, 9, code, &sweeps, NULL));
+  start[0] &= 0xfe;
+  CHECK(!memcmp(code, start, sizeof code) && sweeps == 2, "bit 0 should flip, and bit 1 see it");
+}
+
+/* Rows of weight zero count for nothing, and do not let a factor through that could overflow. */
+static void test_zero_weights(void) {
+  enum { F = 64, N = 70 };
+  uint8_t* rows = random_codes(N, F);
+  const uint16_t weights[N] = {0};
+  int32_t targets[N];
+  int64_t quadratic[F * F], linear[F];
+  for (int i = 0; i < N; i++) targets[i] = i % 2 ? INT32_MAX : INT32_MIN;
+  lfr_fit_terms terms = {.code_bits = F,
+                         .n_rows = N,
+                         .rows = rows,
+                         .targets = targets,
+                         .weights = weights,
+                         .row_factor = INT64_C(1) << 48,
+                         .target_factor = -(INT64_C(1) << 54),
+                         .balance = 3};
+  CHECK_STATUS(LFR_OK, lfr_fit_prepare(&terms, quadratic, linear));
+  for (int i = 0; i < F * F; i++) CHECK(quadratic[i] == 3, "entry %d is %" PRId64, i, quadratic[i]);
+  for (int i = 0; i < F; i++) CHECK(linear[i] == 0, "linear %d is %" PRId64, i, linear[i]);
+  terms.row_factor = INT64_MAX;
+  CHECK_STATUS(LFR_ERR_OVERFLOW, lfr_fit_prepare(&terms, quadratic, linear));
+  terms.row_factor = 0;
+  terms.target_factor = INT64_MIN;
+  CHECK_STATUS(LFR_ERR_OVERFLOW, lfr_fit_prepare(&terms, quadratic, linear));
+  free_odd(rows);
+}
+
+static void test_diagonal_is_ignored(void) {
+  const int64_t diagonals[] = {1, INT64_MAX, INT64_MIN};
+  enum { F = 72 };
+  static int64_t Q[F * F], l[F];
+  const fit problem = {F, {.code_bits = F}, Q, l};
+  uint8_t* start = random_codes(1, F);
+  for (uint32_t j = 0; j < F; j++) l[j] = random_between(-50, 50);
+  for (uint32_t j = 0; j < F; j++)
+    for (uint32_t k = 0; k < j; k++) Q[j * F + k] = Q[k * F + j] = random_between(-20, 20);
+  for (size_t i = 0; i < N_ELEMENTS(diagonals); i++) {
+    for (uint32_t k = 0; k < F; k++) Q[k * F + k] = diagonals[i];
+    check_sweeps(&problem, 30, start);
+  }
+  free_odd(start);
+}
+
+const test training_tests[] = {{"pack and unpack follow the bit order of lfr.h and undo each other", test_pack},
+                               {"gather copies the rows asked for", test_gather},
+                               {"gram and column sums equal sums of products of signs", test_gram},
+                               {"a fit equals the definition, with and without each term", test_fit},
+                               {"a zero vote keeps the bit, and later bits see earlier flips", test_zero_keeps_the_bit},
+                               {"rows of weight zero count for nothing and hide no overflow", test_zero_weights},
+                               {"a sweep ignores the diagonal, whatever stands there", test_diagonal_is_ignored},
+                               {NULL, NULL}};
