@@ -102,7 +102,14 @@ AVX2_INLINE int32_t scalar_rows_below(const uint8_t* at, const uint8_t* query, u
 AVX2_INLINE __m256i least_of_vector_rows(const uint8_t* at, const __m256i* wide_query, uint32_t code_bytes) {
   const uint32_t vectors = VECTOR_ROWS / rows_per_vector(code_bytes), vector_bytes = VECTOR_ROWS * code_bytes / vectors;
   __m256i least = lane_distances(at, wide_query, code_bytes);
+  if (code_bytes <= 16) {
 #pragma GCC unroll 8
+    for (uint32_t v = 1; v < vectors; v++)
+      least = _mm256_min_epi16(least, lane_distances(at + v * vector_bytes, wide_query, code_bytes));
+    return least;
+  }
+  /* Wider rows have work enough in one turn; unrolled, they would double the size of the library. */
+#pragma GCC unroll 1
   for (uint32_t v = 1; v < vectors; v++)
     least = _mm256_min_epi16(least, lane_distances(at + v * vector_bytes, wide_query, code_bytes));
   return least;
@@ -139,7 +146,7 @@ AVX2_INLINE void scan_rows(const uint8_t* items, uint32_t first, uint32_t last, 
 
 AVX2_INLINE void scan_width(const uint8_t* items, uint32_t first, uint32_t last, uint32_t code_bytes,
                             const uint8_t* query, lfr_top* top) {
-  if ((size_t)(last - first) * code_bytes > CACHE_BYTES)
+  if (code_bytes > 16 || (size_t)(last - first) * code_bytes > CACHE_BYTES)
     scan_rows(items, first, last, code_bytes, 1, query, top);
   else
     scan_rows(items, first, last, code_bytes, 0, query, top);

@@ -245,8 +245,8 @@ static void test_zero_weights(void) {
                          .rows = rows,
                          .targets = targets,
                          .weights = weights,
-                         .row_factor = INT64_C(1) << 48,
-                         .target_factor = -(INT64_C(1) << 54),
+                         .row_factor = INT64_C(1) << 47,
+                         .target_factor = -(INT64_C(1) << 53),
                          .balance = 3};
   CHECK_STATUS(LFR_OK, lfr_fit_prepare(&terms, quadratic, linear));
   for (int i = 0; i < F * F; i++) CHECK(quadratic[i] == 3, "entry %d is %" PRId64, i, quadratic[i]);
