@@ -1,0 +1,92 @@
+"""The catalogue objective's server rule, in integers: see docs/protocol.md."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from lightfr import _kernel
+from lightfr.training.constants import CATALOGUE_WEIGHT, MEAN_UNIT, catalogue_target
+from lightfr.v1 import model_pb2
+
+from lightfr_harness.aggregate.bits import unpack_signs
+from lightfr_harness.aggregate.server import Server
+from lightfr_harness.aggregate.uploads import Upload
+
+# Sums and the memory Q have this many fractional parts of one ternary element.
+UNIT = 256
+# Q forgets 1/16 of itself a round.
+FORGETTING_SHIFT = 4
+# Keeps |Q| below 2^31: it cannot pass 16 times the largest sum.
+LARGEST_SUM = 2**26
+_ROWS_AT_A_TIME = 65_536
+
+
+class CatalogueServer(Server):
+    """Q <- Q - (Q >> 4) + S, d = sign(Q). Q, the memory, never leaves the server."""
+
+    def __init__(self, device_counts: npt.NDArray[np.int64], code_bits: int, **options: Any) -> None:
+        self.memory = np.zeros((len(device_counts), code_bits), np.int32)
+        self.mean_user = np.zeros(code_bits, np.int16)
+        super().__init__(device_counts, code_bits, **options)
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """The matrix, its memory and the mean user."""
+        return {"codes": self.codes, "memory": self.memory, "mean_user": self.mean_user}
+
+    def restore(self, state: dict[str, npt.NDArray[Any]]) -> None:
+        """Take up a state."""
+        self.codes, self.memory, self.mean_user = state["codes"], state["memory"], state["mean_user"]
+        self.begin_round()
+
+    def _model_fields(self) -> dict[str, Any]:
+        mean = self.mean_user.astype("<i2").tobytes() if self.mean_user.any() else b""
+        return {"objective": model_pb2.OBJECTIVE_CATALOGUE, "mean_user": mean}
+
+    def _start_sums(self) -> None:
+        self._row_sums = np.zeros((self.n_items, self.code_bits), np.int32)
+        self._user_codes: list[npt.NDArray[np.int8]] = []
+        self._weights: list[int] = []
+
+    def _count(self, upload: Upload) -> None:
+        assert upload.user_code is not None  # noqa: S101 - decode_upload refuses uploads without one
+        self._row_sums[upload.item_indices] += upload.values
+        self._user_codes.append(upload.user_code)
+        self._weights.append(len(upload.item_indices))
+
+    def _grow(self, n_new: int) -> None:
+        self.memory = np.concatenate([self.memory, np.zeros((n_new, self.code_bits), np.int32)])
+
+    def _cohort_sums(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], int]:
+        """W = sum w b b', v = sum w b and w: all that the catalogue term needs. float64 is exact below 2^53."""
+        if not self._user_codes:
+            return np.zeros((self.code_bits, self.code_bits)), np.zeros(self.code_bits, np.int64), 0
+        users, weights = np.stack(self._user_codes).astype(np.float64), np.array(self._weights, np.int64)
+        weighted = users * weights[:, None]
+        return users.T @ weighted, weighted.sum(axis=0).astype(np.int64), int(weights.sum())
+
+    def _apply(self, only: npt.NDArray[np.bool_] | None) -> None:
+        products, user_sum, weight = self._cohort_sums()
+        for first in range(0, self.n_items, _ROWS_AT_A_TIME):
+            rows = slice(first, min(first + _ROWS_AT_A_TIME, self.n_items))
+            self._apply_rows(rows, products, user_sum, weight)
+        if weight:
+            self.mean_user = ((2 * MEAN_UNIT * user_sum + weight) // (2 * weight)).astype(np.int16)
+
+    def _apply_rows(
+        self, rows: slice, products: npt.NDArray[np.float64], user_sum: npt.NDArray[np.int64], weight: int
+    ) -> None:
+        packed, memory = np.ascontiguousarray(self.codes[rows]), np.ascontiguousarray(self.memory[rows])
+        signs = unpack_signs(packed, memory.shape)
+        others = (signs.astype(np.float64) @ products).astype(np.int64) - weight * signs.astype(np.int64)
+        others += catalogue_target(self.code_bits) * user_sum
+        against = UNIT * CATALOGUE_WEIGHT * others // (self.n_items * self.code_bits)
+        sums = np.clip(self._individual(rows) - against, -LARGEST_SUM, LARGEST_SUM).astype(np.int32)
+        _kernel.aggregate(sums, sums.size, FORGETTING_SHIFT, memory, packed)
+        self.codes[rows], self.memory[rows] = packed, memory
+
+    def _individual(self, rows: slice) -> npt.NDArray[np.int64]:
+        """The devices' own rows in units of UNIT: a ternary element counts 1, an exact one 1 / f."""
+        sums = UNIT * self._row_sums[rows].astype(np.int64)
+        return sums // self.code_bits if self.upload_kind == model_pb2.UPLOAD_KIND_EXACT else sums

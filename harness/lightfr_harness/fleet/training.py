@@ -1,0 +1,134 @@
+"""Rounds of training over a fleet: sampled, with dropout, checkpointed, deterministic for a seed."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from lightfr import _wire
+from lightfr.training import PublishedModel
+
+from lightfr_harness.aggregate import Server
+from lightfr_harness.fleet.devices import Fleet, stream
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What decides a run, beside the data and the server."""
+
+    rounds: int = 50
+    fraction: float = 0.6
+    dropout: float = 0.0
+    seed: int = 0
+
+
+@dataclass
+class Traffic:
+    """Bytes inside messages, by direction, and how many device rounds they belong to."""
+
+    device_rounds: int = 0
+    dropped: int = 0
+    up_bytes: int = 0
+    down_bytes: int = 0
+
+
+@dataclass
+class TrainingRun:
+    """A run in progress; iterate over it to train. The same seed gives the same matrices, resumed or not."""
+
+    server: Server
+    fleet: Fleet
+    options: RunOptions
+    checkpoint: Path | None = None
+    finished_rounds: int = 0
+    traffic: Traffic = field(default_factory=Traffic)
+    seconds: dict[str, float] = field(default_factory=lambda: {"devices": 0.0, "server": 0.0})
+
+    def __post_init__(self) -> None:
+        if self.checkpoint is not None and self.checkpoint.exists():
+            self._resume(self.checkpoint)
+
+    def __iter__(self) -> Iterator[int]:
+        """Train round by round; yields the number of finished rounds."""
+        while self.finished_rounds < self.options.rounds:
+            self._round(self.finished_rounds)
+            self.finished_rounds += 1
+            if self.checkpoint is not None:
+                self._save(self.checkpoint)
+            yield self.finished_rounds
+
+    def published(self) -> PublishedModel:
+        """The current model as a device has it after download: encoded, decoded and checked."""
+        message = _wire.decode_round_model(self.server.model().SerializeToString())
+        return PublishedModel(self.server.item_codes(), message)
+
+    def cohort(self, round_index: int) -> npt.NDArray[np.int64]:
+        """Devices of a round, drawn without replacement, those that drop out included."""
+        size = max(1, round(self.options.fraction * len(self.fleet)))
+        rng = np.random.default_rng([self.options.seed, round_index, 1])
+        return np.sort(rng.choice(len(self.fleet), size, replace=False))
+
+    def _round(self, round_index: int) -> None:
+        cohort = self.cohort(round_index)
+        drops = np.random.default_rng([self.options.seed, round_index, 2]).random(len(cohort)) < self.options.dropout
+        started = time.process_time()
+        model = self.published()
+        uploads = [self._device_round(model, round_index, int(user)) for user in cohort]
+        trained = time.process_time()
+        for upload, dropped in zip(uploads, drops, strict=True):
+            if not dropped:
+                self.server.add(upload)
+        self.server.finish_round()
+        self._account(uploads, drops, trained - started, time.process_time() - trained)
+
+    def _device_round(self, model: PublishedModel, round_index: int, user: int) -> bytes:
+        random_bytes = stream("round", self.options.seed, round_index, user)
+        return self.fleet.devices[user].take_part(model, random_bytes)
+
+    def _account(
+        self, uploads: list[bytes], drops: npt.NDArray[np.bool_], device_seconds: float, server_seconds: float
+    ) -> None:
+        download = self.server.codes.nbytes + self.server.model().ByteSize()
+        self.traffic.device_rounds += len(uploads)
+        self.traffic.dropped += int(drops.sum())
+        self.traffic.up_bytes += sum(len(u) for u, dropped in zip(uploads, drops, strict=True) if not dropped)
+        self.traffic.down_bytes += download * len(uploads)
+        self.seconds["devices"] += device_seconds
+        self.seconds["server"] += server_seconds
+
+    def _save(self, path: Path) -> None:
+        """Write the state beside the old one and rename it over, so that a kill leaves one of the two whole."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_suffix(".tmp.npz")
+        counts = np.array([self.finished_rounds, *asdict(self.traffic).values()], np.int64)
+        with temporary.open("wb") as file:
+            np.savez(file, options=self._fingerprint(), counts=counts, devices=self.fleet.codes(), **self.server.state())
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+
+    def _resume(self, path: Path) -> None:
+        with np.load(path) as saved:
+            state = dict(saved)
+        if not np.array_equal(state.pop("options"), self._fingerprint()):
+            raise CheckpointError(f"{path} belongs to a run with other options or data; remove it or name another file")
+        finished, *traffic = state.pop("counts").tolist()
+        self.finished_rounds, self.traffic = finished, Traffic(*traffic)
+        self.fleet.restore(state.pop("devices"))
+        self.server.restore(state)
+
+    def _fingerprint(self) -> npt.NDArray[np.float64]:
+        """What must agree for a checkpoint to be taken up; more rounds may be asked for than before."""
+        options = {**asdict(self.options), "rounds": 0}
+        model = self.server.model()
+        shape = (len(self.fleet), model.item_count, model.code_bits, model.objective, model.upload_kind, model.balance)
+        return np.array([*options.values(), *shape, self.server.gate, self.server.max_rows], np.float64)
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that does not belong to this run."""
