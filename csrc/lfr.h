@@ -119,7 +119,7 @@ LFR_API int lfr_gram(const uint8_t* items, uint32_t n_items, uint32_t code_bits,
  *     g_k = linear_k - sum_{j != k} quadratic_kj b_j,      b_k = sign(g_k), zero keeps the old bit,
  * where
  *     quadratic = row_factor * sum_i w_i d_i d_i^T + gram_factor * gram + balance (every entry)
- *     linear    = target_factor * sum_i w_i t_i d_i + extra
+ *     linear    = target_factor * sum_i w_i t_i d_i + column_factor * column_sums + extra
  * The paper's user update and the catalogue objective are both of this form with integer factors, so that no
  * rounding takes place; docs/protocol.md gives the factors.
  */
@@ -133,12 +133,17 @@ typedef struct lfr_fit_terms {
   int64_t target_factor;
   const int64_t* gram; /* f * f of them, or NULL: no catalogue term */
   int64_t gram_factor;
+  const int64_t* column_sums; /* f of them, or NULL: none */
+  int64_t column_factor;
   const int64_t* extra; /* f of them, or NULL: none */
   int64_t balance;      /* >= 0; 0: none */
 } lfr_fit_terms;
 
 /* Writes quadratic (f * f) and linear (f). LFR_ERR_OVERFLOW unless every sum of the sweep stays below 2^61. */
 LFR_API int lfr_fit_prepare(const lfr_fit_terms* terms, int64_t* quadratic, int64_t* linear);
+
+/* Sets each bit of `code` to the sign of its linear term, a start for the sweeps; zero keeps the old bit. */
+LFR_API int lfr_fit_start(const int64_t* linear, uint32_t code_bits, uint8_t* code);
 
 /*
  * Discrete coordinate descent from `code`, in place: bits in order 0 .. f-1, later bits see earlier flips, until a
@@ -168,9 +173,14 @@ LFR_API int lfr_ternary(const int32_t* gradients, size_t n, int32_t full, const 
 
 /* ---- aggregation ------------------------------------------------------------------------------------------ */
 
-/* sums[j] += the ternary element j. LFR_ERR_VALUE, before anything is added, when `positive` has a bit that
- * `nonzero` lacks; LFR_ERR_OVERFLOW, likewise, when one of `sums` stands at either end of int32 already. */
-LFR_API int lfr_ternary_add(const uint8_t* nonzero, const uint8_t* positive, size_t n, int32_t* sums);
+/*
+ * Adds ternary rows to the sums of a matrix: element k of row i goes to sums[indices[i] * code_bits + k].
+ * `sums` has n_items * code_bits elements. Before anything is added: LFR_ERR_INDEX for an index that is not below
+ * n_items, LFR_ERR_VALUE when `positive` has a bit that `nonzero` lacks, LFR_ERR_OVERFLOW when a sum stands at an end
+ * of int32.
+ */
+LFR_API int lfr_ternary_add(const uint8_t* nonzero, const uint8_t* positive, const uint32_t* indices, uint32_t n_rows,
+                            uint32_t code_bits, uint32_t n_items, int32_t* sums);
 
 /*
  * The server rule: memory <- memory - (memory >> shift) + sums, and each code bit becomes the sign of its memory;

@@ -129,10 +129,12 @@ static double fit_bound(const lfr_fit_terms* terms) {
     most = value > most ? value : most;
   }
   const double gram = terms->gram ? (double)any_bit(terms->gram, f * f) + 1 : 0;
+  const double columns = terms->column_sums ? (double)any_bit(terms->column_sums, f) + 1 : 0;
   const double extra = terms->extra ? (double)any_bit(terms->extra, f) + 1 : 0;
   const double entry = magnitude(terms->row_factor) * at_least_1((double)total_weight(terms)) +
                        magnitude(terms->balance) + magnitude(terms->gram_factor) * gram;
-  const double linear = magnitude(terms->target_factor) * at_least_1(most * terms->n_rows) + extra;
+  const double linear = magnitude(terms->target_factor) * at_least_1(most * terms->n_rows) +
+                        magnitude(terms->column_factor) * columns + extra;
   return sum_bound((double)f, entry, linear);
 }
 
@@ -218,13 +220,28 @@ int lfr_fit_prepare(const lfr_fit_terms* terms, int64_t* quadratic, int64_t* lin
   const size_t f = terms->code_bits;
   const int64_t agree = terms->row_factor * total_weight(terms) + terms->balance;
   for (size_t j = 0; j < f * f; j++) quadratic[j] = agree + (terms->gram ? terms->gram_factor * terms->gram[j] : 0);
-  for (size_t k = 0; k < f; k++) linear[k] = terms->extra ? terms->extra[k] : 0;
+  for (size_t k = 0; k < f; k++)
+    linear[k] =
+        (terms->extra ? terms->extra[k] : 0) + (terms->column_sums ? terms->column_factor * terms->column_sums[k] : 0);
   add_blocks(terms, quadratic, linear);
   mirror(quadratic, terms->code_bits);
   return LFR_OK;
 }
 
 static int sign_of(const uint8_t* code, uint32_t k) { return (code[k >> 3] >> (k & 7)) & 1 ? 1 : -1; }
+
+static void set_bit(uint8_t* code, size_t k, int set) {
+  const uint8_t bit = (uint8_t)(1 << (k & 7));
+  code[k >> 3] = set ? code[k >> 3] | bit : code[k >> 3] & (uint8_t)~bit;
+}
+
+int lfr_fit_start(const int64_t* linear, uint32_t code_bits, uint8_t* code) {
+  if (!lfr_code_bits_valid(code_bits)) return LFR_ERR_CODE_BITS;
+  if (!linear || !code) return LFR_ERR_NULL;
+  for (uint32_t k = 0; k < code_bits; k++)
+    if (linear[k]) set_bit(code, k, linear[k] > 0);
+  return LFR_OK;
+}
 
 /* pull[j] += factor * row[j] for every j but k: the diagonal may hold anything. */
 static void add_row_but(uint32_t k, const int64_t* row, uint32_t f, int factor, int64_t* pull) {
@@ -331,15 +348,32 @@ int lfr_ternary(const int32_t* gradients, size_t n, int32_t full, const uint8_t*
 
 /* ---- aggregation ---- */
 
-int lfr_ternary_add(const uint8_t* nonzero, const uint8_t* positive, size_t n, int32_t* sums) {
-  if (n && (!nonzero || !positive || !sums)) return LFR_ERR_NULL;
-  if (n % 8) return LFR_ERR_COUNT;
-  for (size_t byte = 0; byte < n / 8; byte++)
+static int check_ternary_rows(const uint8_t* nonzero, const uint8_t* positive, const uint32_t* indices, uint32_t n_rows,
+                              uint32_t code_bits, uint32_t n_items, const int32_t* sums) {
+  for (size_t byte = 0; byte < (size_t)n_rows * (code_bits / 8); byte++)
     if (positive[byte] & ~nonzero[byte]) return LFR_ERR_VALUE;
-  for (size_t i = 0; i < n; i++)
-    if (sums[i] == INT32_MAX || sums[i] == INT32_MIN) return LFR_ERR_OVERFLOW;
-  for (size_t i = 0; i < n; i++)
-    sums[i] += 2 * ((positive[i >> 3] >> (i & 7)) & 1) - ((nonzero[i >> 3] >> (i & 7)) & 1);
+  for (uint32_t i = 0; i < n_rows; i++) {
+    if (indices[i] >= n_items) return LFR_ERR_INDEX;
+    const int32_t* row = sums + (size_t)indices[i] * code_bits;
+    for (uint32_t k = 0; k < code_bits; k++)
+      if (row[k] == INT32_MAX || row[k] == INT32_MIN) return LFR_ERR_OVERFLOW;
+  }
+  return LFR_OK;
+}
+
+int lfr_ternary_add(const uint8_t* nonzero, const uint8_t* positive, const uint32_t* indices, uint32_t n_rows,
+                    uint32_t code_bits, uint32_t n_items, int32_t* sums) {
+  if (!lfr_code_bits_valid(code_bits)) return LFR_ERR_CODE_BITS;
+  if (n_rows && (!nonzero || !positive || !indices || !sums)) return LFR_ERR_NULL;
+  const int status = check_ternary_rows(nonzero, positive, indices, n_rows, code_bits, n_items, sums);
+  if (status != LFR_OK) return status;
+  for (uint32_t i = 0; i < n_rows; i++) {
+    int32_t* row = sums + (size_t)indices[i] * code_bits;
+    for (uint32_t k = 0; k < code_bits; k++) {
+      const size_t j = (size_t)i * code_bits + k;
+      row[k] += 2 * ((positive[j >> 3] >> (j & 7)) & 1) - ((nonzero[j >> 3] >> (j & 7)) & 1);
+    }
+  }
   return LFR_OK;
 }
 
@@ -352,8 +386,7 @@ int lfr_aggregate(const int32_t* sums, size_t n, uint32_t shift, int32_t* memory
     /* >> of a negative number is arithmetic on every compiler we build with; tests hold it to rounding down. */
     memory[i] = saturate((int64_t)memory[i] - (memory[i] >> shift) + sums[i]);
     if (memory[i] == 0) continue; /* a zero vote keeps the previous bit; sign(0) would be a third value */
-    const uint8_t bit = (uint8_t)(1 << (i & 7));
-    codes[i >> 3] = memory[i] > 0 ? codes[i >> 3] | bit : codes[i >> 3] & (uint8_t)~bit;
+    set_bit(codes, i, memory[i] > 0);
   }
   return LFR_OK;
 }

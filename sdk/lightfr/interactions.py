@@ -36,11 +36,12 @@ class RatingScale:
 class Interactions:
     """Rated item indices and their levels. Rating an item again replaces the old rating and makes it the newest."""
 
-    __slots__ = ("_levels",)
+    __slots__ = ("_arrays", "_levels")
 
     def __init__(self, rated: Iterable[tuple[int, int]] = ()) -> None:
         """Take (item_index, level) pairs, oldest first."""
         self._levels: dict[int, int] = {}
+        self._arrays: tuple[array[int], array[int]] | None = None
         for item_index, level in rated:
             self.put(item_index, level)
 
@@ -52,20 +53,18 @@ class Interactions:
             raise ItemIndexError(2**32)
         self._levels.pop(item_index, None)
         self._levels[item_index] = level
+        self._arrays = None
 
     def remove(self, item_index: int) -> bool:
         """Forget the rating of an item; say whether there was one."""
+        self._arrays = None
         return self._levels.pop(item_index, None) is not None
 
-    @property
-    def indices(self) -> array[int]:
-        """Rated items as uint32, oldest first."""
-        return array("I", self._levels)
-
-    @property
-    def levels(self) -> array[int]:
-        """Their levels as int32, in the same order."""
-        return array("i", self._levels.values())
+    def arrays(self) -> tuple[array[int], array[int]]:
+        """Return the rated items as uint32, oldest first, and their levels as int32. Not to be changed."""
+        if self._arrays is None:
+            self._arrays = array("I", self._levels), array("i", self._levels.values())
+        return self._arrays
 
     def __len__(self) -> int:
         return len(self._levels)

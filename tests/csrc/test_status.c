@@ -184,15 +184,19 @@ static void test_upload_status(void) {
   CHECK_STATUS(LFR_ERR_COUNT, lfr_ternary(gradients, 12, 1, random, nonzero, positive));
   CHECK_STATUS(LFR_ERR_VALUE, lfr_ternary(gradients, ELEMENTS, 0, random, nonzero, positive));
   CHECK_STATUS(LFR_ERR_VALUE, lfr_ternary(gradients, ELEMENTS, (1 << 24) + 1, random, nonzero, positive));
-  CHECK_STATUS(LFR_ERR_NULL, lfr_ternary_add(NULL, positive, ELEMENTS, sums));
-  CHECK_STATUS(LFR_ERR_NULL, lfr_ternary_add(nonzero, NULL, ELEMENTS, sums));
-  CHECK_STATUS(LFR_ERR_NULL, lfr_ternary_add(nonzero, positive, ELEMENTS, NULL));
-  CHECK_STATUS(LFR_ERR_COUNT, lfr_ternary_add(nonzero, positive, 9, sums));
-  CHECK_STATUS(LFR_ERR_VALUE, lfr_ternary_add(nonzero, positive, ELEMENTS, sums));
+  const uint32_t index[1] = {0};
+  CHECK_STATUS(LFR_ERR_NULL, lfr_ternary_add(NULL, positive, index, 1, ELEMENTS, 1, sums));
+  CHECK_STATUS(LFR_ERR_NULL, lfr_ternary_add(nonzero, NULL, index, 1, ELEMENTS, 1, sums));
+  CHECK_STATUS(LFR_ERR_NULL, lfr_ternary_add(nonzero, positive, index, 1, ELEMENTS, 1, NULL));
+  CHECK_STATUS(LFR_ERR_NULL, lfr_ternary_add(nonzero, positive, NULL, 1, ELEMENTS, 1, sums));
+  CHECK_STATUS(LFR_ERR_CODE_BITS, lfr_ternary_add(nonzero, positive, index, 1, 9, 1, sums));
+  CHECK_STATUS(LFR_ERR_INDEX, lfr_ternary_add(nonzero, nonzero, index, 1, ELEMENTS, 0, sums));
+  CHECK_STATUS(LFR_ERR_VALUE, lfr_ternary_add(nonzero, positive, index, 1, ELEMENTS, 1, sums));
   for (int i = 0; i < ELEMENTS; i++) CHECK(sums[i] == 0, "sum %d was changed before the bad element was seen", i);
   positive[1] = 0;
-  CHECK_STATUS(LFR_ERR_OVERFLOW, (sums[3] = INT32_MIN, lfr_ternary_add(nonzero, positive, ELEMENTS, sums)));
-  CHECK_STATUS(LFR_ERR_OVERFLOW, (sums[3] = INT32_MAX, lfr_ternary_add(nonzero, nonzero, ELEMENTS, sums)));
+  CHECK_STATUS(LFR_ERR_OVERFLOW,
+               (sums[3] = INT32_MIN, lfr_ternary_add(nonzero, positive, index, 1, ELEMENTS, 1, sums)));
+  CHECK_STATUS(LFR_ERR_OVERFLOW, (sums[3] = INT32_MAX, lfr_ternary_add(nonzero, nonzero, index, 1, ELEMENTS, 1, sums)));
   CHECK(sums[0] == 0, "a sum was changed before the one that overflows was seen");
   CHECK_STATUS(LFR_ERR_NULL, lfr_aggregate(NULL, ELEMENTS, 4, memory, codes));
   CHECK_STATUS(LFR_ERR_NULL, lfr_aggregate(sums, ELEMENTS, 4, NULL, codes));
@@ -222,7 +226,7 @@ static void test_empty_inputs(void) {
   CHECK_STATUS(LFR_OK, lfr_gather(NULL, 0, F, NULL, 0, NULL));
   CHECK_STATUS(LFR_OK, lfr_row_gradients(NULL, 0, F, code, NULL, 1, NULL));
   CHECK_STATUS(LFR_OK, lfr_ternary(NULL, 0, 1, NULL, NULL, NULL));
-  CHECK_STATUS(LFR_OK, lfr_ternary_add(NULL, NULL, 0, NULL));
+  CHECK_STATUS(LFR_OK, lfr_ternary_add(NULL, NULL, NULL, 0, 8, 0, NULL));
   CHECK_STATUS(LFR_OK, lfr_aggregate(NULL, 0, 4, NULL, NULL));
 }
 

@@ -100,6 +100,7 @@ static void naive_prepare(const fit* problem) {
         terms->row_factor * problem->Q[j] + (terms->gram ? terms->gram_factor * terms->gram[j] : 0) + terms->balance;
   for (uint32_t k = 0; k < f; k++) {
     problem->l[k] = terms->extra ? terms->extra[k] : 0;
+    if (terms->column_sums) problem->l[k] += terms->column_factor * terms->column_sums[k];
     for (uint32_t i = 0; i < terms->n_rows; i++)
       problem->l[k] += terms->target_factor * ((terms->weights ? terms->weights[i] : 1) * (int64_t)terms->targets[i]) *
                        sign_at(terms->rows + (size_t)i * (f / 8), k);
@@ -169,7 +170,7 @@ static void check_prepare(const fit* problem) {
   free(quadratic);
 }
 
-/* Bits of `which`: 1 weights, 2 gram, 4 extra, 8 balance. */
+/* Bits of `which`: 1 weights, 2 gram, 4 extra and column sums, 8 balance. */
 static void fit_once(uint32_t f, uint32_t n, uint32_t which) {
   uint8_t *rows = random_codes(n, f), *catalogue = random_codes(20, f), *start = random_codes(1, f);
   int32_t* targets = exact(n * sizeof *targets);
@@ -190,7 +191,8 @@ static void fit_once(uint32_t f, uint32_t n, uint32_t which) {
   problem.terms.gram_factor = random_between(-2, 30);
   if (which & 1) problem.terms.weights = weights;
   if (which & 2) problem.terms.gram = gram;
-  if (which & 4) problem.terms.extra = extra;
+  if (which & 4) problem.terms.extra = extra, problem.terms.column_sums = gram;
+  problem.terms.column_factor = random_between(-9, 9);
   if (which & 8) problem.terms.balance = random_between(1, 50);
   check_prepare(&problem);
   check_sweeps(&problem, 1, start);

@@ -39,6 +39,19 @@ static int naive_ternary(int64_t g, int64_t full, int64_t u) {
   return u * full < size * 65536 ? (g > 0 ? 1 : -1) : 0;
 }
 
+/* Rows of 8 elements, added to the matrix in reverse order. sums[j] starts at j - 7. */
+static void check_ternary_add(const uint8_t* nonzero, const uint8_t* positive, uint32_t n_rows, int32_t* sums) {
+  uint32_t* indices = exact(n_rows * sizeof *indices);
+  for (uint32_t i = 0; i < n_rows; i++) indices[i] = n_rows - 1 - i;
+  CHECK_STATUS(LFR_OK, lfr_ternary_add(nonzero, positive, indices, n_rows, 8, n_rows, sums));
+  for (size_t i = 0; i < (size_t)n_rows * 8; i++) {
+    const size_t place = (size_t)indices[i / 8] * 8 + i % 8;
+    const int32_t added = (sign_at(nonzero, i) > 0) * sign_at(positive, i);
+    CHECK(sums[place] == (int32_t)place - 7 + added, "sum %zu", place);
+  }
+  free(indices);
+}
+
 static void check_ternary(const int32_t* gradients, size_t n, int32_t full, const uint8_t* random) {
   uint8_t *nonzero = exact_odd(n / 8), *positive = exact_odd(n / 8);
   int32_t* sums = exact(n * sizeof *sums);
@@ -49,11 +62,7 @@ static void check_ternary(const int32_t* gradients, size_t n, int32_t full, cons
           "element %zu, g %" PRId32 ", full %" PRId32, i, gradients[i], full);
     sums[i] = (int32_t)i - 7;
   }
-  CHECK_STATUS(LFR_OK, lfr_ternary_add(nonzero, positive, n, sums));
-  for (size_t i = 0; i < n; i++) {
-    const int32_t added = (sign_at(nonzero, i) > 0) * sign_at(positive, i);
-    CHECK(sums[i] == (int32_t)i - 7 + added, "sum %zu", i);
-  }
+  check_ternary_add(nonzero, positive, (uint32_t)(n / 8), sums);
   free(sums);
   free_odd(positive);
   free_odd(nonzero);

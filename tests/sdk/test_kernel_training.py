@@ -48,6 +48,9 @@ def fit_problems(draw):
 
 def kernel_fit(terms, start, max_sweeps):
     fit = _kernel.Fit(len(start))
+    if terms.gram is not None:
+        half = terms.extra // 2  # the linear part through both of its ways in
+        fit.use_catalogue(terms.gram, half, terms.extra - half)
     fit.prepare(
         packed(terms.rows),
         terms.targets,
@@ -55,9 +58,8 @@ def kernel_fit(terms, start, max_sweeps):
         weights=terms.weights,
         row_factor=terms.row_factor,
         target_factor=terms.target_factor,
-        gram=terms.gram,
         gram_factor=terms.gram_factor,
-        extra=terms.extra,
+        column_factor=1,
         balance=terms.balance,
     )
     code = bytearray(oracle.pack(start))
@@ -109,9 +111,9 @@ def test_ternary_rounding_and_its_sum_follow_their_definition(n, full, seed):
     random = rng.integers(0, 65536, n).astype("<u2")
     nonzero, positive = _kernel.ternary(gradients, n, full, random)
     expected = oracle.ternary(gradients.astype(np.int64), full, random)
-    sums = np.full(n, 3, np.int32)
-    _kernel.ternary_add(nonzero, positive, n, sums)
-    assert (sums - 3 == expected).all()
+    sums, places = np.full((n // 8, 8), 3, np.int32), np.arange(n // 8, dtype=np.uint32)[::-1].copy()
+    _kernel.ternary_add(nonzero, positive, places, n // 8, 8, n // 8, sums)
+    assert (sums[::-1].reshape(-1) - 3 == expected).all()
 
 
 def test_ternary_rounding_is_unbiased():
@@ -125,9 +127,11 @@ def test_ternary_rounding_is_unbiased():
 
 
 def test_a_ternary_row_that_is_positive_where_it_is_zero_adds_nothing():
-    sums = np.zeros(16, np.int32)
+    sums, row = np.zeros(16, np.int32), np.zeros(1, np.uint32)
     with pytest.raises(errors.InvalidInputError):
-        _kernel.ternary_add(b"\xff\x00", b"\xff\x01", 16, sums)
+        _kernel.ternary_add(b"\xff\x00", b"\xff\x01", row, 1, 16, 1, sums)
+    with pytest.raises(errors.ItemIndexError):
+        _kernel.ternary_add(b"\xff\x01", b"\xff\x01", row + 1, 1, 16, 1, sums)
     assert not sums.any()
 
 

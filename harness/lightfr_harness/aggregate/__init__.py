@@ -7,6 +7,6 @@ deterministic for a seed and give the same bits on every instruction set.
 from lightfr_harness.aggregate.catalogue import CatalogueServer
 from lightfr_harness.aggregate.paper import PaperServer, balance_of
 from lightfr_harness.aggregate.server import Server
-from lightfr_harness.aggregate.uploads import Upload, UploadError, decode_upload
+from lightfr_harness.aggregate.uploads import UploadError, UploadReader
 
-__all__ = ["CatalogueServer", "PaperServer", "Server", "Upload", "UploadError", "balance_of", "decode_upload"]
+__all__ = ["CatalogueServer", "PaperServer", "Server", "UploadError", "UploadReader", "balance_of"]

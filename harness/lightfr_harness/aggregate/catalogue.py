@@ -46,13 +46,12 @@ class CatalogueServer(Server):
 
     def _start_sums(self) -> None:
         self._row_sums = np.zeros((self.n_items, self.code_bits), np.int32)
-        self._user_codes: list[npt.NDArray[np.int8]] = []
+        self._user_codes: list[bytes] = []
         self._weights: list[int] = []
 
     def _count(self, upload: Upload) -> None:
-        assert upload.user_code is not None  # noqa: S101 - decode_upload refuses uploads without one
-        self._row_sums[upload.item_indices] += upload.values
-        self._user_codes.append(upload.user_code)
+        upload.add_to(self._row_sums)
+        self._user_codes.append(upload.rows.user_code)
         self._weights.append(len(upload.item_indices))
 
     def _grow(self, n_new: int) -> None:
@@ -62,7 +61,8 @@ class CatalogueServer(Server):
         """W = sum w b b', v = sum w b and w: all that the catalogue term needs. float64 is exact below 2^53."""
         if not self._user_codes:
             return np.zeros((self.code_bits, self.code_bits)), np.zeros(self.code_bits, np.int64), 0
-        users, weights = np.stack(self._user_codes).astype(np.float64), np.array(self._weights, np.int64)
+        signs = unpack_signs(b"".join(self._user_codes), (len(self._user_codes), self.code_bits))
+        users, weights = signs.astype(np.float64), np.array(self._weights, np.int64)
         weighted = users * weights[:, None]
         return users.T @ weighted, weighted.sum(axis=0).astype(np.int64), int(weights.sum())
 

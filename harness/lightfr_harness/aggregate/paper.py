@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from lightfr.errors import InvalidInputError
 from lightfr.interactions import LEVELS
 from lightfr.v1 import model_pb2
 
@@ -24,6 +25,8 @@ class PaperServer(Server):
     def __init__(
         self, device_counts: npt.NDArray[np.int64], code_bits: int, *, regularization: float, **options: Any
     ) -> None:
+        if options["upload_kind"] == model_pb2.UPLOAD_KIND_TERNARY:
+            raise InvalidInputError("the paper's protocol has no ternary uploads: use exact gradients or codes")
         self.balance = balance_of(regularization, code_bits)
         super().__init__(device_counts, code_bits, **options)
 
@@ -43,7 +46,7 @@ class PaperServer(Server):
         self._row_sums = np.zeros((self.n_items, self.code_bits), np.int64)
 
     def _count(self, upload: Upload) -> None:
-        self._row_sums[upload.item_indices] += upload.values
+        self._row_sums[upload.item_indices] += upload.values()
 
     def _grow(self, n_new: int) -> None:
         pass

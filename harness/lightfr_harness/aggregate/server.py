@@ -11,7 +11,7 @@ from lightfr import ItemCodes
 from lightfr.v1 import model_pb2
 
 from lightfr_harness.aggregate.bits import pack_signs, unpack_signs
-from lightfr_harness.aggregate.uploads import Upload, decode_upload
+from lightfr_harness.aggregate.uploads import Upload, UploadReader
 
 
 class Server(ABC):
@@ -63,12 +63,12 @@ class Server(ABC):
 
     def begin_round(self) -> None:
         """Forget what was collected and publish the model anew."""
-        self._collecting = self.model()
+        self._reader = UploadReader(self.model())
         self._start_sums()
 
     def add(self, message: bytes) -> None:
         """Count one device's upload; raises UploadError and counts nothing when it is not what the round asked for."""
-        self._count(decode_upload(message, self._collecting))
+        self._count(self._reader.read(message))
 
     def finish_round(self, only: npt.NDArray[np.bool_] | None = None) -> None:
         """Move the matrix by what was collected. `only`: rows that may move, for items added since training."""

@@ -21,11 +21,11 @@ def run(n_rated: int, code_bits: int, n_items: int, seed: int, seconds: float) -
     targets = rng.integers(0, code_bits, n_rated).astype(np.int32)
     start = packed[-1].tobytes()
     fit, extra = _kernel.Fit(code_bits), -n_rated * (3 * code_bits // 10) * sums
+    fit.use_catalogue(gram, sums, extra)
 
     def kernel() -> bytes:
         code = bytearray(start)
-        fit.prepare(packed[:n_rated], targets, n_rated, row_factor=n_items, target_factor=n_items, gram=gram,
-                    gram_factor=n_rated, extra=extra)  # fmt: skip
+        fit.prepare(packed[:n_rated], targets, n_rated, row_factor=n_items, target_factor=n_items, gram_factor=n_rated)
         fit.sweep(code, 10)
         return bytes(code)
 

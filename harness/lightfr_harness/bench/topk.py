@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import os
+import mmap
+import platform
+from collections.abc import Callable
+from typing import Any
 
-# One thread for every contender; BLAS reads these when numpy is first imported.
-for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(_variable, "1")
+import numpy as np
+from lightfr import _kernel
 
-import mmap  # noqa: E402 - the thread limits above must come first
-import platform  # noqa: E402
-from collections.abc import Callable  # noqa: E402
-from typing import Any  # noqa: E402
-
-import numpy as np  # noqa: E402
-
-from lightfr import _kernel  # noqa: E402
-from lightfr_harness.bench._floor import ffi as floor_ffi  # noqa: E402
-from lightfr_harness.bench._floor import lib as floor_lib  # noqa: E402
-from lightfr_harness.bench.timing import Timing, interleave  # noqa: E402
+from lightfr_harness.bench._floor import ffi as floor_ffi
+from lightfr_harness.bench._floor import lib as floor_lib
+from lightfr_harness.bench.timing import Timing, interleave
 
 K = 10
 REAL_FACTORS = 32  # f of the real-valued methods in the paper

@@ -55,21 +55,32 @@ def require_range(what: str, actual: int, minimum: int, maximum: int) -> None:
         raise errors.OutOfRangeError(what, actual, minimum, maximum)
 
 
-def _pointer(kind: str, element_bytes: int, buffer: Any, count: int, what: str, writable: bool) -> Any:
-    raw = ffi.from_buffer("uint8_t[]", buffer, require_writable=writable)
-    if len(raw) != count * element_bytes:
-        raise errors.BufferSizeError(what, len(raw), count * element_bytes)
-    return ffi.cast(f"{kind} *", raw) if kind != "uint8_t" else raw
+# kind -> (array type, bytes of an element); resolved once, since a device round makes some twenty pointers.
+_KINDS = {
+    kind: (ffi.typeof(f"{kind}[]"), ffi.sizeof(kind))
+    for kind in ("uint8_t", "int8_t", "uint16_t", "uint32_t", "int32_t", "int64_t")
+}
 
 
-def readable(kind: str, element_bytes: int, buffer: ReadableBuffer, count: int, what: str) -> Any:
+def _pointer(kind: str, buffer: Any, count: int, what: str, writable: bool) -> Any:
+    array_type, element_bytes = _KINDS[kind]
+    pointer = _from_buffer(array_type, buffer, writable)
+    if len(pointer) != count:
+        raise errors.BufferSizeError(what, memoryview(buffer).nbytes, count * element_bytes)
+    return pointer
+
+
+_from_buffer = ffi.from_buffer
+
+
+def readable(kind: str, buffer: ReadableBuffer, count: int, what: str) -> Any:
     """Point into a buffer of exactly `count` elements; the buffer must outlive the pointer."""
-    return _pointer(kind, element_bytes, buffer, count, what, writable=False)
+    return _pointer(kind, buffer, count, what, False)
 
 
-def writable(kind: str, element_bytes: int, buffer: WriteableBuffer, count: int, what: str) -> Any:
+def writable(kind: str, buffer: WriteableBuffer, count: int, what: str) -> Any:
     """Point into a writable buffer of exactly `count` elements; the buffer must outlive the pointer."""
-    return _pointer(kind, element_bytes, buffer, count, what, writable=True)
+    return _pointer(kind, buffer, count, what, True)
 
 
 def _name(isa: int) -> str:

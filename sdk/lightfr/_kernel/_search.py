@@ -60,7 +60,7 @@ class Hits:
 
 
 def _exclusions(bitmap: ReadableBuffer, n_items: int, n_queries: int) -> Any:
-    return readable("uint8_t", 1, bitmap, n_queries * ((n_items + 7) // 8), "exclusion bitmap")
+    return readable("uint8_t", bitmap, n_queries * ((n_items + 7) // 8), "exclusion bitmap")
 
 
 def topk(items: CodesPointer, query: CodesPointer, k: int, exclude: ReadableBuffer | None = None) -> Hits:
@@ -114,7 +114,7 @@ def distances(items: CodesPointer, query: CodesPointer, out: WriteableBuffer) ->
     """Write the Hamming distance of each row to `out`, which holds n_items uint16."""
     if query.code_bits != items.code_bits or query.n_items != 1:
         raise _query_error(items, query)
-    target = writable("uint16_t", 2, out, items.n_items, "distances")
+    target = writable("uint16_t", out, items.n_items, "distances")
     check(lib.lfr_distances(items.pointer, items.n_items, items.code_bits, query.pointer, target))
 
 

@@ -76,9 +76,8 @@ def _fit_catalogue(
         weights=weights,
         row_factor=factor,
         target_factor=factor,
-        gram=model.gram,
         gram_factor=CATALOGUE_WEIGHT * total + MEAN_PULL,
-        extra=_catalogue_linear(model, total),
+        column_factor=-CATALOGUE_WEIGHT * total * catalogue_target(model.code_bits),
     )
     return UserCode(_better_of_two_starts(fit, code.reveal(), sweeps))
 
@@ -90,9 +89,9 @@ def _better_of_two_starts(fit: _kernel.Fit, old: bytes, sweeps: int) -> bytes:
 
 
 def _rated(model: PublishedModel, interactions: Interactions) -> tuple[bytearray, array[int], int]:
-    indices = interactions.indices
+    indices, levels = interactions.arrays()
     rows = _kernel.gather(model.codes.kernel_pointer(), indices, len(indices))
-    return rows, targets_of(model, interactions.levels), len(indices)
+    return rows, targets_of(model, levels), len(indices)
 
 
 def _recency_weights(n: int) -> array[int]:
@@ -100,10 +99,3 @@ def _recency_weights(n: int) -> array[int]:
     newest_first = [*RECENCY_WEIGHTS[:n], *[WEIGHT_UNIT] * (n - len(RECENCY_WEIGHTS))]
     return array("H", newest_first[::-1])
 
-
-def _catalogue_linear(model: PublishedModel, total_weight: int) -> array[int]:
-    """- beta N tau c + K (G mu)."""
-    against = CATALOGUE_WEIGHT * total_weight * catalogue_target(model.code_bits)
-    return array(
-        "q", [MEAN_PULL * pull - against * c for pull, c in zip(model.gram_mean, model.column_sums, strict=True)]
-    )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lightfr import _kernel
 from lightfr.errors import ProtocolError
-from lightfr.training.constants import MEAN_UNIT
+from lightfr.training.constants import MEAN_PULL, MEAN_UNIT
 from lightfr.v1 import model_pb2
 
 if TYPE_CHECKING:
@@ -39,40 +39,26 @@ class PublishedModel:
         self.max_rows = message.max_rows
         self.balance = message.balance
         self.mean_user = _mean_user(message.mean_user, codes.code_bits)
-        self._open_rows = _open_rows(message.open_rows, codes.n_items)
-
-    def is_open(self, item_index: int) -> bool:
-        """Tell whether the gate lets rows of this item be uploaded."""
-        return self._open_rows is None or bool(self._open_rows[item_index >> 3] >> (item_index & 7) & 1)
-
-    @cached_property
-    def _gram_and_sums(self) -> tuple[array[int], array[int]]:
-        f = self.code_bits
-        gram, sums = array("q", bytes(8 * f * f)), array("q", bytes(8 * f))
-        _kernel.gram(self.codes.kernel_pointer(), gram, sums)
-        return gram, sums
-
-    @property
-    def gram(self) -> array[int]:
-        """G = D'D, f * f."""
-        return self._gram_and_sums[0]
-
-    @property
-    def column_sums(self) -> array[int]:
-        """c: the sum of each bit over all items."""
-        return self._gram_and_sums[1]
-
-    @cached_property
-    def gram_mean(self) -> array[int]:
-        """(G mu) with mu the mean user, rounded down: the shift comes after the sum."""
-        f, gram, mean = self.code_bits, self.gram, self.mean_user
-        rows = (gram[k * f : (k + 1) * f] for k in range(f))
-        return array("q", [sum(map(int.__mul__, row, mean)) // MEAN_UNIT for row in rows])
+        # Bitmap of the rows that the gate lets be uploaded; None: all.
+        self.open_rows = _open_rows(message.open_rows, codes.n_items)
 
     @cached_property
     def fit(self) -> _kernel.Fit:
-        """Working memory of the fit; one model is fitted by one thread at a time."""
-        return _kernel.Fit(self.code_bits)
+        """The fit with this catalogue's terms; one model is fitted by one thread at a time."""
+        fit = _kernel.Fit(self.code_bits)
+        if self.objective == CATALOGUE:
+            f = self.code_bits
+            gram, sums = array("q", bytes(8 * f * f)), array("q", bytes(8 * f))
+            _kernel.gram(self.codes.kernel_pointer(), gram, sums)
+            fit.use_catalogue(gram, sums, _mean_pull(gram, self.mean_user))
+        return fit
+
+
+def _mean_pull(gram: array[int], mean_user: array[int]) -> array[int]:
+    """K (G mu), mu being the mean user; G mu is rounded down after the sum."""
+    f = len(mean_user)
+    rows = (gram[k * f : (k + 1) * f] for k in range(f))
+    return array("q", [MEAN_PULL * (sum(map(int.__mul__, row, mean_user)) // MEAN_UNIT) for row in rows])
 
 
 def _require(condition: bool, reason: str) -> None:

@@ -42,9 +42,10 @@ def make_update(
     model: PublishedModel, interactions: Interactions, code: UserCode, random_bytes: RandomBytes = os.urandom
 ) -> RowUpdate:
     """Compute what this device uploads. `random_bytes` must be cryptographic, except in simulations."""
-    chosen = _choose(model, interactions, random_bytes)
-    indices = array("I", [item_index for item_index, _ in chosen])
-    targets = targets_of(model, array("i", [level for _, level in chosen]))
+    rated, levels = interactions.arrays()
+    places = sorted(_choose(model, rated, random_bytes), key=rated.__getitem__)
+    indices = array("I", map(rated.__getitem__, places))
+    targets = targets_of(model, array("i", map(levels.__getitem__, places)))
     rows = _kernel.gather(model.codes.kernel_pointer(), indices, len(indices))
     scale = LEVELS if model.objective == PAPER else 1
     gradients = _kernel.row_gradients(rows, len(indices), code.reveal(), model.code_bits, targets, scale)
@@ -59,17 +60,21 @@ def make_update(
     return RowUpdate(model.code_bits, model.upload_kind, indices, gradients=bytes(gradients), user_code=shown)
 
 
-def _choose(model: PublishedModel, interactions: Interactions, random_bytes: RandomBytes) -> list[tuple[int, int]]:
-    """At most max_rows of the rated items that the gate lets through, uniformly, by ascending index."""
-    rated = zip(interactions.indices, interactions.levels, strict=True)
-    open_rows = sorted(pair for pair in rated if model.is_open(pair[0]))
-    if not model.max_rows or len(open_rows) <= model.max_rows:
-        return open_rows
-    draws = array("I", random_bytes(4 * model.max_rows))
-    for i, draw in enumerate(draws):
-        j = i + (draw * (len(open_rows) - i) >> 32)
-        open_rows[i], open_rows[j] = open_rows[j], open_rows[i]
-    return sorted(open_rows[: model.max_rows])
+def _choose(model: PublishedModel, rated: array[int], random_bytes: RandomBytes) -> list[int]:
+    """Places in `rated` of at most max_rows items that the gate lets through, uniformly chosen."""
+    n, gate = len(rated), model.open_rows
+    wanted = model.max_rows or n
+    if gate is None:
+        open_places = list(range(n))
+    else:
+        open_places = [place for place, i in enumerate(rated) if gate[i >> 3] >> (i & 7) & 1]
+    n = len(open_places)
+    if n <= wanted:
+        return open_places
+    for i, draw in enumerate(array("I", random_bytes(4 * wanted))):
+        j = i + (draw * (n - i) >> 32)
+        open_places[i], open_places[j] = open_places[j], open_places[i]
+    return open_places[:wanted]
 
 
 def _own_rows(model: PublishedModel, rows: bytearray, gradients: memoryview) -> bytes:
