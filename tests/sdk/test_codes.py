@@ -1,6 +1,7 @@
 import os
 
 import pytest
+
 from lightfr import ItemCodes, ItemSet, UserCode, errors, rank
 
 
@@ -27,7 +28,7 @@ def test_an_empty_file_is_an_empty_catalogue(tmp_path):
 
 
 def test_a_missing_file_is_named_without_its_folder(tmp_path):
-    with pytest.raises(errors.CodesFileError, match="cannot open codes file 'absent.codes'"):
+    with pytest.raises(errors.CodesFileError, match=r"cannot open codes file 'absent\.codes'"):
         ItemCodes.open(tmp_path / "absent.codes", 64)
 
 

@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+
 from lightfr import _kernel, errors
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from lightfr import _kernel, errors
 from lightfr_harness import oracle
-
 from tests.sdk.test_kernel_search import each_isa, make_signs, packed
 
 CODE_BITS = st.sampled_from([8, 16, 40, 64, 72, 128, 200])

@@ -1,4 +1,5 @@
 import pytest
+
 from lightfr import ItemCodes, ItemSet, Ranked, UserCode, errors, rank, rank_batch, recommend
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from lightfr import _kernel
-from lightfr.training.constants import CATALOGUE_WEIGHT, MEAN_UNIT, catalogue_target
-from lightfr.v1 import model_pb2
 
+from lightfr import _kernel
+from lightfr.training.constants import CATALOGUE_WEIGHT, LEAST_CATALOGUE_RATINGS, MEAN_UNIT, catalogue_target
+from lightfr.v1 import model_pb2
 from lightfr_harness.aggregate.bits import unpack_signs
 from lightfr_harness.aggregate.server import Server
 from lightfr_harness.aggregate.uploads import Upload
@@ -52,7 +52,7 @@ class CatalogueServer(Server):
     def _count(self, upload: Upload) -> None:
         upload.add_to(self._row_sums)
         self._user_codes.append(upload.rows.user_code)
-        self._weights.append(len(upload.item_indices))
+        self._weights.append(max(len(upload.item_indices), LEAST_CATALOGUE_RATINGS))
 
     def _grow(self, n_new: int) -> None:
         self.memory = np.concatenate([self.memory, np.zeros((n_new, self.code_bits), np.int32)])

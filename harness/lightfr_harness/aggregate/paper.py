@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
 from lightfr.errors import InvalidInputError
 from lightfr.interactions import LEVELS
 from lightfr.v1 import model_pb2
-
 from lightfr_harness.aggregate.server import Server
 from lightfr_harness.aggregate.uploads import Upload
 
@@ -20,7 +20,7 @@ def balance_of(regularization: float, code_bits: int) -> int:
 
 
 class PaperServer(Server):
-    """Agg_grad: D = sign(sum of gradients - balance D'). Agg_para (upload CODES): D = sign(sum of the devices' rows)."""
+    """Agg_grad: D = sign(sum of gradients - balance D'). Agg_para, by uploads of codes: D = sign(sum of those rows)."""
 
     def __init__(
         self, device_counts: npt.NDArray[np.int64], code_bits: int, *, regularization: float, **options: Any

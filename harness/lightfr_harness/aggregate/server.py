@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
 from lightfr import ItemCodes
 from lightfr.v1 import model_pb2
-
 from lightfr_harness.aggregate.bits import pack_signs, unpack_signs
 from lightfr_harness.aggregate.uploads import Upload, UploadReader
 
@@ -18,7 +18,14 @@ class Server(ABC):
     """One item matrix and the round that is being collected for it."""
 
     def __init__(
-        self, device_counts: npt.NDArray[np.int64], code_bits: int, *, upload_kind: int, gate: int, max_rows: int, seed: int
+        self,
+        device_counts: npt.NDArray[np.int64],
+        code_bits: int,
+        *,
+        upload_kind: int,
+        gate: int,
+        max_rows: int,
+        seed: int,
     ) -> None:
         """Start from random codes. `device_counts[i]` is how many devices rate item i; below `gate` a row is closed.
 

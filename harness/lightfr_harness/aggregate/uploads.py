@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from google.protobuf.message import DecodeError
+
 from lightfr import _kernel
 from lightfr.errors import InvalidInputError, ProtocolError
 from lightfr.v1 import model_pb2, update_pb2
-
 from lightfr_harness.aggregate.bits import unpack_signs
 
 KIND_OF_FIELD = {

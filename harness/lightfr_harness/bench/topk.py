@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from lightfr import _kernel
 
+from lightfr import _kernel
 from lightfr_harness.bench._floor import ffi as floor_ffi
 from lightfr_harness.bench._floor import lib as floor_lib
 from lightfr_harness.bench.timing import Timing, interleave

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +10,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from .errors import DatasetError
+from lightfr_harness.errors import errors_as_messages
+
 from .fetch import fetch
 from .ratings import Ratings
 from .readers import READERS, load
@@ -37,7 +36,7 @@ def fetch_command(
     A data set that is already there is not downloaded again. ml-100k comes through pip when its
     publisher cannot be reached.
     """
-    with _errors_as_messages():
+    with errors_as_messages():
         typer.echo(fetch(name, to))
 
 
@@ -75,7 +74,7 @@ def show_command(
         "rating_max": rating_max,
     }
     options = {name: value for name, value in given.items() if value is not None}
-    with _errors_as_messages():
+    with errors_as_messages():
         loaded = load(file, format, **options)
     _show(loaded)
 
@@ -90,16 +89,6 @@ def _show(loaded: Ratings | Split) -> None:
         console.print(f"Already split: {judged}.")
     console.print(_histogram_table(ratings))
     console.print(_first_ratings_table(ratings))
-
-
-@contextmanager
-def _errors_as_messages() -> Iterator[None]:
-    """Expected errors end as one sentence and exit code 1, not as a stack trace."""
-    try:
-        yield
-    except DatasetError as error:
-        typer.echo(f"Error: {error}", err=True)
-        raise typer.Exit(code=1) from error
 
 
 def _console() -> Console:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from lightfr.errors import LightFRError
 
-class DatasetError(Exception):
+
+class DatasetError(LightFRError):
     """Root of every error this room raises."""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from lightfr.errors import InvalidInputError
 
-class EvaluationError(ValueError):
+
+class EvaluationError(InvalidInputError):
     """A question that has no honest answer: fix K, the scores or the candidates."""

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
+
 from lightfr import UserCode, _wire
 from lightfr.interactions import Interactions, RatingScale
 from lightfr.training import PublishedModel, fit_for_round, fit_for_use, make_update
-
 from lightfr_harness.datasets.ratings import Ratings
 
 

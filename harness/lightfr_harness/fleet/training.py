@@ -10,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from lightfr import _wire
-from lightfr.training import PublishedModel
 
+from lightfr import _wire
+from lightfr.errors import InvalidInputError
+from lightfr.training import PublishedModel
 from lightfr_harness.aggregate import Server
 from lightfr_harness.fleet.devices import Fleet, stream
 
@@ -107,7 +108,9 @@ class TrainingRun:
         temporary = path.with_suffix(".tmp.npz")
         counts = np.array([self.finished_rounds, *asdict(self.traffic).values()], np.int64)
         with temporary.open("wb") as file:
-            np.savez(file, options=self._fingerprint(), counts=counts, devices=self.fleet.codes(), **self.server.state())
+            np.savez(
+                file, options=self._fingerprint(), counts=counts, devices=self.fleet.codes(), **self.server.state()
+            )
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -130,5 +133,5 @@ class TrainingRun:
         return np.array([*options.values(), *shape, self.server.gate, self.server.max_rows], np.float64)
 
 
-class CheckpointError(ValueError):
+class CheckpointError(InvalidInputError):
     """A checkpoint that does not belong to this run."""

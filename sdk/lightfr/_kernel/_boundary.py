@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from lightfr import errors
-from lightfr._kernel._lfr import ffi as _ffi
+from lightfr._kernel._lfr import ffi as _ffi  # type: ignore[import-not-found] # built from csrc/
 from lightfr._kernel._lfr import lib as _lib
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The constants of the catalogue objective: the same for every data set, chosen on validation data (docs/accuracy.md)."""
+"""Constants of the catalogue objective: the same for every data set, chosen on validation data (docs/accuracy.md)."""
 
 ROUND_SWEEPS = 10
 USE_SWEEPS = 30
@@ -15,8 +15,11 @@ MEAN_PULL = 5 * WEIGHT_UNIT
 # The published mean user code is in units of 1 / MEAN_UNIT.
 MEAN_UNIT = 256
 
-# Recency, in the fit for use only: the newest rating weighs 1 + 5 times the oldest; the surplus halves every 5 ratings.
-RECENCY_WEIGHTS = tuple(WEIGHT_UNIT + int(80 * 2 ** (-age / 5) + 0.5) for age in range(37))
+# In the catalogue term a device with few ratings weighs as one with this many: what it does not like is known as well.
+LEAST_CATALOGUE_RATINGS = 32
+
+# Recency, in the fit for use only: the newest rating weighs 1 + 40 times the oldest; the surplus halves every 5 ratings.
+RECENCY_WEIGHTS = tuple(WEIGHT_UNIT + int(40 * WEIGHT_UNIT * 2 ** (-age / 5) + 0.5) for age in range(52))
 
 
 def rated_target(code_bits: int) -> int:
@@ -25,5 +28,5 @@ def rated_target(code_bits: int) -> int:
 
 
 def catalogue_target(code_bits: int) -> int:
-    """tau: what -s of every other item should be, 0.3 f."""
-    return (3 * code_bits + 5) // 10
+    """tau: what -s of every other item should be, 0.4 f."""
+    return (4 * code_bits + 5) // 10

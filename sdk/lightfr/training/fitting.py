@@ -11,6 +11,7 @@ from lightfr.errors import CodeLengthError
 from lightfr.interactions import LEVELS
 from lightfr.training.constants import (
     CATALOGUE_WEIGHT,
+    LEAST_CATALOGUE_RATINGS,
     MEAN_PULL,
     RECENCY_WEIGHTS,
     ROUND_SWEEPS,
@@ -68,6 +69,7 @@ def _fit_catalogue(
     weights = _recency_weights(n) if recency else None
     total = sum(weights) if weights else WEIGHT_UNIT * n
     factor = model.n_items if weights else model.n_items * WEIGHT_UNIT
+    catalogue = CATALOGUE_WEIGHT * (total + WEIGHT_UNIT * max(0, LEAST_CATALOGUE_RATINGS - n))
     fit = model.fit
     fit.prepare(
         rows,
@@ -76,8 +78,8 @@ def _fit_catalogue(
         weights=weights,
         row_factor=factor,
         target_factor=factor,
-        gram_factor=CATALOGUE_WEIGHT * total + MEAN_PULL,
-        column_factor=-CATALOGUE_WEIGHT * total * catalogue_target(model.code_bits),
+        gram_factor=catalogue + MEAN_PULL,
+        column_factor=-catalogue * catalogue_target(model.code_bits),
     )
     return UserCode(_better_of_two_starts(fit, code.reveal(), sweeps))
 
@@ -98,4 +100,3 @@ def _recency_weights(n: int) -> array[int]:
     """Weights of n ratings, oldest first."""
     newest_first = [*RECENCY_WEIGHTS[:n], *[WEIGHT_UNIT] * (n - len(RECENCY_WEIGHTS))]
     return array("H", newest_first[::-1])
-

@@ -28,8 +28,8 @@ class RowUpdate:
     code_bits: int
     upload_kind: int
     item_indices: array[int]
-    nonzero: bytes = b""
-    positive: bytes = b""
+    nonzero: bytes | bytearray = b""
+    positive: bytes | bytearray = b""
     gradients: bytes = b""
     codes: bytes = b""
     user_code: bytes = b""

@@ -2,9 +2,10 @@ import json
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
+
 from lightfr_harness.bench import figure1, fit, timing, topk
 from lightfr_harness.cli import app
-from typer.testing import CliRunner
 
 
 @pytest.mark.parametrize("batch", [1, 3])

@@ -1,0 +1,78 @@
+"""What a training run is asked for, checked before anything is loaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lightfr.errors import InvalidInputError
+from lightfr.v1 import model_pb2
+
+OBJECTIVES = ("catalogue", "paper")
+AGGREGATES = {"catalogue": ("catalogue",), "paper": ("grad", "para", "init", "random")}
+UPLOADS = {"ternary": model_pb2.UPLOAD_KIND_TERNARY, "exact": model_pb2.UPLOAD_KIND_EXACT}
+SPLITS = ("last-out", "80-10-10")
+TERNARY_ROWS = 64
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """One run. `data` None means the synthetic set of that size."""
+
+    data: Path | None = None
+    format: str = "ml-100k"
+    data_options: dict[str, Any] = field(default_factory=dict)
+    synthetic: str = "ml-100k"
+    split: str = "last-out"
+    objective: str = "catalogue"
+    aggregate: str = ""
+    upload: str = ""
+    gate: int = 10
+    max_rows: int | None = None
+    recency: bool = False
+    bits: int = 64
+    rounds: int = 50
+    fraction: float = 0.6
+    dropout: float = 0.0
+    regularization: float = 0.0
+    seed: int = 0
+    checkpoint: Path | None = None
+
+    def __post_init__(self) -> None:
+        _one_of("objective", self.objective, OBJECTIVES)
+        _one_of("split", self.split, SPLITS)
+        paper = self.objective == "paper"
+        _default(self, "aggregate", AGGREGATES[self.objective][0])
+        _default(self, "upload", "exact" if paper else "ternary")
+        _one_of(f"aggregate of objective {self.objective}", self.aggregate, AGGREGATES[self.objective])
+        _one_of("upload", self.upload, ("exact",) if paper else tuple(UPLOADS))
+        if self.max_rows is None:
+            object.__setattr__(self, "max_rows", TERNARY_ROWS if self.upload == "ternary" else 0)
+        _within("rounds", self.rounds, 0, 100_000)
+        _within("fraction", self.fraction, 1e-9, 1)
+        _within("dropout", self.dropout, 0, 0.99)
+        _within("gate", self.gate, 0, 2**31)
+        _within("max_rows", self.max_rows or 0, 0, 2**31)
+        _within("lambda", self.regularization, 0, 1e6)
+        if self.regularization and not paper:
+            raise InvalidInputError("lambda belongs to --objective paper; the catalogue objective has no such term")
+
+    @property
+    def upload_kind(self) -> int:
+        return model_pb2.UPLOAD_KIND_CODES if self.aggregate == "para" else UPLOADS[self.upload]
+
+
+def _default(options: TrainOptions, name: str, value: str) -> None:
+    if not getattr(options, name):
+        object.__setattr__(options, name, value)
+
+
+def _one_of(name: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise InvalidInputError(f"unknown {name} '{value}', choose one of: {', '.join(known)}")
+
+
+def _within(name: str, value: float, least: float, most: float) -> None:
+    if not least <= value <= most:
+        raise InvalidInputError(f"{name} is {value}, expected {least:g} to {most:g}")

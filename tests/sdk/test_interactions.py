@@ -1,0 +1,49 @@
+import math
+
+import pytest
+from lightfr import errors
+from lightfr.interactions import LEVELS, Interactions, RatingScale
+
+
+def test_half_star_and_whole_star_scales_become_exact_levels():
+    assert [RatingScale(1, 5).level(r) for r in (1, 2, 3, 4, 5)] == [0, 630, 1260, 1890, 2520]
+    assert [RatingScale(0.5, 5).level(r) * 9 % LEVELS for r in (0.5, 1, 2.5, 5)] == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("rating", [0.99, 5.01, math.nan, math.inf, -math.inf])
+def test_a_rating_outside_the_scale_is_refused_without_repeating_it(rating):
+    with pytest.raises(errors.RatingError, match="from 1 to 5") as caught:
+        RatingScale(1, 5).level(rating)
+    assert str(rating) not in str(caught.value)
+
+
+@pytest.mark.parametrize("bounds", [(5, 1), (1, 1), (math.nan, 5), (0, math.inf)])
+def test_an_empty_or_infinite_scale_is_refused(bounds):
+    with pytest.raises(errors.InvalidInputError):
+        RatingScale(*bounds)
+
+
+def test_rating_again_replaces_the_old_rating_and_makes_it_the_newest():
+    rated = Interactions([(7, 10), (3, 20)])
+    rated.put(7, 30)
+    indices, levels = rated.arrays()
+    assert (indices.tolist(), levels.tolist()) == ([3, 7], [20, 30])
+    assert len(rated) == 2
+
+
+def test_unrating_forgets_and_says_whether_there_was_something():
+    rated = Interactions([(7, 10)])
+    assert rated.remove(7) is True
+    assert rated.remove(7) is False
+    assert rated.arrays()[0].tolist() == []
+
+
+def test_levels_and_indices_outside_their_ranges_are_refused():
+    with pytest.raises(errors.RatingError):
+        Interactions([(1, LEVELS + 1)])
+    with pytest.raises(errors.ItemIndexError):
+        Interactions([(2**32, 0)])
+
+
+def test_what_was_rated_shows_in_no_repr():
+    assert repr(Interactions([(7, 10)])) == "<Interactions with 1 items>"

@@ -1,0 +1,47 @@
+import numpy as np
+import pytest
+from lightfr import _wire, errors
+from lightfr.v1 import model_pb2
+
+from tests.helpers import make_model, random_signs
+
+SIGNS = random_signs(20, 16, 0)
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"objective": model_pb2.OBJECTIVE_UNSPECIFIED}, "objective"),
+        ({"objective": 77}, "objective"),
+        ({"upload_kind": model_pb2.UPLOAD_KIND_UNSPECIFIED}, "upload_kind"),
+        ({"balance": 2**40, "objective": model_pb2.OBJECTIVE_PAPER}, "balance"),
+        ({"balance": 1}, "balance belongs to objective PAPER"),
+        ({"mean_user": bytes(30)}, "mean_user"),
+        ({"mean_user": np.full(16, 257, "<i2").tobytes()}, "mean_user leaves"),
+        ({"open_rows": bytes(2)}, "open_rows"),
+    ],
+)
+def test_a_model_that_breaks_the_protocol_is_refused_with_the_reason(fields, reason):
+    with pytest.raises(errors.ProtocolError, match=reason):
+        make_model(SIGNS, **fields)
+
+
+@pytest.mark.parametrize("field", ["code_bits", "item_count"])
+def test_a_model_of_other_codes_is_refused(field):
+    from lightfr import ItemCodes
+    from lightfr.training import PublishedModel
+
+    message = model_pb2.RoundModel(code_bits=16, item_count=20, objective=1, upload_kind=1)
+    setattr(message, field, 24)
+    with pytest.raises(errors.ProtocolError, match=field):
+        PublishedModel(ItemCodes(bytes(40), 16), message)
+
+
+def test_bytes_that_are_no_message_are_refused_with_their_number():
+    with pytest.raises(errors.ProtocolError, match="3 bytes are no RoundModel"):
+        _wire.decode_round_model(b"\xff\xff\xff")
+
+
+def test_a_decoded_model_is_the_one_that_was_encoded():
+    message = model_pb2.RoundModel(code_bits=16, item_count=20, max_rows=5)
+    assert _wire.decode_round_model(message.SerializeToString()) == message
