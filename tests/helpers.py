@@ -1,6 +1,7 @@
 """Small models and devices that several tests need."""
 
 import numpy as np
+
 from lightfr import ItemCodes
 from lightfr.training import PublishedModel
 from lightfr.v1 import model_pb2

@@ -1,6 +1,7 @@
 import math
 
 import pytest
+
 from lightfr import errors
 from lightfr.interactions import LEVELS, Interactions, RatingScale
 

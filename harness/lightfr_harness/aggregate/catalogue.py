@@ -26,6 +26,8 @@ _ROWS_AT_A_TIME = 65_536
 class CatalogueServer(Server):
     """Q <- Q - (Q >> 4) + S, d = sign(Q). Q, the memory, never leaves the server."""
 
+    by_row = ("codes", "memory")
+
     def __init__(self, device_counts: npt.NDArray[np.int64], code_bits: int, **options: Any) -> None:
         self.memory = np.zeros((len(device_counts), code_bits), np.int32)
         self.mean_user = np.zeros(code_bits, np.int16)
@@ -66,7 +68,7 @@ class CatalogueServer(Server):
         weighted = users * weights[:, None]
         return users.T @ weighted, weighted.sum(axis=0).astype(np.int64), int(weights.sum())
 
-    def _apply(self, only: npt.NDArray[np.bool_] | None) -> None:
+    def _apply(self, *, balanced: bool) -> None:
         products, user_sum, weight = self._cohort_sums()
         for first in range(0, self.n_items, _ROWS_AT_A_TIME):
             rows = slice(first, min(first + _ROWS_AT_A_TIME, self.n_items))

@@ -51,10 +51,10 @@ class PaperServer(Server):
     def _grow(self, n_new: int) -> None:
         pass
 
-    def _apply(self, only: npt.NDArray[np.bool_] | None) -> None:
+    def _apply(self, *, balanced: bool) -> None:
         votes = self._row_sums
         # Rows sent as codes are balanced on the device; new items are learnt without the balance term.
-        if self.upload_kind != model_pb2.UPLOAD_KIND_CODES and only is None:
+        if self.upload_kind != model_pb2.UPLOAD_KIND_CODES and balanced:
             signs = self.signs().astype(np.int64)
             votes = votes - self.balance * (signs.sum(axis=1, keepdims=True) - signs)
         self._set_codes_by_sign(votes)

@@ -17,6 +17,9 @@ from lightfr_harness.aggregate.uploads import Upload, UploadReader
 class Server(ABC):
     """One item matrix and the round that is being collected for it."""
 
+    # The parts of state() that have one row per item.
+    by_row: tuple[str, ...] = ("codes",)
+
     def __init__(
         self,
         device_counts: npt.NDArray[np.int64],
@@ -79,11 +82,18 @@ class Server(ABC):
 
     def finish_round(self, only: npt.NDArray[np.bool_] | None = None) -> None:
         """Move the matrix by what was collected. `only`: rows that may move, for items added since training."""
-        before = self.codes.copy()
-        self._apply(only)
+        before = {name: value.copy() for name, value in self.state().items()} if only is not None else {}
+        self._apply(balanced=only is None)
         if only is not None:
-            self.codes[~only] = before[~only]
+            self._undo(before, ~only)
         self.begin_round()
+
+    def _undo(self, before: dict[str, npt.NDArray[Any]], rows: npt.NDArray[np.bool_]) -> None:
+        """Put back these rows, and all that is not by row."""
+        after = self.state()
+        for name in self.by_row:
+            before[name][~rows] = after[name][~rows]
+        self.restore(before)
 
     def add_items(self, device_counts: npt.NDArray[np.int64], seed: int) -> npt.NDArray[np.bool_]:
         """Append rows for new items, with random codes; return which rows are new, for finish_round(only=...)."""
@@ -113,7 +123,7 @@ class Server(ABC):
     def _count(self, upload: Upload) -> None: ...
 
     @abstractmethod
-    def _apply(self, only: npt.NDArray[np.bool_] | None) -> None: ...
+    def _apply(self, *, balanced: bool) -> None: ...
 
     @abstractmethod
     def _grow(self, n_new: int) -> None: ...

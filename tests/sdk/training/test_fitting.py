@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from lightfr import UserCode, errors
 from lightfr.interactions import LEVELS, Interactions
 from lightfr.training import fit_for_round, fit_for_use
 from lightfr.training.constants import RECENCY_WEIGHTS
 from lightfr.v1 import model_pb2
 from lightfr_harness import oracle, paper_oracle
-
 from tests.helpers import make_model, random_signs
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -44,7 +44,9 @@ def plain_catalogue_fit(signs, rated, mean, start, max_sweeps, recency):
                 b[k] = b[k] if g == 0 else (1 if g > 0 else -1)
             if b == before:
                 break
-        loss = sum(quadratic[k][j] * b[k] * b[j] for k in range(f) for j in range(k)) - sum(linear * np.array(b, object))
+        loss = sum(quadratic[k][j] * b[k] * b[j] for k in range(f) for j in range(k)) - sum(
+            linear * np.array(b, object)
+        )
         return b, loss
 
     old, old_loss = descend(start)
@@ -115,7 +117,9 @@ def test_a_cold_start_user_is_fitted_on_the_device_alone_and_ranks_the_rated_kin
     """Two kinds of items; three ratings of one kind are enough to prefer its other members."""
     kinds = random_signs(2, 64, 9)
     signs = np.repeat(kinds, 20, axis=0)
-    code = fit_for_use(make_model(signs), Interactions([(i, LEVELS) for i in (1, 5, 7)]), UserCode.random(64), recency=False)
+    code = fit_for_use(
+        make_model(signs), Interactions([(i, LEVELS) for i in (1, 5, 7)]), UserCode.random(64), recency=False
+    )
     own = oracle.distances(signs[:20], oracle.unpack(code.reveal())).mean()
     other = oracle.distances(signs[20:], oracle.unpack(code.reveal())).mean()
     assert own < other

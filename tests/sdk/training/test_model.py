@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
+
 from lightfr import _wire, errors
 from lightfr.v1 import model_pb2
-
 from tests.helpers import make_model, random_signs
 
 SIGNS = random_signs(20, 16, 0)

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from lightfr import UserCode, _wire
 from lightfr.interactions import LEVELS, Interactions
 from lightfr.training import make_update
 from lightfr.v1 import model_pb2, update_pb2
 from lightfr_harness import oracle, paper_oracle
 from lightfr_harness.fleet.devices import stream
-
 from tests.helpers import make_model, random_signs
 
 SIGNS = random_signs(40, 16, 0)
