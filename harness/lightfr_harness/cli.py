@@ -14,5 +14,6 @@ app = typer.Typer(
     help="Train, simulate, audit and benchmark recommendation with binary codes.",
 )
 app.command()(runs_cli.train)
+app.command()(runs_cli.sweep)
 app.add_typer(data_app, name="data")
 app.add_typer(bench_app, name="bench")

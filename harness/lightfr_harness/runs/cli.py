@@ -111,6 +111,31 @@ def train(
         Console().print(_summary(trained.record))
 
 
+def sweep(
+    data: Data = None,
+    format: Format = "ml-100k",
+    synthetic: Synthetic = "small",
+    rounds: Rounds = 50,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs per point, averaged.")] = 1,
+    out: Annotated[Path, typer.Option(help="Folder for the records and the figure; a stopped sweep goes on.")] = Path(
+        "out/sweep"
+    ),
+) -> None:
+    """Draw the paper's sensitivity plots (f, lambda, p) and ablation, with our objective beside the printed one."""
+    from lightfr_harness.runs import sweep as sweeps
+    from lightfr_harness.runs.options import TrainOptions
+
+    with errors_as_messages():
+        points = sweeps.plan(TrainOptions(data=data, format=format, synthetic=synthetic, rounds=rounds), seeds)
+        with _bar() as bar:
+            task = bar.add_task("sweep", total=len(points), accuracy="")
+            records = sweeps.run_all(
+                points, out / "records.jsonl", lambda point: bar.update(task, advance=1, accuracy=point.key)
+            )
+        sweeps.draw(records, out / "sweep.png")
+    Console().print(f"records: {out / 'records.jsonl'}   figure: {out / 'sweep.png'}")
+
+
 def _bar() -> Progress:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True)

@@ -18,7 +18,7 @@ MEAN_UNIT = 256
 # In the catalogue term a device with few ratings weighs as one with this many: what it does not like is known as well.
 LEAST_CATALOGUE_RATINGS = 32
 
-# Recency, in the fit for use only: the newest rating weighs 1 + 40 times the oldest; the surplus halves every 5 ratings.
+# Recency, in the fit for use only: the newest rating weighs 41 times the oldest; the surplus halves every 5 ratings.
 RECENCY_WEIGHTS = tuple(WEIGHT_UNIT + int(40 * WEIGHT_UNIT * 2 ** (-age / 5) + 0.5) for age in range(52))
 
 
