@@ -1,17 +1,25 @@
 /* Exact nearest rows in Hamming space: argument checks, the heap of the best k, and the hand-over to a variant. */
 #include "lfr_impl.h"
 
-static int is_worse(lfr_hit a, lfr_hit b) {
-  return a.distance != b.distance ? a.distance > b.distance : a.item_index > b.item_index;
+/* A hit as one number that orders by (distance, item_index): the distance lies in the upper half. */
+static uint64_t key_of(const lfr_hit* hit) {
+  uint64_t key;
+  memcpy(&key, hit, sizeof key);
+  return key;
 }
 
+static int is_worse(const lfr_hit* a, const lfr_hit* b) { return key_of(a) > key_of(b); }
+
 static void sift_down(lfr_hit* hits, uint32_t size, lfr_hit hit) {
-  uint32_t at = 0;
-  for (;;) {
-    uint32_t child = 2 * at + 1;
-    if (child >= size) break;
-    if (child + 1 < size && is_worse(hits[child + 1], hits[child])) child++;
-    if (!is_worse(hits[child], hit)) break;
+  uint32_t at = 0, child = 1;
+  while (child + 1 < size) {
+    child += (uint32_t)is_worse(&hits[child + 1], &hits[child]);
+    if (!is_worse(&hits[child], &hit)) break;
+    hits[at] = hits[child];
+    at = child;
+    child = 2 * at + 1;
+  }
+  if (child + 1 == size && is_worse(&hits[child], &hit)) {
     hits[at] = hits[child];
     at = child;
   }
@@ -19,7 +27,7 @@ static void sift_down(lfr_hit* hits, uint32_t size, lfr_hit hit) {
 }
 
 static void sift_up(lfr_hit* hits, uint32_t at, lfr_hit hit) {
-  while (at > 0 && is_worse(hit, hits[(at - 1) / 2])) {
+  while (at > 0 && is_worse(&hit, &hits[(at - 1) / 2])) {
     hits[at] = hits[(at - 1) / 2];
     at = (at - 1) / 2;
   }
@@ -35,7 +43,7 @@ void lfr_top_offer(lfr_top* top, uint32_t item_index, uint32_t distance) {
   if (top->exclude && (top->exclude[item_index >> 3] >> (item_index & 7)) & 1) return;
   if (top->size < top->capacity) {
     sift_up(top->hits, top->size++, hit);
-  } else if (is_worse(top->hits[0], hit)) {
+  } else if (is_worse(&top->hits[0], &hit)) {
     sift_down(top->hits, top->size, hit);
   }
   if (top->size == top->capacity) top->threshold = top->hits[0].distance;

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
 from lightfr_harness.bench.cli import app as bench_app
@@ -13,6 +16,18 @@ app = typer.Typer(
     add_completion=False,
     help="Train, simulate, audit and benchmark recommendation with binary codes.",
 )
+
+
+@app.command()
+def demo(out: Annotated[Path, typer.Option(help="Folder for the learned matrix.")] = Path("out/demo")) -> None:
+    """See it work: generate a catalogue, train a fleet of devices on it, and recommend."""
+    from rich.console import Console
+
+    from lightfr_harness import demo as demos
+
+    demos.run(Console(), out)
+
+
 app.command()(runs_cli.train)
 app.command()(runs_cli.sweep)
 app.add_typer(data_app, name="data")

@@ -82,6 +82,39 @@ def report(
     Console().print(f"records: {out / 'topk.json'}   figure: {out / 'figure1.png'}")
 
 
+@app.command()
+def accuracy(
+    data: Annotated[Path, typer.Option(help="ML-100K ratings; `lightfr-harness data fetch ml-100k` brings them.")],
+    as_json: Json = False,
+) -> None:
+    """Train the rows of docs/accuracy.md on ML-100K, seeds 0 to 2; exit code 1 when a required figure is missed."""
+    from lightfr_harness.bench import accuracy as bench
+    from lightfr_harness.errors import errors_as_messages
+
+    with errors_as_messages(), Progress(transient=True, console=Console(stderr=True)) as progress:
+        task = progress.add_task("training", total=len(bench.ROWS))
+        results = bench.run(data, bench.ROWS, lambda row: progress.advance(task))
+    if as_json:
+        print(json.dumps(results))
+    else:
+        Console().print(_accuracy_table(results))
+    if any(not result["reached"] and not result["is_goal"] for result in results):
+        raise typer.Exit(code=1)
+
+
+def _accuracy_table(results: list[dict[str, Any]]) -> Table:
+    popularity = results[0]["popularity"]
+    table = Table(title="ML-100K, leave-last-out, 49 negatives, expected ties, mean of seeds 0-2")
+    for name in ("", "HR@10", "NDCG@10", "needed", "reached", "device rounds / CPU s"):
+        table.add_column(name, justify="right")
+    table.add_row("popularity list", f"{popularity['hr']:.4f}", f"{popularity['ndcg']:.4f}", "", "", "")
+    for r in results:
+        needed, reached = f"{r['needed_hr']:.3f} / {r['needed_ndcg']:.3f}", "yes" if r["reached"] else "NO"
+        rate = f"{r['device_rounds_per_second']:,.0f}"
+        table.add_row(r["row"], f"{r['hr']:.4f}", f"{r['ndcg']:.4f}", needed, reached, rate)
+    return table
+
+
 def _table(records: list[dict[str, Any]]) -> Table:
     table = Table(title=f"top-10, one thread, {records[0]['isa']}; ratios of minima (medians)")
     for name in ("items", "bits", "batch", "codes", "ours", "faiss / ours", "float64 / ours", "ours / floor"):

@@ -40,7 +40,7 @@ def make_codes(n_items: int, code_bits: int, kind: str, rng: np.random.Generator
 
 def page_aligned(codes: np.ndarray) -> np.ndarray:
     """Copy to the start of a page, as mapped files lie, in huge pages where offered, as numpy does for large arrays."""
-    memory = mmap.mmap(-1, codes.nbytes)
+    memory = mmap.mmap(-1, codes.nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         memory.madvise(mmap.MADV_HUGEPAGE)
     copy = np.frombuffer(memory, np.uint8).reshape(codes.shape)

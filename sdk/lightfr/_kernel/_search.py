@@ -66,10 +66,11 @@ def _exclusions(bitmap: ReadableBuffer, n_items: int, n_queries: int) -> Any:
 def topk(items: CodesPointer, query: CodesPointer, k: int, exclude: ReadableBuffer | None = None) -> Hits:
     """Return the k nearest rows by (distance, item_index); fewer only when fewer are left after exclusion."""
     n_items, code_bits = items.n_items, items.code_bits
-    require_range("k", k, 1, _MAX_K)
+    if not 1 <= k <= _MAX_K:
+        raise errors.OutOfRangeError("k", k, 1, _MAX_K)
     if query.code_bits != code_bits or query.n_items != 1:
         raise _query_error(items, query)
-    room = min(k, n_items) or 1
+    room = (k if k < n_items else n_items) or 1
     hits, found = _new(_HITS, room), _new(_COUNT)
     excluded = _NULL if exclude is None else _exclusions(exclude, n_items, 1)
     status = _topk(items.pointer, n_items, code_bits, query.pointer, excluded, room, hits, found)

@@ -1,0 +1,25 @@
+"""What the README shows is what happens."""
+
+import doctest
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_the_readme_session_runs_as_printed():
+    failed, tried = doctest.testfile(str(ROOT / "README.md"), module_relative=False)
+    assert tried >= 6
+    assert failed == 0
+
+
+def test_every_file_the_documents_point_to_exists():
+    import re
+
+    for document in [
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        *(ROOT / "docs").glob("*.md"),
+        ROOT / "csrc/README.md",
+    ]:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text()):
+            assert (document.parent / target).exists(), f"{document.name} points to {target}"
