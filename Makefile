@@ -28,10 +28,7 @@ $(VENV)/installed-bench: $(VENV)/installed
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	@touch $@
 
-$(VENV)/installed-bench-accuracy: $(VENV)/installed ## Train the accuracy table on MovieLens-100K (fetched; takes minutes)
-	$(BIN)/lightfr-harness bench accuracy --data "$$($(BIN)/lightfr-harness data fetch ml-100k)"
-
-lint: $(VENV)/installed
+$(VENV)/installed-lint: $(VENV)/installed
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[lint]'
 	@touch $@
 
@@ -59,16 +56,16 @@ lint: $(VENV)/installed-lint ## Check style, types and C formatting
 PROTOC_PACKAGE := grpcio-tools==1.66.2
 PROTOC := .venv-gen/bin/python -m grpc_tools.protoc --proto_path=proto
 
-.venv-gen/installed-$(PROTOC_PACKAGE):
+.venv-gen/installed:
 	$(require_tools)
 	@test -x .venv-gen/bin/python || $(PYTHON) -m venv .venv-gen
 	@.venv-gen/bin/python -m pip install --quiet --disable-pip-version-check '$(PROTOC_PACKAGE)' 'setuptools<80'
 	@touch $@
 
-gen: .venv-gen/installed-$(PROTOC_PACKAGE) ## Generate the message classes from proto/
+gen: .venv-gen/installed ## Generate the message classes from proto/
 	$(PROTOC) --python_out=sdk --pyi_out=sdk proto/lightfr/v1/*.proto
 
-gen-check: .venv-gen/installed-$(PROTOC_PACKAGE) ## Check that the message classes are those of proto/
+gen-check: .venv-gen/installed ## Check that the message classes are those of proto/
 	@rm -rf build/gen && mkdir -p build/gen
 	@$(PROTOC) --python_out=build/gen --pyi_out=build/gen proto/lightfr/v1/*.proto
 	@diff -r build/gen/lightfr/v1 sdk/lightfr/v1 --exclude=__pycache__ || { echo "generated code is stale: run 'make gen'" >&2; exit 1; }

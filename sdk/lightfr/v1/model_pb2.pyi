@@ -1,8 +1,7 @@
-from typing import ClassVar as _ClassVar
-
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
-from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
@@ -18,7 +17,6 @@ class UploadKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     UPLOAD_KIND_TERNARY: _ClassVar[UploadKind]
     UPLOAD_KIND_EXACT: _ClassVar[UploadKind]
     UPLOAD_KIND_CODES: _ClassVar[UploadKind]
-
 OBJECTIVE_UNSPECIFIED: Objective
 OBJECTIVE_CATALOGUE: Objective
 OBJECTIVE_PAPER: Objective
@@ -28,7 +26,7 @@ UPLOAD_KIND_EXACT: UploadKind
 UPLOAD_KIND_CODES: UploadKind
 
 class RoundModel(_message.Message):
-    __slots__ = ("balance", "code_bits", "item_count", "max_rows", "mean_user", "objective", "open_rows", "upload_kind")
+    __slots__ = ("code_bits", "item_count", "objective", "upload_kind", "mean_user", "open_rows", "max_rows", "balance")
     CODE_BITS_FIELD_NUMBER: _ClassVar[int]
     ITEM_COUNT_FIELD_NUMBER: _ClassVar[int]
     OBJECTIVE_FIELD_NUMBER: _ClassVar[int]
@@ -45,14 +43,4 @@ class RoundModel(_message.Message):
     open_rows: bytes
     max_rows: int
     balance: int
-    def __init__(
-        self,
-        code_bits: int | None = ...,
-        item_count: int | None = ...,
-        objective: Objective | str | None = ...,
-        upload_kind: UploadKind | str | None = ...,
-        mean_user: bytes | None = ...,
-        open_rows: bytes | None = ...,
-        max_rows: int | None = ...,
-        balance: int | None = ...,
-    ) -> None: ...
+    def __init__(self, code_bits: _Optional[int] = ..., item_count: _Optional[int] = ..., objective: _Optional[_Union[Objective, str]] = ..., upload_kind: _Optional[_Union[UploadKind, str]] = ..., mean_user: _Optional[bytes] = ..., open_rows: _Optional[bytes] = ..., max_rows: _Optional[int] = ..., balance: _Optional[int] = ...) -> None: ...

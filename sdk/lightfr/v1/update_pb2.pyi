@@ -1,13 +1,11 @@
-from collections.abc import Mapping as _Mapping
-from typing import ClassVar as _ClassVar
-
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from typing import ClassVar as _ClassVar, Mapping as _Mapping, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class RowUpdate(_message.Message):
-    __slots__ = ("code_bits", "codes", "exact", "item_indices", "ternary", "user_code")
+    __slots__ = ("code_bits", "item_indices", "ternary", "exact", "codes", "user_code")
     CODE_BITS_FIELD_NUMBER: _ClassVar[int]
     ITEM_INDICES_FIELD_NUMBER: _ClassVar[int]
     TERNARY_FIELD_NUMBER: _ClassVar[int]
@@ -20,15 +18,7 @@ class RowUpdate(_message.Message):
     exact: ExactRows
     codes: CodeRows
     user_code: bytes
-    def __init__(
-        self,
-        code_bits: int | None = ...,
-        item_indices: bytes | None = ...,
-        ternary: TernaryRows | _Mapping | None = ...,
-        exact: ExactRows | _Mapping | None = ...,
-        codes: CodeRows | _Mapping | None = ...,
-        user_code: bytes | None = ...,
-    ) -> None: ...
+    def __init__(self, code_bits: _Optional[int] = ..., item_indices: _Optional[bytes] = ..., ternary: _Optional[_Union[TernaryRows, _Mapping]] = ..., exact: _Optional[_Union[ExactRows, _Mapping]] = ..., codes: _Optional[_Union[CodeRows, _Mapping]] = ..., user_code: _Optional[bytes] = ...) -> None: ...
 
 class TernaryRows(_message.Message):
     __slots__ = ("nonzero", "positive")
@@ -36,16 +26,16 @@ class TernaryRows(_message.Message):
     POSITIVE_FIELD_NUMBER: _ClassVar[int]
     nonzero: bytes
     positive: bytes
-    def __init__(self, nonzero: bytes | None = ..., positive: bytes | None = ...) -> None: ...
+    def __init__(self, nonzero: _Optional[bytes] = ..., positive: _Optional[bytes] = ...) -> None: ...
 
 class ExactRows(_message.Message):
     __slots__ = ("gradients",)
     GRADIENTS_FIELD_NUMBER: _ClassVar[int]
     gradients: bytes
-    def __init__(self, gradients: bytes | None = ...) -> None: ...
+    def __init__(self, gradients: _Optional[bytes] = ...) -> None: ...
 
 class CodeRows(_message.Message):
     __slots__ = ("codes",)
     CODES_FIELD_NUMBER: _ClassVar[int]
     codes: bytes
-    def __init__(self, codes: bytes | None = ...) -> None: ...
+    def __init__(self, codes: _Optional[bytes] = ...) -> None: ...
