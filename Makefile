@@ -42,6 +42,7 @@ demo: $(VENV)/installed ## See it work: train on a generated catalogue and recom
 bench: $(VENV)/installed-bench ## Time the kernel against faiss, float64 and a plain read; draw Figure 1
 	$(BIN)/lightfr-harness bench report
 	$(BIN)/lightfr-harness bench fit
+	$(BIN)/lightfr-harness bench rounds
 
 bench-accuracy: $(VENV)/installed ## Train the accuracy table on MovieLens-100K (fetched; takes minutes)
 	$(BIN)/lightfr-harness bench accuracy --data "$$($(BIN)/lightfr-harness data fetch ml-100k)"

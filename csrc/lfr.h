@@ -156,6 +156,25 @@ LFR_API int lfr_fit_sweep(const int64_t* quadratic, const int64_t* linear, uint3
                           uint8_t* code, uint32_t* sweeps, int64_t* loss);
 
 /*
+ * Refines a fitted code for use by single bit flips that raise
+ *     sum_i w_i s_i / T - (sum_i w_i) ln sum_j exp(s_j / T),
+ * i over the rated rows and j over all items: a ranking objective, in integers. The temperature T comes as
+ * step = 65536 (2 / T) / ln 2, down = 65536 exp(-2 / T) and up = 65536 exp(2 / T), each rounded; down is 1 .. 65535,
+ * up is 65537 .. 131072, step is 1 .. 2^20. n_items and n_rows are at most 2^24. Bits in order 0 .. f-1, until a sweep
+ * flips nothing or max_sweeps (1 .. 65535) are done. `distances` is scratch for n_items elements. Costs n_items * f
+ * look-ups a sweep. Without rows, or where all weights are zero, the code stays as it is.
+ */
+typedef struct lfr_temperature {
+  int32_t step;
+  uint32_t down;
+  uint32_t up;
+} lfr_temperature;
+
+LFR_API int lfr_refine(const uint8_t* items, uint32_t n_items, uint32_t code_bits, const uint8_t* rows,
+                       const uint16_t* weights, uint32_t n_rows, const lfr_temperature* temperature,
+                       uint32_t max_sweeps, uint16_t* distances, uint8_t* code);
+
+/*
  * Gradients of the rated rows: gradients[i * f + k] = (t_i - scale * s_i) b_k + scale * d_ik.
  * scale is 1 .. 2^19 and |t_i| <= 2^30 (else LFR_ERR_VALUE), so elements fit int32.
  */

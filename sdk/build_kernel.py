@@ -6,7 +6,7 @@ from pathlib import Path
 from cffi import FFI
 
 CSRC = Path(__file__).resolve().parent.parent / "csrc"
-SOURCES = ["lfr_dispatch.c", "lfr_portable.c", "lfr_avx2.c", "lfr_neon.c", "lfr_search.c", "lfr_training.c"]
+SOURCES = sorted(path.name for path in CSRC.glob("lfr_*.c"))
 
 
 def declarations(header: str) -> str:

@@ -104,6 +104,9 @@ static void test_fit_status(void) {
   CHECK_STATUS(LFR_ERR_NULL, lfr_fit_sweep(gram, vector, F, 1, NULL, NULL, NULL));
   CHECK_STATUS(LFR_ERR_COUNT, lfr_fit_sweep(gram, vector, F, 0, code, NULL, NULL));
   CHECK_STATUS(LFR_ERR_COUNT, lfr_fit_sweep(gram, vector, F, 65536, code, NULL, NULL));
+  CHECK_STATUS(LFR_ERR_CODE_BITS, lfr_fit_start(vector, F + 4, code));
+  CHECK_STATUS(LFR_ERR_NULL, lfr_fit_start(NULL, F, code));
+  CHECK_STATUS(LFR_ERR_NULL, lfr_fit_start(vector, F, NULL));
   CHECK_STATUS(LFR_ERR_NULL, lfr_gram(NULL, N, F, gram, vector));
   CHECK_STATUS(LFR_ERR_NULL, lfr_gram(items, N, F, NULL, vector));
   CHECK_STATUS(LFR_ERR_NULL, lfr_gram(items, N, F, gram, NULL));

@@ -60,6 +60,28 @@ def fit(
 
 
 @app.command()
+def rounds(
+    bits: Annotated[int, typer.Option(help="Code length.")] = 64,
+    seed: Seed = 0,
+    seconds: Seconds = 2,
+    as_json: Json = False,
+) -> None:
+    """What a device round costs against the number of ratings, items and devices."""
+    from lightfr_harness.bench import rounds as bench
+
+    record = bench.run(bits, seed, seconds)
+    if as_json:
+        print(json.dumps(record))
+        return
+    table = Table("against", "microseconds of CPU a device round", title=f"{bits} bits, model at hand")
+    for name in ("ratings", "items", "devices"):
+        cells = (f"{n}: {us:.0f}" for n, us in record[f"us_by_{name}"].items())
+        table.add_row(name, "   ".join(cells))
+    table.caption = f"grows as ratings ^ {record['exponent_in_ratings']:.2f} at the upper end"
+    Console().print(table)
+
+
+@app.command()
 def report(
     out: Annotated[Path, typer.Option(help="Folder for the figure and the records.")] = Path("out/bench"),
     seed: Seed = 0,

@@ -41,9 +41,9 @@ class SimulatedDevice:
         self.code = fit_for_round(model, self.interactions, self.code)
         return _wire.encode_update(make_update(model, self.interactions, self.code, random_bytes))
 
-    def code_for_use(self, model: PublishedModel, *, recency: bool) -> UserCode:
+    def code_for_use(self, model: PublishedModel, *, recency: bool, refine: bool = False) -> UserCode:
         """Fit a code to recommend with; the code of the training rounds stays as it is."""
-        return fit_for_use(model, self.interactions, self.code, recency=recency)
+        return fit_for_use(model, self.interactions, self.code, recency=recency, refine=refine)
 
 
 class Fleet:

@@ -43,6 +43,9 @@ def train(
         int | None, typer.Option(help="Rows in one upload, 0 for all. Default: 64 ternary, else all.")
     ] = None,
     recency: Annotated[bool, typer.Option("--recency", help="Weigh newer ratings more in the fit for use.")] = False,
+    refine: Annotated[
+        bool, typer.Option("--refine", help="Refine the fit for use by a ranking objective: slower, a little better.")
+    ] = False,
     bits: Bits = 64,
     rounds: Rounds = 50,
     fraction: Annotated[float, typer.Option(help="Share of the devices in a round, p.")] = 0.6,
@@ -92,6 +95,7 @@ def train(
             gate=gate,
             max_rows=max_rows,
             recency=recency,
+            refine=refine,
             bits=bits,
             rounds=rounds,
             fraction=fraction,

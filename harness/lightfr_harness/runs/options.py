@@ -31,6 +31,7 @@ class TrainOptions:
     gate: int = 10
     max_rows: int | None = None
     recency: bool = False
+    refine: bool = False
     bits: int = 64
     rounds: int = 50
     fraction: float = 0.6

@@ -99,7 +99,8 @@ def codes_for_use(
     """The codes that the devices recommend with; `random` keeps the random ones, as the paper's ablation does."""
     if options.aggregate == "random":
         return {user: run.fleet.devices[user].code for user in users}
-    return {user: run.fleet.devices[user].code_for_use(model, recency=options.recency) for user in users}
+    devices, how = run.fleet.devices, {"recency": options.recency, "refine": options.refine}
+    return {user: devices[user].code_for_use(model, **how) for user in users}
 
 
 def judge(options: TrainOptions, run: TrainingRun, split: Split | CatalogueSplit) -> Any:

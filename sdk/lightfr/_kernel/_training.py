@@ -117,6 +117,35 @@ class Fit:
         return int(self._loss[0])
 
 
+def refine(
+    items: CodesPointer,
+    rows: ReadableBuffer,
+    weights: ReadableBuffer | None,
+    n_rows: int,
+    temperature: tuple[int, int, int],
+    max_sweeps: int,
+    code: WriteableBuffer,
+) -> None:
+    """Refine a fitted code in place; `temperature` is (step, down, up) of lfr_temperature in csrc/lfr.h."""
+    require_range("number of items to refine against", items.n_items, 0, 2**24)
+    require_range("max_sweeps", max_sweeps, 1, 65535)
+    f = items.code_bits
+    check(
+        lib.lfr_refine(
+            items.pointer,
+            items.n_items,
+            f,
+            readable("uint8_t", rows, n_rows * f // 8, "rated rows"),
+            _optional("uint16_t", weights, n_rows, "weights"),
+            n_rows,
+            ffi.new("lfr_temperature *", temperature),
+            max_sweeps,
+            ffi.new("uint16_t[]", items.n_items),
+            writable("uint8_t", code, f // 8, "user code"),
+        )
+    )
+
+
 def _optional(kind: str, buffer: ReadableBuffer | None, count: int, what: str) -> Any:
     return ffi.NULL if buffer is None else readable(kind, buffer, count, what)
 

@@ -1,7 +1,10 @@
 """Constants of the catalogue objective: the same for every data set, chosen on validation data (docs/accuracy.md)."""
 
+from math import exp, log
+
 ROUND_SWEEPS = 10
 USE_SWEEPS = 30
+REFINE_SWEEPS = 20
 
 # Weights of rated items are integers in units of 1 / WEIGHT_UNIT.
 WEIGHT_UNIT = 16
@@ -30,3 +33,13 @@ def rated_target(code_bits: int) -> int:
 def catalogue_target(code_bits: int) -> int:
     """tau: what -s of every other item should be, 0.4 f."""
     return (4 * code_bits + 5) // 10
+
+
+def refine_temperature(code_bits: int) -> tuple[int, int, int]:
+    """T = (64 + f) / 10 as the kernel's refinement takes it: (step, down, up) in units of 1/65536."""
+    twice_inverse = 20 / (64 + code_bits)
+    return (
+        round(65536 * twice_inverse / log(2)),
+        round(65536 * exp(-twice_inverse)),
+        round(65536 * exp(twice_inverse)),
+    )

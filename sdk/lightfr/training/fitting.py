@@ -14,11 +14,13 @@ from lightfr.training.constants import (
     LEAST_CATALOGUE_RATINGS,
     MEAN_PULL,
     RECENCY_WEIGHTS,
+    REFINE_SWEEPS,
     ROUND_SWEEPS,
     USE_SWEEPS,
     WEIGHT_UNIT,
     catalogue_target,
     rated_target,
+    refine_temperature,
 )
 from lightfr.training.model import PAPER, PublishedModel
 
@@ -31,9 +33,24 @@ def fit_for_round(model: PublishedModel, interactions: Interactions, code: UserC
     return _fit(model, interactions, code, ROUND_SWEEPS, recency=False)
 
 
-def fit_for_use(model: PublishedModel, interactions: Interactions, code: UserCode, *, recency: bool) -> UserCode:
-    """Fit the user code to recommend with: more sweeps, and newer ratings may weigh more. Also the cold start."""
-    return _fit(model, interactions, code, USE_SWEEPS, recency=recency)
+def fit_for_use(
+    model: PublishedModel, interactions: Interactions, code: UserCode, *, recency: bool = False, refine: bool = False
+) -> UserCode:
+    """Fit the user code to recommend with: more sweeps, and newer ratings may weigh more. Also the cold start.
+
+    `refine` climbs a ranking objective from there: a little more accurate, at the cost of n_items * f look-ups a sweep.
+    """
+    fitted = _fit(model, interactions, code, USE_SWEEPS, recency=recency)
+    return _refine(model, interactions, fitted, recency=recency) if refine else fitted
+
+
+def _refine(model: PublishedModel, interactions: Interactions, code: UserCode, *, recency: bool) -> UserCode:
+    rows, _, n = _rated(model, interactions)
+    weights = _recency_weights(n) if recency else None
+    refined = bytearray(code.reveal())
+    temperature = refine_temperature(model.code_bits)
+    _kernel.refine(model.codes.kernel_pointer(), rows, weights, n, temperature, REFINE_SWEEPS, refined)
+    return UserCode(bytes(refined))
 
 
 def targets_of(model: PublishedModel, levels: array[int]) -> array[int]:

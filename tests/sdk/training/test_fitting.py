@@ -97,6 +97,38 @@ def test_the_paper_fit_is_the_printed_user_update(n_rated, seed, lam, steps):
     assert oracle.unpack(got.reveal()).tolist() == expected
 
 
+def plain_objective(signs, rated, weights, code, code_bits):
+    """The ranking objective that refinement climbs, in floating point."""
+    temperature = (64 + code_bits) / 10
+    b = oracle.unpack(code.reveal()).astype(float)
+    s = signs @ b
+    return sum(w * s[i] for w, i in zip(weights, rated, strict=True)) / temperature - sum(weights) * np.log(
+        np.exp(s / temperature).sum()
+    )
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.sampled_from([16, 64]), st.integers(1, 200), st.integers(1, 20), st.booleans(), SEEDS)
+def test_refinement_ends_where_no_flip_of_one_bit_raises_the_ranking_objective(
+    code_bits, n_items, n_rated, recency, seed
+):
+    rng = np.random.default_rng(seed)
+    signs = random_signs(n_items, code_bits, seed)
+    rated = rng.permutation(n_items)[: min(n_rated, n_items)].tolist()
+    weights = [*RECENCY_WEIGHTS[: len(rated)]][::-1] if recency else [1] * len(rated)
+    model, interactions = make_model(signs), Interactions([(i, 0) for i in rated])
+    start = UserCode(oracle.pack(random_signs(1, code_bits, seed + 1)[0]))
+    plain = fit_for_use(model, interactions, start, recency=recency)
+    refined = fit_for_use(model, interactions, start, recency=recency, refine=True)
+    reached = plain_objective(signs, rated, weights, refined, code_bits)
+    tolerance = 1e-3 * sum(weights)
+    assert reached >= plain_objective(signs, rated, weights, plain, code_bits) - tolerance
+    for k in range(code_bits):
+        flipped = bytearray(refined.reveal())
+        flipped[k >> 3] ^= 1 << (k & 7)
+        assert plain_objective(signs, rated, weights, UserCode(bytes(flipped)), code_bits) <= reached + tolerance
+
+
 def test_recency_weights_fall_from_forty_one_to_one():
     assert RECENCY_WEIGHTS[0] == 16 * 41
     assert RECENCY_WEIGHTS[5] == 16 * 21
