@@ -72,7 +72,12 @@ typedef struct lfr_variant {
 
 extern const lfr_variant lfr_portable;
 #ifdef LFR_HAVE_AVX2
+/* Every function of the variant carries the target itself: the rest is compiled at the ABI floor. */
+#define AVX2 __attribute__((target("avx2,popcnt")))
+#define AVX2_INLINE LFR_INLINE AVX2
 extern const lfr_variant lfr_avx2;
+void lfr_batch_avx2(const uint8_t* items, uint32_t n_items, uint32_t code_bytes, const uint8_t* queries,
+                    uint32_t n_queries, lfr_top* tops);
 #endif
 #ifdef LFR_HAVE_NEON
 extern const lfr_variant lfr_neon;

@@ -23,6 +23,14 @@ FIRST_RATINGS = 5
 HISTOGRAM_WIDTH = 40
 HISTOGRAM_BARS = 10
 
+# What the csv and prepared readers are told; for every command that reads ratings.
+UserColumn = Annotated[str | None, typer.Option(help="csv: name of the user column.")]
+ItemColumn = Annotated[str | None, typer.Option(help="csv: name of the item column.")]
+RatingColumn = Annotated[str | None, typer.Option(help="csv: name of the rating column.")]
+TimeColumn = Annotated[str | None, typer.Option(help="csv: name of the time column.")]
+RatingMin = Annotated[float | None, typer.Option(help="csv, prepared: bottom of the rating scale.")]
+RatingMax = Annotated[float | None, typer.Option(help="csv, prepared: top of the rating scale.")]
+
 app = typer.Typer(name="data", help="Fetch, list and look at data sets.", no_args_is_help=True)
 
 
@@ -57,26 +65,32 @@ def list_command() -> None:
 def show_command(
     file: Annotated[Path, typer.Argument(help="A ratings file; for `prepared`, a folder.")],
     format: Annotated[str, typer.Option(help=f"One of: {', '.join(READERS)}.")],
-    user: Annotated[str | None, typer.Option(help="csv: name of the user column.")] = None,
-    item: Annotated[str | None, typer.Option(help="csv: name of the item column.")] = None,
-    rating: Annotated[str | None, typer.Option(help="csv: name of the rating column.")] = None,
-    timestamp: Annotated[str | None, typer.Option(help="csv: name of the time column.")] = None,
-    rating_min: Annotated[float | None, typer.Option(help="csv, prepared: bottom of the rating scale.")] = None,
-    rating_max: Annotated[float | None, typer.Option(help="csv, prepared: top of the rating scale.")] = None,
+    user: UserColumn = None,
+    item: ItemColumn = None,
+    rating: RatingColumn = None,
+    timestamp: TimeColumn = None,
+    rating_min: RatingMin = None,
+    rating_max: RatingMax = None,
 ) -> None:
     """Show counts, density, the histogram of ratings and the first few ratings of a file."""
-    given = {
-        "user": user,
-        "item": item,
-        "rating": rating,
-        "timestamp": timestamp,
-        "rating_min": rating_min,
-        "rating_max": rating_max,
-    }
-    options = {name: value for name, value in given.items() if value is not None}
+    options = reader_options(user, item, rating, timestamp, rating_min, rating_max)
     with errors_as_messages():
         loaded = load(file, format, **options)
     _show(loaded)
+
+
+def reader_options(
+    user: str | None,
+    item: str | None,
+    rating: str | None,
+    timestamp: str | None,
+    rating_min: float | None,
+    rating_max: float | None,
+) -> dict[str, str | float]:
+    """The options that were given, as `load` takes them."""
+    names = ("user", "item", "rating", "timestamp", "rating_min", "rating_max")
+    values = (user, item, rating, timestamp, rating_min, rating_max)
+    return {name: value for name, value in zip(names, values, strict=True) if value is not None}
 
 
 def _show(loaded: Ratings | Split) -> None:

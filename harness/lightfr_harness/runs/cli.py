@@ -11,6 +11,15 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from lightfr_harness.datasets.cli import (
+    ItemColumn,
+    RatingColumn,
+    RatingMax,
+    RatingMin,
+    TimeColumn,
+    UserColumn,
+    reader_options,
+)
 from lightfr_harness.datasets.readers import READERS
 from lightfr_harness.errors import errors_as_messages
 
@@ -58,12 +67,12 @@ def train(
     save: Annotated[
         Path | None, typer.Option(help="Folder for the learned matrix, its model message and item ids.")
     ] = None,
-    user: Annotated[str | None, typer.Option(help="csv: name of the user column.")] = None,
-    item: Annotated[str | None, typer.Option(help="csv: name of the item column.")] = None,
-    rating: Annotated[str | None, typer.Option(help="csv: name of the rating column.")] = None,
-    timestamp: Annotated[str | None, typer.Option(help="csv: name of the time column.")] = None,
-    rating_min: Annotated[float | None, typer.Option(help="csv, prepared: bottom of the rating scale.")] = None,
-    rating_max: Annotated[float | None, typer.Option(help="csv, prepared: top of the rating scale.")] = None,
+    user: UserColumn = None,
+    item: ItemColumn = None,
+    rating: RatingColumn = None,
+    timestamp: TimeColumn = None,
+    rating_min: RatingMin = None,
+    rating_max: RatingMax = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the run record as JSON.")] = False,
 ) -> None:
     """Train item codes over a fleet of simulated devices and measure their accuracy.
@@ -74,19 +83,11 @@ def train(
     from lightfr_harness.runs.options import TrainOptions
     from lightfr_harness.runs.train import train as run
 
-    given = {
-        "user": user,
-        "item": item,
-        "rating": rating,
-        "timestamp": timestamp,
-        "rating_min": rating_min,
-        "rating_max": rating_max,
-    }
     with errors_as_messages():
         options = TrainOptions(
             data=data,
             format=format,
-            data_options={key: value for key, value in given.items() if value is not None},
+            data_options=reader_options(user, item, rating, timestamp, rating_min, rating_max),
             synthetic=synthetic,
             split=split,
             objective=objective,
