@@ -41,6 +41,15 @@ def test_the_same_seed_gives_the_same_matrix_and_another_seed_another(ratings):
     assert (first != other).any()
 
 
+def test_every_instruction_set_trains_the_same_matrix(ratings):
+    chosen, matrices = _kernel.isa_name(), []
+    for name in _kernel.supported_isas():
+        _kernel.select_isa(name)
+        matrices.append(finish(make_run(ratings)).server.codes.tobytes())
+    _kernel.select_isa(chosen)
+    assert len(set(matrices)) == 1
+
+
 def test_a_run_stopped_between_rounds_resumes_to_the_same_matrix(ratings, tmp_path):
     whole = finish(make_run(ratings))
     half = make_run(ratings, tmp_path / "run.npz")
