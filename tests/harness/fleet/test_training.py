@@ -9,6 +9,7 @@ import time
 import numpy as np
 import pytest
 
+from lightfr import _kernel
 from lightfr.v1 import model_pb2
 from lightfr_harness.aggregate import CatalogueServer
 from lightfr_harness.datasets import generate
