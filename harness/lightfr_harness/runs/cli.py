@@ -47,7 +47,10 @@ def train(
     upload: Annotated[
         str, typer.Option(help="exact or ternary. Default: ternary, or exact with objective paper.")
     ] = "",
-    gate: Annotated[int, typer.Option(help="A row learns from devices only if at least this many rate the item.")] = 10,
+    gate: Annotated[
+        int | None,
+        typer.Option(help="A row learns from devices only if at least this many rate the item. Default: 10, paper 0."),
+    ] = None,
     max_rows: Annotated[
         int | None, typer.Option(help="Rows in one upload, 0 for all. Default: 64 ternary, else all.")
     ] = None,

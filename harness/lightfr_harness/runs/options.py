@@ -14,6 +14,7 @@ AGGREGATES = {"catalogue": ("catalogue",), "paper": ("grad", "para", "init", "ra
 UPLOADS = {"ternary": model_pb2.UPLOAD_KIND_TERNARY, "exact": model_pb2.UPLOAD_KIND_EXACT}
 SPLITS = ("last-out", "80-10-10")
 TERNARY_ROWS = 64
+GATE = 10
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class TrainOptions:
     objective: str = "catalogue"
     aggregate: str = ""
     upload: str = ""
-    gate: int = 10
+    gate: int | None = None
     max_rows: int | None = None
     recency: bool = False
     refine: bool = False
@@ -46,16 +47,18 @@ class TrainOptions:
         paper = self.objective == "paper"
         _default(self, "aggregate", AGGREGATES[self.objective][0])
         _default(self, "upload", "exact" if paper else "ternary")
+        _default(self, "gate", 0 if paper else GATE)
+        _default(self, "max_rows", TERNARY_ROWS if self.upload == "ternary" else 0)
         _one_of(f"aggregate of objective {self.objective}", self.aggregate, AGGREGATES[self.objective])
         _one_of("upload", self.upload, ("exact",) if paper else tuple(UPLOADS))
-        if self.max_rows is None:
-            object.__setattr__(self, "max_rows", TERNARY_ROWS if self.upload == "ternary" else 0)
         _within("rounds", self.rounds, 0, 100_000)
         _within("fraction", self.fraction, 1e-9, 1)
         _within("dropout", self.dropout, 0, 0.99)
-        _within("gate", self.gate, 0, 2**31)
+        _within("gate", self.gate or 0, 0, 2**31)
         _within("max_rows", self.max_rows or 0, 0, 2**31)
         _within("lambda", self.regularization, 0, 1e6)
+        if paper and (self.recency or self.refine):
+            raise InvalidInputError("recency and refine belong to --objective catalogue; the paper has neither")
         if self.regularization and not paper:
             raise InvalidInputError("lambda belongs to --objective paper; the catalogue objective has no such term")
 
@@ -64,8 +67,9 @@ class TrainOptions:
         return model_pb2.UPLOAD_KIND_CODES if self.aggregate == "para" else UPLOADS[self.upload]
 
 
-def _default(options: TrainOptions, name: str, value: str) -> None:
-    if not getattr(options, name):
+def _default(options: TrainOptions, name: str, value: str | int) -> None:
+    """Fill in what was not given: an empty name or None. A zero was given."""
+    if getattr(options, name) in ("", None):
         object.__setattr__(options, name, value)
 
 

@@ -39,8 +39,8 @@ def plan(base: TrainOptions, seeds: int) -> list[Point]:
 
 
 def _of_seed(base: TrainOptions) -> Iterator[Point]:
-    ours = replace(base, objective="catalogue", aggregate="", upload="", max_rows=None)
-    paper = replace(base, objective="paper", aggregate="grad", upload="exact", max_rows=0, gate=0, recency=False)
+    ours = replace(base, objective="catalogue", aggregate="", upload="", gate=None, max_rows=None)
+    paper = replace(base, objective="paper", aggregate="", upload="", gate=None, max_rows=None)
     for line, options in (("catalogue", ours), ("paper", paper)):
         for bits in BITS:
             yield Point("code bits f", line, str(bits), replace(options, bits=bits))

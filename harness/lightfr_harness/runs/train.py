@@ -55,7 +55,7 @@ def make_server(options: TrainOptions, train: Ratings) -> Server:
     """The aggregation rule that the options ask for. Gate counts are sums over devices, as a secure sum gives them."""
     common = {
         "upload_kind": options.upload_kind,
-        "gate": options.gate,
+        "gate": options.gate or 0,
         "max_rows": options.max_rows or 0,
         "seed": options.seed,
     }

@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 
 def fit_for_round(model: PublishedModel, interactions: Interactions, code: UserCode) -> UserCode:
     """Fit the user code as a training round asks, from the code of the round before."""
-    return _fit(model, interactions, code, ROUND_SWEEPS, recency=False)
+    _require_length(model, code)
+    if model.objective == PAPER:
+        return _fit_paper(model, interactions, code, ROUND_SWEEPS, model.balance)
+    return _fit_catalogue(model, interactions, code, ROUND_SWEEPS, recency=False)
 
 
 def fit_for_use(
@@ -39,8 +42,13 @@ def fit_for_use(
     """Fit the user code to recommend with: more sweeps, and newer ratings may weigh more. Also the cold start.
 
     `refine` climbs a ranking objective from there: a little more accurate, at the cost of n_items * f look-ups a sweep.
+    The paper's objective has no recency, and its cold start leaves the balance term out.
     """
-    fitted = _fit(model, interactions, code, USE_SWEEPS, recency=recency)
+    _require_length(model, code)
+    if model.objective == PAPER:
+        fitted = _fit_paper(model, interactions, code, USE_SWEEPS, balance=0)
+    else:
+        fitted = _fit_catalogue(model, interactions, code, USE_SWEEPS, recency=recency)
     return _refine(model, interactions, fitted, recency=recency) if refine else fitted
 
 
@@ -61,18 +69,17 @@ def targets_of(model: PublishedModel, levels: array[int]) -> array[int]:
     return array("i", [rated_target(f)]) * len(levels)
 
 
-def _fit(model: PublishedModel, interactions: Interactions, code: UserCode, sweeps: int, *, recency: bool) -> UserCode:
+def _require_length(model: PublishedModel, code: UserCode) -> None:
     if code.code_bits != model.code_bits:
         raise CodeLengthError(code.code_bits, model.code_bits)
-    if model.objective == PAPER:
-        return _fit_paper(model, interactions, code, sweeps)
-    return _fit_catalogue(model, interactions, code, sweeps, recency=recency)
 
 
-def _fit_paper(model: PublishedModel, interactions: Interactions, code: UserCode, sweeps: int) -> UserCode:
+def _fit_paper(
+    model: PublishedModel, interactions: Interactions, code: UserCode, sweeps: int, balance: int
+) -> UserCode:
     """b*_k of the paper times 2 f^2 LEVELS, an integer; one start, as printed."""
     rows, targets, n = _rated(model, interactions)
-    model.fit.prepare(rows, targets, n, row_factor=LEVELS, target_factor=1, balance=model.balance)
+    model.fit.prepare(rows, targets, n, row_factor=LEVELS, target_factor=1, balance=balance)
     fitted = bytearray(code.reveal())
     model.fit.sweep(fitted, sweeps)
     return UserCode(bytes(fitted))

@@ -95,6 +95,13 @@ def test_people_get_a_table_with_both_rows():
     assert "popularity" in answer.output
 
 
+def test_defaults_follow_the_objective_and_a_zero_is_not_a_default():
+    ours, paper = TrainOptions(), TrainOptions(objective="paper")
+    assert (ours.upload, ours.gate, ours.max_rows) == ("ternary", 10, 64)
+    assert (paper.upload, paper.gate, paper.max_rows, paper.aggregate) == ("exact", 0, 0, "grad")
+    assert TrainOptions(gate=0, max_rows=0).gate == TrainOptions(gate=0, max_rows=0).max_rows == 0
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
@@ -106,6 +113,7 @@ def test_people_get_a_table_with_both_rows():
         ({"fraction": np.nan}, "fraction is nan"),
         ({"dropout": 1.0}, "dropout is 1.0"),
         ({"regularization": 0.2}, "lambda belongs to --objective paper"),
+        ({"objective": "paper", "recency": True}, "recency and refine belong to --objective catalogue"),
         ({"split": "half"}, "unknown split"),
         ({"gate": -1}, "gate is -1"),
     ],

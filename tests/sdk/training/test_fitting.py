@@ -95,6 +95,9 @@ def test_the_paper_fit_is_the_printed_user_update(n_rated, seed, lam, steps):
         start, [(signs[i].tolist(), r) for i, r in zip(rated, ratings, strict=True)], lam, 10
     )
     assert oracle.unpack(got.reveal()).tolist() == expected
+    cold = fit_for_use(model, interactions, UserCode(oracle.pack(np.array(start, np.int8))))
+    pairs = [(signs[i].tolist(), r) for i, r in zip(rated, ratings, strict=True)]
+    assert oracle.unpack(cold.reveal()).tolist() == paper_oracle.user_update(start, pairs, Fraction(0), 30)
 
 
 def plain_objective(signs, rated, weights, code, code_bits):
