@@ -7,6 +7,7 @@ h5py is asked for them, and only for them.
 from __future__ import annotations
 
 import importlib
+import warnings
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -108,7 +109,10 @@ def _load(path: Path) -> dict[str, Matrix]:
     require_file(path)
     scipy_io = _import("scipy.io", "scipy")
     try:
-        variables = scipy_io.loadmat(str(path))
+        with warnings.catch_warnings():
+            # SciPy 1.18 announces another type of sparse matrix; both have toarray(), which is all that is used here.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            variables = scipy_io.loadmat(str(path))
     except NotImplementedError:  # SciPy's way to say "MATLAB 7.3".
         return _load_hdf5(path)
     except Exception as error:  # SciPy has no common root for what a broken file may raise.
