@@ -25,7 +25,8 @@ ffibuilder.set_source(
     include_dirs=["csrc"],
     sources=[f"csrc/{name}" for name in SOURCES],
     depends=["csrc/lfr.h", "csrc/lfr_impl.h"],
-    extra_compile_args=["-std=c11", "-O3", "-fvisibility=hidden"],
+    # Without debug symbols: a device carries every byte.
+    extra_compile_args=["-std=c11", "-O3", "-fvisibility=hidden", "-g0"],
 )
 
 if __name__ == "__main__":
