@@ -66,6 +66,26 @@ def test_rows_of_agg_para_are_what_the_device_alone_would_set(lam):
         assert oracle.unpack(message.codes.codes[2 * place : 2 * place + 2]).tolist() == expected
 
 
+def test_a_zero_vote_of_agg_para_keeps_the_old_bit():
+    """A balance is chosen for which one element's vote is exactly zero."""
+    b, level = oracle.unpack(CODE.reveal()).astype(int), LEVELS // 4
+    item, k, balance = next(
+        (i, k, g // others)
+        for i, d in enumerate(SIGNS.astype(int))
+        for k in range(16)
+        for g in [(2 * 16 * level - 16 * LEVELS - LEVELS * int(d @ b)) * b[k] + LEVELS * d[k]]
+        for others in [int(d.sum()) - d[k]]
+        if others and g % others == 0 and g // others > 0 and d[k] == -1
+    )
+    model = make_model(SIGNS, upload_kind=CODES, balance=int(balance), **PAPER)
+    message = sent(model, Interactions([(item, level)]), stream("x"))
+    gradient = paper_oracle.item_gradient(b.tolist(), SIGNS[item].tolist(), Fraction(level, LEVELS))
+    lam = Fraction(int(balance), 4 * 16 * 16 * LEVELS)
+    expected = paper_oracle.aggregate_gradients(SIGNS[item].tolist(), [gradient], lam)
+    assert expected[k] == -1
+    assert oracle.unpack(message.codes.codes).tolist() == expected
+
+
 def test_ternary_rows_are_signs_of_the_exact_ones_and_unbiased():
     rated = Interactions([(i, 0) for i in range(40)])
     exact = np.frombuffer(sent(make_model(SIGNS, upload_kind=EXACT), rated, stream("x")).exact.gradients, "<i4")
