@@ -60,6 +60,10 @@ class Interactions:
         self._arrays = None
         return self._levels.pop(item_index, None) is not None
 
+    def level_of(self, item_index: int) -> int:
+        """Return the level of a rated item."""
+        return self._levels[item_index]
+
     def arrays(self) -> tuple[array[int], array[int]]:
         """Return the rated items as uint32, oldest first, and their levels as int32. Not to be changed."""
         if self._arrays is None:

@@ -25,6 +25,8 @@ from lightfr.training.constants import (
 from lightfr.training.model import PAPER, PublishedModel
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from lightfr.interactions import Interactions
 
 
@@ -61,12 +63,12 @@ def _refine(model: PublishedModel, interactions: Interactions, code: UserCode, *
     return UserCode(bytes(refined))
 
 
-def targets_of(model: PublishedModel, levels: array[int]) -> array[int]:
-    """t_i: flat in the catalogue objective; in the paper's, 2 f r_i - f in units of 1 / LEVELS."""
+def targets_of(model: PublishedModel, levels: Iterable[int], n: int) -> array[int]:
+    """t_i of n items: flat in the catalogue objective; in the paper's, 2 f r_i - f in units of 1 / LEVELS."""
     f = model.code_bits
     if model.objective == PAPER:
         return array("i", [2 * f * level - f * LEVELS for level in levels])
-    return array("i", [rated_target(f)]) * len(levels)
+    return array("i", [rated_target(f)]) * n
 
 
 def _require_length(model: PublishedModel, code: UserCode) -> None:
@@ -117,7 +119,7 @@ def _better_of_two_starts(fit: _kernel.Fit, old: bytes, sweeps: int) -> bytes:
 def _rated(model: PublishedModel, interactions: Interactions) -> tuple[bytearray, array[int], int]:
     indices, levels = interactions.arrays()
     rows = _kernel.gather(model.codes.kernel_pointer(), indices, len(indices))
-    return rows, targets_of(model, levels), len(indices)
+    return rows, targets_of(model, levels, len(indices)), len(indices)
 
 
 def _recency_weights(n: int) -> array[int]:

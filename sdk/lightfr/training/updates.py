@@ -42,10 +42,8 @@ def make_update(
     model: PublishedModel, interactions: Interactions, code: UserCode, random_bytes: RandomBytes = os.urandom
 ) -> RowUpdate:
     """Compute what this device uploads. `random_bytes` must be cryptographic, except in simulations."""
-    rated, levels = interactions.arrays()
-    places = sorted(_choose(model, rated, random_bytes), key=rated.__getitem__)
-    indices = array("I", map(rated.__getitem__, places))
-    targets = targets_of(model, array("i", map(levels.__getitem__, places)))
+    indices = array("I", _choose(model, interactions.arrays()[0], random_bytes))
+    targets = targets_of(model, map(interactions.level_of, indices), len(indices))
     rows = _kernel.gather(model.codes.kernel_pointer(), indices, len(indices))
     scale = LEVELS if model.objective == PAPER else 1
     gradients = _kernel.row_gradients(rows, len(indices), code.reveal(), model.code_bits, targets, scale)
@@ -61,20 +59,17 @@ def make_update(
 
 
 def _choose(model: PublishedModel, rated: array[int], random_bytes: RandomBytes) -> list[int]:
-    """Places in `rated` of at most max_rows items that the gate lets through, uniformly chosen."""
-    n, gate = len(rated), model.open_rows
-    wanted = model.max_rows or n
-    if gate is None:
-        open_places = list(range(n))
-    else:
-        open_places = [place for place, i in enumerate(rated) if gate[i >> 3] >> (i & 7) & 1]
-    n = len(open_places)
-    if n <= wanted:
-        return open_places
-    for i, draw in enumerate(array("I", random_bytes(4 * wanted))):
-        j = i + (draw * (n - i) >> 32)
-        open_places[i], open_places[j] = open_places[j], open_places[i]
-    return open_places[:wanted]
+    """At most max_rows of the rated items that the gate lets through, uniformly chosen, by ascending index."""
+    gate = model.open_rows
+    items = rated.tolist() if gate is None else [i for i in rated if gate[i >> 3] >> (i & 7) & 1]
+    n, wanted = len(items), model.max_rows
+    if wanted and n > wanted:
+        for i, draw in enumerate(array("I", random_bytes(4 * wanted))):
+            j = i + (draw * (n - i) >> 32)
+            items[i], items[j] = items[j], items[i]
+        del items[wanted:]
+    items.sort()
+    return items
 
 
 def _own_rows(model: PublishedModel, rows: bytearray, gradients: memoryview) -> bytes:
