@@ -118,7 +118,7 @@ def test_devices_that_drop_out_are_not_counted_in_the_sums_nor_in_the_bytes(rati
 def test_traffic_counts_every_message_byte(ratings):
     run = make_run(ratings, rounds=1, fraction=1.0)
     model = run.published()
-    sizes = [len(run._device_round(model, 0, user)) for user in range(ratings.n_users)]
+    sizes = [len(device.take_part(model, os.urandom)) for device in run.fleet.devices]
     # A second run, since taking part above moved the devices' codes; sizes do not depend on codes.
     finished = finish(make_run(ratings, rounds=1, fraction=1.0))
     assert finished.traffic.up_bytes == sum(sizes)
