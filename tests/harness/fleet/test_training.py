@@ -133,12 +133,19 @@ def test_devices_keep_their_ratings_in_order_of_time(ratings):
     assert device.interactions.arrays()[0].tolist() == ratings.item_index[oldest_first].tolist()
 
 
-def test_work_of_a_device_round_does_not_grow_with_the_number_of_devices():
-    """Counted in kernel calls, not seconds: a device touches its own ratings and the matrix, never other devices."""
-    counts = []
-    for users in (50, 200):
-        ratings = generate(f"{users}x100x{users * 10}", seed=0)
-        run = make_run(ratings, rounds=1)
-        finish(run)
-        counts.append(run.traffic.up_bytes / run.traffic.device_rounds)
-    assert counts[1] < 1.3 * counts[0]
+def test_a_round_reads_the_cohorts_own_rated_rows_and_no_others(ratings, monkeypatch):
+    """So the work of a device round depends on its own ratings, not on how many devices there are."""
+    gathered, gather = [], _kernel.gather
+
+    def counted(items, indices, n):
+        gathered.append(n)
+        return gather(items, indices, n)
+
+    monkeypatch.setattr(_kernel, "gather", counted)
+    run = make_run(ratings, rounds=1)
+    cohort = [len(run.fleet.devices[user].interactions) for user in run.cohort(0)]
+    finish(run)
+    # Two look-ups a device: all its ratings for the fit, at most max_rows = 8 of them for the upload.
+    assert gathered[0::2] == cohort
+    assert all(n <= 8 for n in gathered[1::2])
+    assert len(gathered) == 2 * len(cohort)
