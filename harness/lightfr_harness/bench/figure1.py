@@ -7,8 +7,6 @@ from typing import Any
 
 from lightfr_harness.bench.topk import REAL_FACTORS
 
-ITEM_COUNTS = (10**3, 10**4, 10**5, 10**6, 10**7)
-
 
 def storage_bytes(n_items: int, code_bits: int) -> dict[str, float]:
     """Bytes on the device: one row per item and one for the user."""
