@@ -61,19 +61,22 @@ class Server(ABC):
 
     def model(self) -> model_pb2.RoundModel:
         """The RoundModel of the current matrix."""
-        gate = np.packbits(self.open_rows, bitorder="little").tobytes() if self.gate > 1 else b""
         return model_pb2.RoundModel(
             code_bits=self.code_bits,
             item_count=self.n_items,
             upload_kind=self.upload_kind,  # type: ignore[arg-type]
-            open_rows=gate,
             max_rows=self.max_rows,
+            privacy_mode=model_pb2.PRIVACY_MODE_CLEAR,
             **self._model_fields(),
         )
 
+    def open_rows_bitmap(self) -> bytes:
+        """The gate as devices get it; empty when it is off."""
+        return np.packbits(self.open_rows, bitorder="little").tobytes() if self.gate > 1 else b""
+
     def begin_round(self) -> None:
         """Forget what was collected and publish the model anew."""
-        self._reader = UploadReader(self.model())
+        self._reader = UploadReader(self.model(), self.open_rows_bitmap())
         self._start_sums()
 
     def add(self, message: bytes) -> None:

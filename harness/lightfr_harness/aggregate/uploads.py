@@ -9,7 +9,7 @@ import numpy.typing as npt
 from google.protobuf.message import DecodeError
 
 from lightfr import _kernel
-from lightfr.errors import InvalidInputError, ProtocolError
+from lightfr.errors import ProtocolError
 from lightfr.v1 import model_pb2, update_pb2
 from lightfr_harness.aggregate.bits import unpack_signs
 
@@ -26,7 +26,7 @@ class UploadError(ProtocolError):
 
 @dataclass(frozen=True)
 class Upload:
-    """The rows of one device, checked but for the ternary planes, which adding them up checks."""
+    """The rows of one device, checked."""
 
     item_indices: npt.NDArray[np.uint32]
     rows: update_pb2.RowUpdate
@@ -39,27 +39,24 @@ class Upload:
         return unpack_signs(self.rows.codes.codes, shape)
 
     def add_to(self, sums: npt.NDArray[np.int32]) -> None:
-        """Add the rows to an int32 matrix of sums; raises UploadError for planes that contradict each other."""
+        """Add the rows to an int32 matrix of sums."""
         if self.rows.WhichOneof("rows") != "ternary":
             sums[self.item_indices] += self.values()
             return
         planes, (n_items, code_bits) = self.rows.ternary, sums.shape
-        try:
-            _kernel.ternary_add(
-                planes.nonzero, planes.positive, self.item_indices, len(self.item_indices), code_bits, n_items, sums
-            )
-        except InvalidInputError as error:
-            raise UploadError("upload refused: an element is positive where it is zero") from error
+        _kernel.ternary_add(
+            planes.nonzero, planes.positive, self.item_indices, len(self.item_indices), code_bits, n_items, sums
+        )
 
 
 class UploadReader:
     """Reads the uploads of one round and checks them against its model."""
 
-    def __init__(self, model: model_pb2.RoundModel) -> None:
+    def __init__(self, model: model_pb2.RoundModel, open_rows: bytes = b"") -> None:
         self._model = model
         self._code_bits = model.code_bits
         self._max_rows = model.max_rows or model.item_count
-        gate = np.frombuffer(model.open_rows, np.uint8) if model.open_rows else None
+        gate = np.frombuffer(open_rows, np.uint8) if open_rows else None
         self._is_open = None if gate is None else np.unpackbits(gate, bitorder="little").astype(np.bool_)
         self._has_user_code = model.objective == model_pb2.OBJECTIVE_CATALOGUE
 
@@ -69,6 +66,10 @@ class UploadReader:
             update = update_pb2.RowUpdate.FromString(message)
         except DecodeError as error:
             raise UploadError(f"{len(message)} bytes are no RowUpdate message") from error
+        return self.check(update)
+
+    def check(self, update: update_pb2.RowUpdate) -> Upload:
+        """Check a parsed RowUpdate; raises UploadError unless it is what the round asked for."""
         _require(update.code_bits == self._code_bits, "code_bits is not that of the round")
         indices = self._indices(update.item_indices)
         self._require_rows(update, len(indices))
@@ -99,6 +100,10 @@ class UploadReader:
         else:
             sizes = (len(update.ternary.nonzero), len(update.ternary.positive))
             _require(sizes == (row_bytes, row_bytes), "ternary planes have the wrong size")
+            nonzero, positive = (
+                int.from_bytes(plane, "little") for plane in (update.ternary.nonzero, update.ternary.positive)
+            )
+            _require(positive | nonzero == nonzero, "an element is positive where it is zero")
 
 
 def _require(condition: bool, reason: str) -> None:

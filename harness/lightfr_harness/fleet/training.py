@@ -66,7 +66,7 @@ class TrainingRun:
     def published(self) -> PublishedModel:
         """The current model as a device has it after download: encoded, decoded and checked."""
         message = _wire.decode_round_model(self.server.model().SerializeToString())
-        return PublishedModel(self.server.item_codes(), message)
+        return PublishedModel(self.server.item_codes(), message, self.server.open_rows_bitmap())
 
     def cohort(self, round_index: int) -> npt.NDArray[np.int64]:
         """Devices of a round, drawn without replacement, those that drop out included."""
@@ -92,7 +92,7 @@ class TrainingRun:
     def _account(
         self, uploads: list[bytes], drops: npt.NDArray[np.bool_], device_seconds: float, server_seconds: float
     ) -> None:
-        download = self.server.codes.nbytes + self.server.model().ByteSize()
+        download = self.server.codes.nbytes + self.server.model().ByteSize() + len(self.server.open_rows_bitmap())
         self.traffic.device_rounds += len(uploads)
         self.traffic.dropped += int(drops.sum())
         self.traffic.up_bytes += sum(len(u) for u, dropped in zip(uploads, drops, strict=True) if not dropped)

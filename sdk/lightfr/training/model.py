@@ -22,9 +22,12 @@ CODES = model_pb2.UPLOAD_KIND_CODES
 
 
 class PublishedModel:
-    """Item codes and their RoundModel. Raises ProtocolError where they contradict each other or the protocol."""
+    """Item codes and their RoundModel. Raises ProtocolError where they contradict each other or the protocol.
 
-    def __init__(self, codes: ItemCodes, message: model_pb2.RoundModel) -> None:
+    `open_rows` is the gate's bitmap, empty when every row is open; a fit for use does not need it.
+    """
+
+    def __init__(self, codes: ItemCodes, message: model_pb2.RoundModel, open_rows: bytes = b"") -> None:
         _require(message.code_bits == codes.code_bits, "code_bits is not that of the item codes")
         _require(message.item_count == codes.n_items, "item_count is not that of the item codes")
         _require(message.objective in (CATALOGUE, PAPER), "unknown objective")
@@ -40,7 +43,7 @@ class PublishedModel:
         self.balance = message.balance
         self.mean_user = _mean_user(message.mean_user, codes.code_bits)
         # Bitmap of the rows that the gate lets be uploaded; None: all.
-        self.open_rows = _open_rows(message.open_rows, codes.n_items)
+        self.open_rows = _open_rows(open_rows, codes.n_items)
 
     @cached_property
     def fit(self) -> _kernel.Fit:
@@ -73,6 +76,6 @@ def _mean_user(field: bytes, code_bits: int) -> array[int]:
     return mean
 
 
-def _open_rows(field: bytes, n_items: int) -> bytes | None:
-    _require(len(field) in (0, (n_items + 7) // 8), "open_rows has another length than item_count")
-    return field or None
+def _open_rows(bitmap: bytes, n_items: int) -> bytes | None:
+    _require(len(bitmap) in (0, (n_items + 7) // 8), "open_rows has another length than item_count")
+    return bitmap or None

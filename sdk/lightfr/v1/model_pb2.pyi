@@ -17,6 +17,11 @@ class UploadKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     UPLOAD_KIND_TERNARY: _ClassVar[UploadKind]
     UPLOAD_KIND_EXACT: _ClassVar[UploadKind]
     UPLOAD_KIND_CODES: _ClassVar[UploadKind]
+
+class PrivacyMode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    PRIVACY_MODE_UNSPECIFIED: _ClassVar[PrivacyMode]
+    PRIVACY_MODE_CLEAR: _ClassVar[PrivacyMode]
 OBJECTIVE_UNSPECIFIED: Objective
 OBJECTIVE_CATALOGUE: Objective
 OBJECTIVE_PAPER: Objective
@@ -24,23 +29,25 @@ UPLOAD_KIND_UNSPECIFIED: UploadKind
 UPLOAD_KIND_TERNARY: UploadKind
 UPLOAD_KIND_EXACT: UploadKind
 UPLOAD_KIND_CODES: UploadKind
+PRIVACY_MODE_UNSPECIFIED: PrivacyMode
+PRIVACY_MODE_CLEAR: PrivacyMode
 
 class RoundModel(_message.Message):
-    __slots__ = ("code_bits", "item_count", "objective", "upload_kind", "mean_user", "open_rows", "max_rows", "balance")
+    __slots__ = ("code_bits", "item_count", "objective", "upload_kind", "mean_user", "max_rows", "balance", "privacy_mode")
     CODE_BITS_FIELD_NUMBER: _ClassVar[int]
     ITEM_COUNT_FIELD_NUMBER: _ClassVar[int]
     OBJECTIVE_FIELD_NUMBER: _ClassVar[int]
     UPLOAD_KIND_FIELD_NUMBER: _ClassVar[int]
     MEAN_USER_FIELD_NUMBER: _ClassVar[int]
-    OPEN_ROWS_FIELD_NUMBER: _ClassVar[int]
     MAX_ROWS_FIELD_NUMBER: _ClassVar[int]
     BALANCE_FIELD_NUMBER: _ClassVar[int]
+    PRIVACY_MODE_FIELD_NUMBER: _ClassVar[int]
     code_bits: int
     item_count: int
     objective: Objective
     upload_kind: UploadKind
     mean_user: bytes
-    open_rows: bytes
     max_rows: int
     balance: int
-    def __init__(self, code_bits: _Optional[int] = ..., item_count: _Optional[int] = ..., objective: _Optional[_Union[Objective, str]] = ..., upload_kind: _Optional[_Union[UploadKind, str]] = ..., mean_user: _Optional[bytes] = ..., open_rows: _Optional[bytes] = ..., max_rows: _Optional[int] = ..., balance: _Optional[int] = ...) -> None: ...
+    privacy_mode: PrivacyMode
+    def __init__(self, code_bits: _Optional[int] = ..., item_count: _Optional[int] = ..., objective: _Optional[_Union[Objective, str]] = ..., upload_kind: _Optional[_Union[UploadKind, str]] = ..., mean_user: _Optional[bytes] = ..., max_rows: _Optional[int] = ..., balance: _Optional[int] = ..., privacy_mode: _Optional[_Union[PrivacyMode, str]] = ...) -> None: ...

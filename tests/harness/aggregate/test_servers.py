@@ -147,7 +147,7 @@ def test_rows_below_the_gate_share_one_code_and_never_learn_from_a_device():
     server = CatalogueServer(counts, F, **options(TERNARY, gate=3))
     assert len({row.tobytes() for row in server.codes[20:]}) == 1
     assert len({row.tobytes() for row in server.codes[:20]}) > 1
-    assert np.unpackbits(np.frombuffer(server.model().open_rows, np.uint8), bitorder="little")[:M].sum() == 20
+    assert np.unpackbits(np.frombuffer(server.open_rows_bitmap(), np.uint8), bitorder="little")[:M].sum() == 20
     rng = np.random.default_rng(0)
     for indices, _, _, message in random_uploads(TERNARY, 40, rng):
         if not len(indices) or indices[-1] < 20:

@@ -1,0 +1,20 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from typing import ClassVar as _ClassVar, Iterable as _Iterable, Optional as _Optional
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class EnrollRequest(_message.Message):
+    __slots__ = ("token", "signing_request")
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    SIGNING_REQUEST_FIELD_NUMBER: _ClassVar[int]
+    token: str
+    signing_request: bytes
+    def __init__(self, token: _Optional[str] = ..., signing_request: _Optional[bytes] = ...) -> None: ...
+
+class EnrollResponse(_message.Message):
+    __slots__ = ("certificates",)
+    CERTIFICATES_FIELD_NUMBER: _ClassVar[int]
+    certificates: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, certificates: _Optional[_Iterable[bytes]] = ...) -> None: ...
