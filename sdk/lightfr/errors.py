@@ -95,3 +95,51 @@ class RatingError(InvalidInputError):
 
 class ProtocolError(LightFRError):
     """The peer sent something that the protocol does not allow: blame the peer, not the caller."""
+
+
+class RefusedError(ProtocolError):
+    """The server refused a request. `code` is Connect's, `reason` the finer one of error.proto, without its prefix."""
+
+    def __init__(self, code: str, reason: str, message: str) -> None:
+        self.code = code
+        self.reason = reason
+        super().__init__(f"the server refused ({code}, {reason}): {message}")
+
+
+class UpdateRequiredError(RefusedError):
+    """This release and the server have no wire version in common: the app must be updated."""
+
+
+class IdentityRefusedError(LightFRError):
+    """The server does not take this device's certificate: it is expired, revoked or unknown. Enrol again."""
+
+
+class ServerNotTrustedError(LightFRError):
+    """The server's certificate is not one that the trust of this client admits. Nothing was sent."""
+
+
+class ServerUnavailableError(LightFRError, ConnectionError):
+    """The server cannot be reached or has too much to do, after several tries. Try again later; nothing is lost."""
+
+
+class ManifestError(ProtocolError):
+    """A manifest that is not signed by a trusted key, older than one already seen, or that contradicts itself."""
+
+
+class ArtifactError(ProtocolError):
+    """A download whose content is not what the signed manifest names. It was thrown away."""
+
+
+class NotSyncedError(LightFRError):
+    """There are no item codes on this device yet: call sync() first."""
+
+    def __init__(self) -> None:
+        super().__init__("there are no item codes on this device yet: call sync() first")
+
+
+class NotPrivateError(LightFRError):
+    """The round would reveal ratings to the server, and the app has not said that it may."""
+
+
+class EnrollmentError(LightFRError):
+    """An invitation that cannot be used."""

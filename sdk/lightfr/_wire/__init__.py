@@ -1,4 +1,4 @@
-"""The only door bytes leave the device by: conversion between the SDK's objects and the messages of proto/."""
+"""The only door bytes leave the device by: messages of proto/, Connect calls and downloads over mutual TLS."""
 
 from lightfr._wire.training import decode_round_model, encode_update
 

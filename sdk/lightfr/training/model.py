@@ -42,8 +42,12 @@ class PublishedModel:
         self.max_rows = message.max_rows
         self.balance = message.balance
         self.mean_user = _mean_user(message.mean_user, codes.code_bits)
-        # Bitmap of the rows that the gate lets be uploaded; None: all.
-        self.open_rows = _open_rows(open_rows, codes.n_items)
+        self.set_open_rows(open_rows)
+
+    def set_open_rows(self, bitmap: bytes) -> None:
+        """Set which rows the gate lets be uploaded; an empty bitmap opens all."""
+        # None: all.
+        self.open_rows = _open_rows(bitmap, self.n_items)
 
     @cached_property
     def fit(self) -> _kernel.Fit:

@@ -1,0 +1,158 @@
+"""The one door by which bytes leave the device: Connect unary calls and artifact downloads over one kept connection."""
+
+from __future__ import annotations
+
+import random
+import ssl
+import time
+from contextlib import contextmanager
+from http.client import HTTPException, HTTPResponse, RemoteDisconnected
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from lightfr._wire.refusals import refusal
+from lightfr._wire.tls import Connection
+from lightfr.errors import (
+    IdentityRefusedError,
+    InvalidInputError,
+    LightFRError,
+    ProtocolError,
+    ServerNotTrustedError,
+    ServerUnavailableError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import TypeVar
+
+    T = TypeVar("T")
+
+# The server gives up first, so that its answer says so; the socket's patience is longer.
+CALL_TIMEOUT_MS = 30_000
+_SOCKET_TIMEOUT_SECONDS = 40.0
+_TRIES = 3
+# The first pause is uniform below this many seconds, the next below twice that.
+_FIRST_PAUSE = 0.5
+_ERROR_LIMIT_BYTES = 65_536
+
+
+def address_of(server: str) -> tuple[str, int]:
+    """Return host and port of 'https://host:port'; raises InvalidInputError for anything else."""
+    try:
+        parts = urlsplit(server)
+        host, port = parts.hostname, parts.port or 443
+    except ValueError as error:
+        raise InvalidInputError("the server's address is not https://host:port") from error
+    if parts.scheme != "https" or not host or parts.path not in ("", "/") or parts.query or parts.username:
+        raise InvalidInputError("the server's address is not https://host:port")
+    return host, port
+
+
+class Channel:
+    """A connection to one server, opened when needed and kept. Used by one thread at a time."""
+
+    def __init__(self, server: str, context: ssl.SSLContext) -> None:
+        self.host, self._port = address_of(server)
+        self._context = context
+        self._connection: Connection | None = None
+
+    def call(self, method: str, request: bytes, limit_bytes: int) -> bytes:
+        """Call 'Service/Method' and return the answer's bytes; every call may be repeated without harm, and is."""
+        headers = {
+            "Content-Type": "application/proto",
+            "Connect-Protocol-Version": "1",
+            "Connect-Timeout-Ms": str(CALL_TIMEOUT_MS),
+        }
+
+        def once() -> bytes:
+            with self._request("POST", f"/lightfr.v1.{method}", headers, request) as response:
+                return _read(response, limit_bytes)
+
+        return self._with_patience(once)
+
+    @contextmanager
+    def get(self, path: str, headers: dict[str, str]) -> Iterator[HTTPResponse]:
+        """GET a path: 200, 206 or 416; the body must be read to its end, else the connection is given up."""
+        with self._request("GET", path, headers, None, accepted=(200, 206, 416)) as response:
+            yield response
+
+    def close(self) -> None:
+        """Close the connection; the next request opens a new one."""
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
+
+    def _with_patience(self, once: Callable[[], T]) -> T:
+        for tried in range(1, _TRIES + 1):
+            try:
+                return once()
+            except ServerUnavailableError:
+                if tried == _TRIES:
+                    raise
+                # Jitter, so that devices that lost the same server do not come back together. No secret: any generator will do.
+                time.sleep(random.uniform(0, _FIRST_PAUSE * 2 ** (tried - 1)))  # noqa: S311
+        raise AssertionError("unreachable")
+
+    @contextmanager
+    def _request(
+        self, verb: str, path: str, headers: dict[str, str], body: bytes | None, accepted: tuple[int, ...] = (200,)
+    ) -> Iterator[HTTPResponse]:
+        response = None
+        try:
+            response = self._send(verb, path, headers, body)
+            if response.status not in accepted:
+                raise refusal(response.status, response.read(_ERROR_LIMIT_BYTES))
+            yield response
+        except LightFRError:
+            raise
+        except (OSError, HTTPException) as error:
+            raise _explained(error) from error
+        finally:
+            # An answer that was not read to its end would be taken for the next one's.
+            if response is None or not response.isclosed():
+                self.close()
+
+    def _send(self, verb: str, path: str, headers: dict[str, str], body: bytes | None) -> HTTPResponse:
+        """Send on the kept connection; when the server has closed that meanwhile, once more on a new one."""
+        kept = self._connection is not None
+        try:
+            return self._send_once(verb, path, headers, body)
+        except (RemoteDisconnected, ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError):
+            self.close()
+            if not kept:
+                raise
+        return self._send_once(verb, path, headers, body)
+
+    def _send_once(self, verb: str, path: str, headers: dict[str, str], body: bytes | None) -> HTTPResponse:
+        if self._connection is None:
+            self._connection = Connection(
+                self.host, self._port, context=self._context, timeout=_SOCKET_TIMEOUT_SECONDS
+            )
+        connection = self._connection
+        connection.putrequest(verb, path, skip_accept_encoding=True)
+        for name, value in headers.items():
+            connection.putheader(name, value)
+        if body is not None:
+            connection.putheader("Content-Length", str(len(body)))
+        connection.endheaders(body)
+        return connection.getresponse()
+
+
+def _read(response: HTTPResponse, limit_bytes: int) -> bytes:
+    body = response.read(limit_bytes + 1)
+    if len(body) > limit_bytes:
+        raise ProtocolError(f"the server's answer is longer than {limit_bytes} bytes")
+    return body
+
+
+def _explained(error: OSError | HTTPException) -> LightFRError:
+    """Say what went wrong on the way, and whose turn it is."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return ServerNotTrustedError(f"the server's certificate was not accepted: {error.verify_message}")
+    if isinstance(error, ssl.SSLError):
+        alert = (error.reason or "").upper()
+        if "ALERT" in alert and "CERTIFICATE" in alert or "UNKNOWN_CA" in alert:
+            return IdentityRefusedError(f"the server refused this device's certificate ({alert.lower()}): enrol again")
+        if "VERSION" in alert or "PROTOCOL" in alert:
+            return ServerNotTrustedError("the server does not speak TLS 1.3")
+    return ServerUnavailableError(f"no answer from the server ({type(error).__name__}): try again later")

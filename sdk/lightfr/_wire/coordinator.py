@@ -1,0 +1,131 @@
+"""The calls of CoordinatorService and EnrollmentService: messages out, checked answers in."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from google.protobuf.message import DecodeError, Message
+
+from lightfr.errors import ProtocolError
+from lightfr.manifest import SIGNED_LIMIT_BYTES, WIRE_VERSION
+from lightfr.v1 import coordinator_pb2, enrollment_pb2, model_pb2
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lightfr._wire.channel import Channel
+
+_DAY_MS = 86_400_000
+_SMALL_ANSWER_BYTES = 4_096
+_CERTIFICATES_LIMIT_BYTES = 65_536
+ROUND_ID_BYTES = 16
+UPLOAD_ID_BYTES = 16
+UPLOAD_KINDS = (model_pb2.UPLOAD_KIND_TERNARY, model_pb2.UPLOAD_KIND_EXACT, model_pb2.UPLOAD_KIND_CODES)
+
+Answer = TypeVar("Answer", bound=Message)
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """A place in a round."""
+
+    round_id: bytes
+    model_version: int
+    manifest_sha256: bytes
+    upload_limit_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class RetryWindow:
+    """When to come back, in seconds from now."""
+
+    earliest_seconds: float
+    latest_seconds: float
+    reason: str
+
+
+def _capabilities(privacy_modes: Sequence[int] = ()) -> coordinator_pb2.Capabilities:
+    return coordinator_pb2.Capabilities(
+        wire_versions=[WIRE_VERSION],
+        upload_kinds=UPLOAD_KINDS,
+        privacy_modes=privacy_modes,  # type: ignore[arg-type]
+    )
+
+
+def get_manifest(channel: Channel, known_model_version: int) -> bytes | None:
+    """Ask for the newest manifest, as a serialised SignedManifest; None: the known version is the newest."""
+    request = coordinator_pb2.GetManifestRequest(
+        capabilities=_capabilities(), known_model_version=known_model_version
+    ).SerializeToString()
+    body = channel.call("CoordinatorService/GetManifest", request, SIGNED_LIMIT_BYTES + 16)
+    answer = _decode(coordinator_pb2.GetManifestResponse, body)
+    return answer.signed_manifest.SerializeToString() if answer.HasField("signed_manifest") else None
+
+
+def check_in(channel: Channel, known_model_version: int, privacy_modes: Sequence[int]) -> Assignment | RetryWindow:
+    """Offer to take part in a round under one of these privacy modes."""
+    request = coordinator_pb2.CheckInRequest(
+        capabilities=_capabilities(privacy_modes), known_model_version=known_model_version
+    ).SerializeToString()
+    answer = _decode(
+        coordinator_pb2.CheckInResponse, channel.call("CoordinatorService/CheckIn", request, _SMALL_ANSWER_BYTES)
+    )
+    if answer.WhichOneof("answer") == "assignment":
+        return _assignment(answer.assignment)
+    _require(answer.WhichOneof("answer") == "retry_window", "a check-in was answered with nothing")
+    return _retry_window(answer.retry_window)
+
+
+def _assignment(message: coordinator_pb2.Assignment) -> Assignment:
+    _require(len(message.round_id) == ROUND_ID_BYTES, "a round_id has not 16 bytes")
+    _require(len(message.manifest_sha256) == 32, "a manifest_sha256 has not 32 bytes")
+    _require(1 <= message.deadline_ms <= _DAY_MS, "a deadline is out of range")
+    return Assignment(message.round_id, message.model_version, message.manifest_sha256, message.upload_limit_bytes)
+
+
+def _retry_window(message: coordinator_pb2.RetryWindow) -> RetryWindow:
+    _require(message.earliest_ms <= message.latest_ms <= _DAY_MS, "a retry window is out of range")
+    known = message.reason in coordinator_pb2.RetryReason.values()
+    reason = coordinator_pb2.RetryReason.Name(message.reason) if known else "RETRY_REASON_ROUND_FULL"
+    return RetryWindow(
+        message.earliest_ms / 1000, message.latest_ms / 1000, reason.removeprefix("RETRY_REASON_").lower()
+    )
+
+
+def encode_upload(assignment: Assignment, upload_id: bytes, row_update: bytes) -> bytes:
+    """Serialise an upload in the clear; `row_update` is what encode_update made."""
+    request = coordinator_pb2.UploadRequest(
+        round_id=assignment.round_id, manifest_sha256=assignment.manifest_sha256, upload_id=upload_id
+    )
+    request.row_update.MergeFromString(row_update)
+    return request.SerializeToString()
+
+
+def upload(channel: Channel, request: bytes) -> None:
+    """Send a serialised UploadRequest; returns when the server says that it is durable."""
+    body = channel.call("CoordinatorService/Upload", request, _SMALL_ANSWER_BYTES)
+    receipt = _decode(coordinator_pb2.UploadResponse, body)
+    _require(receipt.request_sha256 == hashlib.sha256(request).digest(), "a receipt is for another upload")
+
+
+def enroll(channel: Channel, token: str, signing_request: bytes) -> list[bytes]:
+    """Spend an invitation's token; returns the device's certificates, DER, its own first."""
+    request = enrollment_pb2.EnrollRequest(token=token, signing_request=signing_request).SerializeToString()
+    body = channel.call("EnrollmentService/Enroll", request, _CERTIFICATES_LIMIT_BYTES)
+    certificates = list(_decode(enrollment_pb2.EnrollResponse, body).certificates)
+    _require(1 <= len(certificates) <= 4, "an enrolment was answered without a certificate, or with too many")
+    return certificates
+
+
+def _decode(kind: type[Answer], body: bytes) -> Answer:
+    try:
+        return kind.FromString(body)
+    except DecodeError as error:
+        raise ProtocolError(f"{len(body)} bytes of the server are no {kind.DESCRIPTOR.name}") from error
+
+
+def _require(condition: bool, reason: str) -> None:
+    if not condition:
+        raise ProtocolError(f"the server broke the protocol: {reason}")

@@ -1,0 +1,104 @@
+"""Downloads of artifacts: resumed at the byte where they broke, and kept only when their digest is right."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import TYPE_CHECKING
+
+from lightfr import _files
+from lightfr.errors import ArtifactError, ServerUnavailableError
+
+if TYPE_CHECKING:
+    from http.client import HTTPResponse
+    from pathlib import Path
+    from typing import BinaryIO
+
+    from lightfr._wire.channel import Channel
+    from lightfr.v1 import manifest_pb2
+
+_CHUNK_BYTES = 65_536
+_TRIES_WITHOUT_PROGRESS = 3
+
+
+def download(channel: Channel, artifact: manifest_pb2.Artifact, folder: Path) -> Path:
+    """Return the artifact's file in the folder, fetched if need be. A file of that name is always whole and checked."""
+    final = folder / artifact.sha256.hex()
+    if not final.exists():
+        part = folder / f"{final.name}.part"
+        _complete(channel, final.name, artifact.size_bytes, part)
+        keep(part, final)
+    return final
+
+
+def keep(part: Path, final: Path) -> None:
+    """Give a finished file its name if that is its digest; else throw it away and raise ArtifactError."""
+    with part.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest != final.name:
+        part.unlink()
+        raise ArtifactError("a download has another digest than the signed manifest says; it was thrown away")
+    install(part, final)
+
+
+def install(part: Path, final: Path) -> None:
+    """Put a file that is ready in its place, on the medium."""
+    with _files.step("keep a download"):
+        file = _files.open_file(part, _files.CHANGE)
+        try:
+            _files.fsync(file)
+        finally:
+            os.close(file)
+        _files.replace(part, final)
+        _files.fsync_folder(final.parent)
+
+
+def _complete(channel: Channel, name: str, size_bytes: int, part: Path) -> None:
+    idle_tries = 0
+    while True:
+        before = _size(part)
+        try:
+            return _go_on(channel, name, size_bytes, part)
+        except ServerUnavailableError:
+            idle_tries = 0 if _size(part) > before else idle_tries + 1
+            if idle_tries == _TRIES_WITHOUT_PROGRESS:
+                raise
+
+
+def _go_on(channel: Channel, name: str, size_bytes: int, part: Path) -> None:
+    """Fetch what is missing, from the first missing byte on."""
+    with _part(part) as file:
+        have = os.fstat(file.fileno()).st_size
+        if have > size_bytes:
+            file.truncate(have := 0)
+        if have == size_bytes:
+            return
+        headers = {"Range": f"bytes={have}-", "If-Range": f'"{name}"'} if have else {}
+        with channel.get(f"/artifacts/{name}", headers) as response:
+            if not _continues(response, have):
+                file.truncate(have := 0)
+            while chunk := response.read(_CHUNK_BYTES):
+                if have + len(chunk) > size_bytes:
+                    raise ArtifactError(f"a download is longer than the {size_bytes} bytes of the signed manifest")
+                with _files.step("write a download"):
+                    _files.write_all(file.fileno(), chunk, have)
+                have += len(chunk)
+    if have < size_bytes:
+        raise ServerUnavailableError(f"a download broke off at {have} of {size_bytes} bytes; sync() goes on from there")
+
+
+def _continues(response: HTTPResponse, have: int) -> bool:
+    """Whether the answer goes on where the file ends; otherwise it is the whole, or nothing (416)."""
+    if response.status == 416:
+        response.read()
+    return response.status == 206 and (response.headers["Content-Range"] or "").startswith(f"bytes {have}-")
+
+
+def _part(path: Path) -> BinaryIO:
+    """Open the file of an unfinished download, new or begun before."""
+    with _files.step("open a download"):
+        return os.fdopen(_files.open_file(path, _files.CHANGE | os.O_CREAT), "rb+", buffering=0)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0

@@ -1,0 +1,78 @@
+"""The TLS of a device: version 1.3, the authority it was given and no other, host names checked. Nothing turns it off."""
+
+from __future__ import annotations
+
+import select
+import ssl
+import time
+from http.client import HTTPSConnection
+from typing import TYPE_CHECKING
+
+from lightfr.errors import IdentityRefusedError, InvalidInputError
+
+if TYPE_CHECKING:
+    import os
+    from pathlib import Path
+
+# How long a device waits for a server that says nothing after the handshake, in seconds.
+_SILENCE = 2.0
+
+
+def context(trust: Path, identity: str | os.PathLike[str] | None) -> ssl.SSLContext:
+    """Make the context of every connection; `identity` is a PEM file with the device's key and certificates."""
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    made.minimum_version = ssl.TLSVersion.TLSv1_3
+    _load_trust(made, trust)
+    if identity is not None:
+        try:
+            made.load_cert_chain(identity)
+        except (OSError, ssl.SSLError) as error:
+            raise InvalidInputError("the identity is no PEM file with a key and its certificate: enrol first") from error
+    return made
+
+
+def _load_trust(made: ssl.SSLContext, trust: Path) -> None:
+    try:
+        made.load_verify_locations(trust)
+        # A trust file may carry a revocation list; then the server's certificate must not be on it.
+        if b"-----BEGIN X509 CRL-----" in trust.read_bytes():
+            made.verify_flags |= ssl.VerifyFlags.VERIFY_CRL_CHECK_LEAF
+    except (OSError, ssl.SSLError) as error:
+        raise InvalidInputError("the trust is no PEM file with the authority's certificate") from error
+
+
+class Connection(HTTPSConnection):
+    """An HTTPS connection that sends nothing before the server has accepted the device's certificate.
+
+    TLS 1.3 lets a client speak before the server has judged its certificate. Servers send session tickets once they
+    have; waiting for the first one costs a round trip and keeps a revoked device silent. A server that sends none is
+    believed after a while.
+    """
+
+    def connect(self) -> None:
+        """Connect, shake hands, and wait for the server's verdict."""
+        super().connect()
+        timeout = self.sock.gettimeout()
+        try:
+            self.sock.setblocking(False)
+            _await_verdict(self.sock)
+        finally:
+            self.sock.settimeout(timeout)
+
+
+def _await_verdict(sock: ssl.SSLSocket) -> None:
+    ends = time.monotonic() + _SILENCE
+    while not _has_ticket(sock) and (left := ends - time.monotonic()) > 0:
+        if not select.select([sock], [], [], left)[0]:
+            return
+        try:
+            # Reading makes OpenSSL take in what arrived: a ticket, an alert, or the end.
+            if not sock.recv(1):
+                raise IdentityRefusedError("the server closed the connection after seeing this device's certificate")
+            raise IdentityRefusedError("the server spoke before it was asked")
+        except ssl.SSLWantReadError:
+            continue
+
+
+def _has_ticket(sock: ssl.SSLSocket) -> bool:
+    return sock.session is not None and sock.session.has_ticket

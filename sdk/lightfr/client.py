@@ -1,0 +1,345 @@
+"""The object that an app embeds: rate, sync, take part, recommend. Ratings and the user code stay in its store."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from lightfr._wire import coordinator, encode_update, tls
+from lightfr._wire.channel import Channel
+from lightfr.catalogue import require_item_id
+from lightfr.codes import UserCode
+from lightfr.errors import (
+    InvalidInputError,
+    NotPrivateError,
+    NotSyncedError,
+    ProtocolError,
+    RefusedError,
+    ServerUnavailableError,
+)
+from lightfr.interactions import LEVELS, Interactions, RatingScale
+from lightfr.models import LoadedModel, ModelFolder
+from lightfr.ranking import recommend
+from lightfr.store import Store
+from lightfr.training import fit_for_round, fit_for_use, make_update
+from lightfr.trust import Trust
+from lightfr.v1 import model_pb2
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from types import TracebackType
+    from typing import Self
+
+    from lightfr.keys import KeyProvider
+
+# Names of the values in the store.
+_USER_CODE, _PENDING_UPLOAD, _ROUNDS, _SCALE = "user_code", "pending_upload", "rounds", "scale"
+# Refusals after which an upload will never be taken: it is dropped, and the device may check in anew.
+_TOO_LATE = {"ROUND_UNKNOWN", "ROUND_CLOSED", "NOT_ASSIGNED", "MODEL_MISMATCH", "UPLOAD_CONFLICT"}
+# When to offer again after coming too late, in seconds; the server's own window is not known then.
+_PAUSE_AFTER_LATE = (1.0, 10.0)
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+class Recommendation(NamedTuple):
+    """An item to show. Similarity is the share of bits in which its code equals the user's, in [0, 1]."""
+
+    item_id: str | int
+    similarity: float
+
+
+@dataclass(frozen=True, slots=True)
+class Participation:
+    """How an offer to take part ended."""
+
+    # Whether the server has this device's upload for a round, safely.
+    took_part: bool
+    # When to offer again, in seconds; drawn at random from the server's window.
+    retry_after_seconds: float
+    # Why there was no place this time; empty after an upload.
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What an app may show about this device. Counts only."""
+
+    model_version: int
+    item_count: int
+    code_bits: int
+    item_id_kind: str
+    rating_count: int
+    rounds: int
+    upload_pending: bool
+
+
+class Client:
+    """One user on one device. Thread-safe; recommends from the old model while a new one is on its way."""
+
+    def __init__(self, folder: Path, store: Store, channel: Channel, models: ModelFolder, allow_clear: bool) -> None:
+        """Use Client.open instead."""
+        self._folder = folder
+        self._store = store
+        self._channel = channel
+        self._models = models
+        self._allow_clear = allow_clear
+        # _network is held during sync and participate, _state only while something in memory is read or changed.
+        # Whoever needs both takes _network first.
+        self._network = threading.Lock()
+        self._state = threading.RLock()
+        self._scale = RatingScale(1, 5)
+        self._interactions: Interactions | None = None
+        self._code_for_use: UserCode | None = None
+        self._model: LoadedModel | None = None
+
+    @classmethod
+    def open(
+        cls,
+        folder: str | os.PathLike[str],
+        *,
+        server: str,
+        identity: str | os.PathLike[str],
+        trust: str | os.PathLike[str],
+        key: KeyProvider,
+        scale: RatingScale | None = None,
+        not_private: bool = False,
+    ) -> Client:
+        """Open the data of one user in a folder, making it when there is none. Needs no network.
+
+        `server` is https://host:port; `identity` and `trust` are the PEM files that enrolment wrote; `key` keeps the secret
+        that encrypts the store. `scale` is the range of ratings, 1 to 5 unless given when the folder was made.
+        `not_private` lets this device upload in the clear, which reveals its ratings to the server: for audits only.
+        """
+        trusted = Trust(trust)
+        channel = Channel(server, tls.context(trusted.path, identity))
+        store = Store.open(folder, key)
+        try:
+            allow_clear = not_private or channel.host in _LOOPBACK
+            client = cls(Path(folder), store, channel, ModelFolder(Path(folder) / "models", trusted), allow_clear)
+            client._scale = _agreed_scale(store, scale)
+            client._model = client._models.load()
+        except BaseException:
+            store.close()
+            raise
+        return client
+
+    def rate(self, item_id: str | int, rating: float) -> None:
+        """Keep a rating, durably; it replaces an older one of the same item. Item ids the catalogue lacks are kept too."""
+        self.rate_many([(item_id, rating)])
+
+    def rate_many(self, ratings: Iterable[tuple[str | int, float]]) -> None:
+        """Keep several ratings at once, oldest first: all of them or, with an error, none."""
+        levels = []
+        for item_id, rating in ratings:
+            require_item_id(item_id)
+            levels.append((item_id, self._scale.level(rating)))
+        with self._state:
+            self._store.rate(levels)
+            self._interactions = self._code_for_use = None
+
+    def unrate(self, item_id: str | int) -> bool:
+        """Forget the rating of an item; say whether there was one."""
+        require_item_id(item_id)
+        with self._state:
+            self._interactions = self._code_for_use = None
+            return self._store.unrate(item_id)
+
+    def recommend(self, k: int = 10, *, exclude_rated: bool = True) -> list[Recommendation]:
+        """Return the k best items for this user, best first. Works offline; raises NotSyncedError before the first sync."""
+        with self._state:
+            model = self._require_model()
+            rated = self._rated(model).arrays()[0] if exclude_rated else ()
+            ranked = recommend(self._fitted_for_use(model), model.codes, k, rated=rated)
+            return [Recommendation(model.catalogue.id_of(index), similarity) for index, similarity in ranked]
+
+    def sync(self) -> bool:
+        """Fetch the newest model, a delta where that is smaller; say whether it is new. Resumes a broken download."""
+        with self._network:
+            return self._sync()
+
+    def participate(self) -> Participation:
+        """Offer to take part in a training round, and do so if there is a place.
+
+        An upload that was begun before is finished first: sending it twice does no harm.
+        """
+        with self._network:
+            if self._deliver_pending():
+                return Participation(took_part=True, retry_after_seconds=0.0)
+            if self._model is not None:
+                self._require_private(self._model)
+            answer = coordinator.check_in(self._channel, self._model_version(), self._privacy_modes())
+            if isinstance(answer, coordinator.RetryWindow):
+                return _not_this_time(answer.earliest_seconds, answer.latest_seconds, answer.reason)
+            self._train(answer)
+            if self._deliver_pending():
+                return Participation(took_part=True, retry_after_seconds=0.0)
+            return _not_this_time(*_PAUSE_AFTER_LATE, "too_late")
+
+    def status(self) -> Status:
+        """Say how things stand, in numbers."""
+        with self._state:
+            model = self._model
+            shape = model.manifest.message.model if model else model_pb2.RoundModel()
+            return Status(
+                model_version=self._model_version(),
+                item_count=shape.item_count,
+                code_bits=shape.code_bits,
+                item_id_kind=model.catalogue.kind if model else "",
+                rating_count=len(self._store.ratings),
+                rounds=int.from_bytes(self._store.get(_ROUNDS) or b"", "little"),
+                upload_pending=self._store.get(_PENDING_UPLOAD) is not None,
+            )
+
+    def export_my_data(self) -> dict[str, Any]:
+        """Return all that is kept about this user, readable and ready for JSON: for the user, not for logs."""
+        with self._state:
+            span = self._scale.maximum - self._scale.minimum
+            return {
+                "ratings": [
+                    {"item_id": item_id, "rating": self._scale.minimum + level * span / LEVELS}
+                    for item_id, level in self._store.ratings.items()
+                ],
+                "rating_scale": [self._scale.minimum, self._scale.maximum],
+                "user_code": (self._store.get(_USER_CODE) or b"").hex(),
+                "rounds": self.status().rounds,
+                "pending_upload": (self._store.get(_PENDING_UPLOAD) or b"").hex(),
+            }
+
+    def forget(self) -> None:
+        """Destroy the key, then delete everything in the folder; the client is closed. What was uploaded stays uploaded."""
+        with self._network, self._state:
+            self._store.forget()
+            self.close()
+            self._models.remove()
+
+    def rotate_key(self) -> None:
+        """Encrypt the store anew, under a new key."""
+        with self._state:
+            self._store.rotate_key()
+
+    def close(self) -> None:
+        """Close the store, the model and the connection; closing twice is fine."""
+        with self._state:
+            self._channel.close()
+            self._store.close()
+            if self._model is not None:
+                self._model.close()
+            self._model = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Client at model version {self._model_version()}>"
+
+    def _model_version(self) -> int:
+        return self._model.manifest.model_version if self._model else 0
+
+    def _require_model(self) -> LoadedModel:
+        if self._model is None:
+            raise NotSyncedError
+        return self._model
+
+    def _rated(self, model: LoadedModel) -> Interactions:
+        """The ratings by row, oldest first; items that the catalogue lacks wait for one that has them."""
+        if self._interactions is None:
+            rows = ((model.catalogue.row_of(item_id), level) for item_id, level in self._store.ratings.items())
+            self._interactions = Interactions((row, level) for row, level in rows if row is not None)
+        return self._interactions
+
+    def _user_code(self, model: LoadedModel) -> UserCode:
+        kept = self._store.get(_USER_CODE)
+        if kept is not None and len(kept) * 8 == model.codes.code_bits:
+            return UserCode(kept)
+        return UserCode.random(model.codes.code_bits)
+
+    def _fitted_for_use(self, model: LoadedModel) -> UserCode:
+        if self._code_for_use is None:
+            code, rated = self._user_code(model), self._rated(model)
+            self._code_for_use = fit_for_use(model.published, rated, code, recency=True)
+        return self._code_for_use
+
+    def _sync(self) -> bool:
+        old = self._model.manifest if self._model else None
+        signed = coordinator.get_manifest(self._channel, self._model_version())
+        if signed is None:
+            return False
+        loaded = self._models.fetch(self._channel, signed, old)
+        with self._state:
+            if self._model is not None:
+                self._model.close()
+            self._model = loaded
+            self._interactions = self._code_for_use = None
+        return True
+
+    def _privacy_modes(self) -> list[int]:
+        return [model_pb2.PRIVACY_MODE_CLEAR] if self._allow_clear else []
+
+    def _require_private(self, model: LoadedModel) -> None:
+        if model.manifest.message.model.privacy_mode not in self._privacy_modes():
+            raise NotPrivateError(
+                "training with this server would reveal the user's ratings to it, so nothing was sent; for audits, open "
+                "the client with not_private=True"
+            )
+
+    def _train(self, assignment: coordinator.Assignment) -> None:
+        """Compute this device's part of the round, and keep it until the server has it."""
+        if self._model is None or self._model.manifest.sha256 != assignment.manifest_sha256:
+            self._sync()
+        model = self._require_model()
+        if model.manifest.sha256 != assignment.manifest_sha256:
+            raise ServerUnavailableError("the round is over before it began for this device: check in again later")
+        self._require_private(model)
+        open_rows = self._models.open_rows(self._channel, model.manifest)
+        with self._state:
+            model.published.set_open_rows(open_rows)
+            code = fit_for_round(model.published, self._rated(model), self._user_code(model))
+            update = encode_update(make_update(model.published, self._rated(model), code))
+            request = coordinator.encode_upload(assignment, os.urandom(coordinator.UPLOAD_ID_BYTES), update)
+            if len(request) > assignment.upload_limit_bytes:
+                raise ProtocolError(f"an upload of {len(request)} bytes, the server takes {assignment.upload_limit_bytes}")
+            self._store.update({_PENDING_UPLOAD: request, _USER_CODE: code.reveal()})
+
+    def _deliver_pending(self) -> bool:
+        """Send the upload that is kept, if there is one; say whether the server has it."""
+        request = self._store.get(_PENDING_UPLOAD)
+        if request is None:
+            return False
+        try:
+            coordinator.upload(self._channel, request)
+        except RefusedError as refused:
+            if refused.reason in _TOO_LATE | {"UPLOAD_INVALID"}:
+                self._store.delete(_PENDING_UPLOAD)
+            if refused.reason in _TOO_LATE:
+                return False
+            raise
+        with self._state:
+            rounds = self.status().rounds + 1
+            self._store.update({_PENDING_UPLOAD: None, _ROUNDS: rounds.to_bytes(8, "little")})
+        return True
+
+
+def _not_this_time(earliest_seconds: float, latest_seconds: float, reason: str) -> Participation:
+    # No secret: it only spreads devices out.
+    pause = random.uniform(earliest_seconds, latest_seconds)  # noqa: S311
+    return Participation(took_part=False, retry_after_seconds=pause, reason=reason)
+
+
+def _agreed_scale(store: Store, asked: RatingScale | None) -> RatingScale:
+    """The scale that the folder was made with; another one later would change what the kept ratings mean."""
+    kept = store.get(_SCALE)
+    if kept is None:
+        chosen = asked or RatingScale(1, 5)
+        store.put(_SCALE, f"{chosen.minimum!r} {chosen.maximum!r}".encode())
+        return chosen
+    minimum, maximum = map(float, kept.split())
+    if asked is not None and (asked.minimum, asked.maximum) != (minimum, maximum):
+        raise InvalidInputError(f"this folder was made with ratings from {minimum:g} to {maximum:g}: open it with that scale")
+    return RatingScale(minimum, maximum)

@@ -1,0 +1,107 @@
+"""Enrolment: a key made here, a certificate for it from the server. Once per device, before Client.open."""
+
+from __future__ import annotations
+
+import json
+import os
+from base64 import encodebytes
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lightfr import _files
+from lightfr._wire import coordinator, tls
+from lightfr._wire.channel import Channel, address_of
+from lightfr.errors import EnrollmentError, InvalidInputError, RefusedError
+from lightfr.trust import Trust
+
+if TYPE_CHECKING:
+    from typing import Any
+
+_FIELDS = ("server", "enrollment", "token", "trust")
+
+
+@dataclass(frozen=True, slots=True)
+class Enrolled:
+    """What Client.open needs, and where enrolment put it."""
+
+    server: str
+    identity: Path
+    trust: Path
+
+
+def enroll(invitation: str | os.PathLike[str], folder: str | os.PathLike[str]) -> Enrolled:
+    """Spend an invitation, a JSON file; write identity.pem (private, mode 0600) and trust.pem into the folder.
+
+    May be repeated after an interruption: the key and the request are kept until the certificate has arrived.
+    """
+    invited, folder = _read(Path(invitation)), Path(folder)
+    with _files.step("make the folder of the identity"):
+        _files.require_folder(folder)
+    enrolled = Enrolled(invited["server"], folder / "identity.pem", folder / "trust.pem")
+    if enrolled.identity.exists():
+        raise EnrollmentError("this folder holds an identity already: use it, or enrol into another folder")
+    _save(enrolled.trust, invited["trust"].encode())
+    private_key, signing_request = _key_and_request(folder / "enrolling.pem")
+    certificates = _certificates(invited, Trust(enrolled.trust), signing_request)
+    _save(enrolled.identity, private_key + b"".join(_pem("CERTIFICATE", der) for der in certificates))
+    (folder / "enrolling.pem").unlink()
+    return enrolled
+
+
+def _save(path: Path, data: bytes) -> None:
+    with _files.step("save the identity"):
+        _files.save(path, data)
+
+
+def _read(invitation: Path) -> dict[str, str]:
+    try:
+        fields: Any = json.loads(invitation.read_bytes())
+        invited = {name: fields[name] for name in _FIELDS}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise EnrollmentError("the invitation is no JSON file with server, enrollment, token and trust") from error
+    if not all(isinstance(value, str) for value in invited.values()):
+        raise EnrollmentError("the invitation's fields must be strings")
+    address_of(invited["server"])
+    return invited
+
+
+def _certificates(invited: dict[str, str], trust: Trust, signing_request: bytes) -> list[bytes]:
+    channel = Channel(invited["enrollment"], tls.context(trust.path, identity=None))
+    try:
+        return coordinator.enroll(channel, invited["token"], signing_request)
+    except RefusedError as error:
+        raise EnrollmentError(f"{error}. Ask for a new invitation") from error
+    finally:
+        channel.close()
+
+
+def _key_and_request(path: Path) -> tuple[bytes, bytes]:
+    """The private key (PEM) and its signing request (DER): those of an interrupted enrolment, or new ones."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import serialization
+
+    if not path.exists():
+        _save(path, _new_key_and_request())
+    kept = path.read_bytes()
+    private_key, _, request = kept.partition(b"-----BEGIN CERTIFICATE REQUEST-----")
+    if not request:
+        raise InvalidInputError("enrolling.pem is damaged: remove it and enrol again")
+    loaded = x509.load_pem_x509_csr(b"-----BEGIN CERTIFICATE REQUEST-----" + request)
+    return private_key, loaded.public_bytes(serialization.Encoding.DER)
+
+
+def _new_key_and_request() -> bytes:
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    request = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([])).sign(key, hashes.SHA256())
+    pem = serialization.Encoding.PEM
+    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    return private + request.public_bytes(pem)
+
+
+def _pem(kind: str, der: bytes) -> bytes:
+    return f"-----BEGIN {kind}-----\n".encode() + encodebytes(der) + f"-----END {kind}-----\n".encode()

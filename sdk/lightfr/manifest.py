@@ -1,0 +1,89 @@
+"""Manifests, checked: signed by a trusted key, of a wire version that we speak, and free of contradictions."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from google.protobuf.message import DecodeError
+
+from lightfr.errors import ManifestError
+from lightfr.v1 import manifest_pb2
+
+if TYPE_CHECKING:
+    from lightfr.trust import Trust
+
+WIRE_VERSION = 1
+MANIFEST_LIMIT_BYTES = 65_536
+# A SignedManifest adds its signature, its key id and the tags around them.
+SIGNED_LIMIT_BYTES = MANIFEST_LIMIT_BYTES + 128
+_SIGNED_PREFIX = b"lightfr manifest v1\n"
+_LARGEST_ARTIFACT_BYTES = 2**40
+_MOST_DELTAS = 16
+
+
+class Manifest:
+    """One version of the model, as its server signed it."""
+
+    def __init__(self, signed: bytes, trust: Trust) -> None:
+        """Take a serialised SignedManifest; raises ManifestError unless all of it is in order."""
+        self.signed = signed
+        try:
+            envelope = manifest_pb2.SignedManifest.FromString(signed)
+            _require(len(envelope.manifest) <= MANIFEST_LIMIT_BYTES, "it is too long")
+            _verify(envelope, trust)
+            message = manifest_pb2.Manifest.FromString(envelope.manifest)
+        except DecodeError as error:
+            raise ManifestError(f"{len(signed)} bytes are no manifest") from error
+        self.sha256 = hashlib.sha256(envelope.manifest).digest()
+        self.message = message
+        _require(message.wire_version == WIRE_VERSION, f"its wire version is {message.wire_version}, not {WIRE_VERSION}")
+        _require(message.model_version >= 1, "it has no model version")
+        _check_artifacts(message)
+
+    @property
+    def model_version(self) -> int:
+        """Number of the version; grows with every new one."""
+        return self.message.model_version
+
+    def delta_from(self, sha256: bytes) -> manifest_pb2.Artifact | None:
+        """Return the delta from these older codes, if there is one and it is smaller than the codes."""
+        for delta in self.message.codes_deltas:
+            if delta.from_sha256 == sha256 and delta.artifact.size_bytes < self.message.codes.size_bytes:
+                return delta.artifact
+        return None
+
+    def __repr__(self) -> str:
+        return f"<Manifest of version {self.model_version}>"
+
+
+def _verify(envelope: manifest_pb2.SignedManifest, trust: Trust) -> None:
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    key = trust.manifest_keys.get(envelope.key_id)
+    _require(key is not None, "it is signed by a key that is not trusted")
+    try:
+        Ed25519PublicKey.from_public_bytes(key or b"").verify(envelope.signature, _SIGNED_PREFIX + envelope.manifest)
+    except InvalidSignature as error:
+        raise ManifestError("a manifest was refused: its signature is wrong") from error
+
+
+def _check_artifacts(message: manifest_pb2.Manifest) -> None:
+    model = message.model
+    _require(8 <= model.code_bits <= 1024 and model.code_bits % 8 == 0, "code_bits is out of range")
+    _require(model.item_count >= 1, "it has no items")
+    _require(message.codes.size_bytes == model.item_count * model.code_bits // 8, "the codes have another size")
+    _require(len(message.codes_deltas) <= _MOST_DELTAS, f"it has more than {_MOST_DELTAS} deltas")
+    artifacts = [message.codes, message.catalogue, *(delta.artifact for delta in message.codes_deltas)]
+    if message.HasField("open_rows"):
+        artifacts.append(message.open_rows)
+        _require(message.open_rows.size_bytes == (model.item_count + 7) // 8, "open_rows has another size")
+    for artifact in artifacts:
+        _require(len(artifact.sha256) == 32, "a digest has not 32 bytes")
+        _require(artifact.size_bytes <= _LARGEST_ARTIFACT_BYTES, "an artifact is too large")
+
+
+def _require(condition: bool, reason: str) -> None:
+    if not condition:
+        raise ManifestError(f"a manifest was refused: {reason}")
