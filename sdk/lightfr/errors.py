@@ -95,3 +95,55 @@ class RatingError(InvalidInputError):
 
 class ProtocolError(LightFRError):
     """The peer sent something that the protocol does not allow: blame the peer, not the caller."""
+
+
+class StoreError(LightFRError):
+    """Root of the errors of the encrypted store and of its key providers."""
+
+
+class StoreLockedError(StoreError):
+    """Another process, or another Store of this one, has the folder open."""
+
+    def __init__(self) -> None:
+        super().__init__("the store is open already, in this process or another: close it there first")
+
+
+class StoreWriteError(StoreError, OSError):
+    """The file system refused a step. What was acknowledged before still stands; `errno` and `step` say what failed."""
+
+    def __init__(self, step: str, error: OSError) -> None:
+        self.step = step
+        super().__init__(error.errno, f"the store could not {step}: {error.strerror or type(error).__name__}")
+
+
+class StoreCorruptError(StoreError):
+    """The store was damaged or tampered with. It has not been touched: put a backup back, or `discard` it."""
+
+
+class StoreRolledBackError(StoreError):
+    """The store is older than its key ring says: an old copy was put back, its end was cut off, or it was removed."""
+
+    def __init__(self, last_sequence: int, anchor: int) -> None:
+        self.last_sequence = last_sequence
+        self.anchor = anchor
+        super().__init__(
+            f"the store ends with record {last_sequence}, but its key ring has seen record {anchor}: "
+            "put the newer store back, or start anew with lightfr.store.discard(folder, keys)"
+        )
+
+
+class StoreKeyError(StoreError):
+    """The keys are absent, of another store, unreadable, unsafe, or the passphrase is wrong."""
+
+
+class StoreVersionError(StoreError):
+    """A file of a format that this release does not know: upgrade lightfr."""
+
+    def __init__(self, what: str, actual: int, newest: int) -> None:
+        self.actual = actual
+        self.newest = newest
+        super().__init__(f"the {what} has format version {actual}, this release reads up to {newest}: upgrade lightfr")
+
+
+class StoreClosedError(StoreError):
+    """The store was closed, or a failed write could not be taken back: open it anew."""
