@@ -182,7 +182,7 @@ class PassphraseKey:
             raise StoreKeyError("the key file was replaced by another one: make a new PassphraseKey")
         try:
             return self._cipher.decrypt(nonce, body, header)
-        except InvalidTag:
+        except (InvalidTag, ValueError):  # ValueError: too short to hold a nonce
             raise StoreKeyError("the passphrase is wrong, or the key file is damaged") from None
 
     def _save(self, secret: bytes) -> None:

@@ -1,8 +1,8 @@
 """The log file, format version 1: a header in the clear, then sealed records in a row.
 
 Header, little-endian: magic "LFRSTORE", u16 version, 16-byte store id, 8-byte key id, u64 first_sequence.
-Record: u32 length of what follows, 12-byte nonce, AES-256-GCM ciphertext with its 16-byte tag. Its associated data are the
-header and the record's u64 sequence, first_sequence + its place, so that no record can be moved, repeated or left out.
+Record: u32 length of what follows, 12-byte nonce, AES-256-GCM ciphertext with its 16-byte tag. Its associated data are
+the header and the record's u64 sequence, first_sequence + its place: no record can be moved, repeated or left out.
 Nonces are random because a record that was cut off leaves its sequence to another one.
 """
 

@@ -1,7 +1,7 @@
 """From a folder and a key ring to an open log and its state, or to the error that says why not.
 
-The order of writes decides what a crash may leave. The ring of a new store is saved before its log is made, and the anchor
-after the record it counts; so a log is never without its ring, nor behind it, unless somebody made it so.
+The order of writes decides what a crash may leave. The ring of a new store is saved before its log is made, and the
+anchor after the record it counts; so a log is never without its ring, nor behind it, unless somebody made it so.
 """
 
 from __future__ import annotations
@@ -36,29 +36,22 @@ def open_or_create(path: Path, keys: KeyProvider) -> Opened:
     """Open the log at `path`, or make it where neither log nor ring says that there was one."""
     secret = keys.load()
     _files.remove(_files.temporary_of(path))
-    if secret is None:
-        return _create(path, _new_ring(path, keys))
-    ring = KeyRing.decode(secret)
-    if path.exists():
-        return _open(path, ring, keys)
-    if ring.anchor > 0:
-        raise StoreRolledBackError(0, ring.anchor)
-    # The program ended between the first save of the ring and the making of the log.
-    return _create(path, ring)
-
-
-def _new_ring(path: Path, keys: KeyProvider) -> KeyRing:
-    if path.exists():
+    ring = None if secret is None else KeyRing.decode(secret)
+    if not path.exists():
+        return _create(path, ring or KeyRing.new(), keys)
+    if ring is None:
         raise StoreKeyError(
             "the key of this store is gone, so its content cannot be read by anyone: "
             "give the right keys, or start anew with lightfr.store.discard(folder, keys)"
         )
-    ring = KeyRing.new()
+    return _open(path, ring, keys)
+
+
+def _create(path: Path, ring: KeyRing, keys: KeyProvider) -> Opened:
+    if ring.anchor > 0:
+        raise StoreRolledBackError(0, ring.anchor)
+    # A ring of no record is there already when the last program ended in here; it may not have been flushed.
     keys.save(ring.encode())
-    return ring
-
-
-def _create(path: Path, ring: KeyRing) -> Opened:
     key_id, key = next(iter(ring.keys.items()))
     log = write_temporary(path, Header(ring.store_id, key_id, first_sequence=1), key, ())
     try:
@@ -124,7 +117,7 @@ def _require_end(opened: Opened, is_unfinished: bool) -> None:
 
 
 def _settle(path: Path, opened: Opened, keys: KeyProvider) -> None:
-    """Finish what the last program left: a torn end, a record without its anchor, a rotation, a rename not yet durable."""
+    """Finish what the last program left: a torn end, an unflushed rename, a record without its anchor, a rotation."""
     log = opened.log
     if os.fstat(log.file).st_size > log.length_bytes:
         _files.truncate(log.file, log.length_bytes)

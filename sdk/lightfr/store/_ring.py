@@ -82,6 +82,6 @@ def _new_key() -> tuple[bytes, bytes]:
 def _parse(secret: bytes) -> dict[str, Any]:
     try:
         fields = json.loads(secret)
-    except ValueError:
+    except (ValueError, TypeError):
         return {}
     return fields if isinstance(fields, dict) else {}

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _LOG_NAME = "store.lfr"
 _LOCK_NAME = "store.lock"
 
-# The log is rewritten when it has grown to three times its last snapshot, so that rewriting costs each change a constant.
+# The log is rewritten when it has grown to three times its last snapshot: on average a constant cost for each change.
 _GROWTH = 3
 _MIN_REWRITE_BYTES = 64 * 1024
 
@@ -48,7 +48,7 @@ class Store:
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str], keys: KeyProvider) -> Store:
-        """Open the store in a folder, and make both where absent. Raises StoreError, mostly one that says what to do."""
+        """Open the store in a folder, and make both where absent. Raises a StoreError that says what to do."""
         place = Path(os.path.abspath(folder))
         with _files.step("open its files"):
             _files.require_folder(place)
@@ -90,6 +90,7 @@ class Store:
 
     def get(self, name: str) -> bytes | None:
         """Return a named value, or None."""
+        require_name(name)
         with self._lock:
             self._require_usable()
             return self._state.values.get(name)
@@ -175,8 +176,8 @@ class Store:
             with _files.step("save the key ring"):
                 self._keys.save(ring.encode())
         except BaseException:
-            # A save that failed may have happened all the same, and a log behind its ring would be refused. So the record
-            # goes only after the old anchor is back; if that fails too, reopening finds the record and keeps it.
+            # A save that failed may have happened all the same, and a log behind its ring would be refused. So the
+            # record goes only after the old anchor is back; if that fails too, reopening finds the record and keeps it.
             with suppress(Exception):
                 self._keys.save(self._ring.encode())
                 self._cut_off()
@@ -188,7 +189,7 @@ class Store:
             self._is_whole = True
 
     def _compact(self) -> None:
-        """Rewrite the log. The change before it is safe whatever happens here, so a failure waits for the next occasion."""
+        """Rewrite the log. The change before it is safe whatever happens, so a failure waits for the next occasion."""
         self._rewrite_at_bytes = 2 * self._log.length_bytes
         with suppress(Exception):
             self._rewrite(self._ring, self._log.header.key_id)
@@ -226,7 +227,7 @@ class Store:
 
 
 def discard(folder: str | os.PathLike[str], keys: KeyProvider) -> None:
-    """Destroy the key first, then remove the files, without reading either: the way out when a store cannot be opened."""
+    """Destroy the key, then remove the files, without reading either: the way out when a store cannot be opened."""
     place = Path(os.path.abspath(folder))
     if not place.is_dir():
         keys.destroy()
