@@ -95,8 +95,9 @@ class Authority:
         """TLS 1.3, no client certificate asked for."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_3
-        # A resumed session would skip the look at the revocation list; without tickets there is none.
-        context.num_tickets = 0
+        # A ticket tells the device that its certificate was accepted, and it waits for one before it speaks. A session
+        # resumed by ticket skips the revocation list, so `device_of` looks again at every request.
+        context.num_tickets = 1
         context.load_cert_chain(self.folder / keys.SERVER_CERTIFICATE, self.folder / keys.SERVER_KEY)
         return context
 
