@@ -53,14 +53,32 @@ class ItemIndexError(InvalidInputError, IndexError):
         super().__init__(f"an item index is not below the number of items, {n_items}")
 
 
-class CodesFileError(LightFRError, OSError):
-    """A file of item codes that is missing, unreadable, of the wrong size, or changed while it was open."""
+class ItemIdError(InvalidInputError):
+    """An item id outside the domain. The id itself is left out: it may tell what a user rated."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "an item id is neither a string of 1 to 255 bytes in UTF-8 nor an integer of 64 bits, signed; "
+            "give ids of one of these kinds"
+        )
+
+
+class ArtifactFileError(LightFRError, OSError):
+    """A downloaded file that is missing, unreadable, of the wrong size, or changed while it was open."""
 
     def __init__(self, reason: str, actual_bytes: int | None = None, expected_bytes: int | None = None) -> None:
         self.reason = reason
         self.actual_bytes = actual_bytes
         self.expected_bytes = expected_bytes
         super().__init__(reason)
+
+
+class CodesFileError(ArtifactFileError):
+    """A file of item codes that cannot be used: fetch it again."""
+
+
+class CatalogueFileError(ArtifactFileError):
+    """A file of item ids that cannot be used, or that is corrupt inside: fetch it again."""
 
 
 class KernelError(LightFRError):
@@ -95,3 +113,7 @@ class RatingError(InvalidInputError):
 
 class ProtocolError(LightFRError):
     """The peer sent something that the protocol does not allow: blame the peer, not the caller."""
+
+
+class DeltaError(ProtocolError):
+    """A delta that is malformed or does not fit the old item codes. Discard what was written; fetch the whole file."""
