@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import BinaryIO
@@ -35,8 +36,12 @@ def flush_folder(folder: Path) -> None:
 
 
 def keep_only(folder: Path, names: Iterable[str]) -> None:
-    """Remove every file that is not named."""
+    """Remove everything that is not named."""
     kept = set(names)
     for path in folder.iterdir():
-        if path.name not in kept:
+        if path.name in kept:
+            continue
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
             path.unlink()

@@ -39,7 +39,7 @@ STATUS_OF_CODE = {
 }
 
 
-class Refusal(Exception):
+class Refusal(Exception):  # noqa: N818 - an answer, not an error
     """A typed no. Not a LightFRError: it never leaves the coordinator except as an answer on the wire."""
 
     def __init__(

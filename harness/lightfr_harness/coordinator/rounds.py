@@ -43,7 +43,7 @@ class Plan:
         _within("over-selection", self.over_selection, 1, 100)
         _within("minimum", self.minimum, 1, self.goal)
         _within("deadline", self.deadline_seconds, 0.001, LONGEST_MS / 1000)
-        _within("rounds", self.rounds or 0, 0, 1_000_000_000)
+        _within("rounds", 1 if self.rounds is None else self.rounds, 1, 1_000_000_000)
 
     @property
     def places(self) -> int:
@@ -139,8 +139,8 @@ class Pace:
     The next round opens about when the current one has lasted as long as recent rounds did, adding up included; that is
     the window's beginning. Its width is a round's length times the crowd over the places, the crowd being the devices
     that asked during this round or the last, whichever is more. So as many devices return in a round's time as it
-    has places. Never narrower than a second, lest a small crowd come back at once. Before any round has ended, a tenth of
-    the deadline is taken for its length: too short a guess costs a few check-ins, too long a one costs idle rounds.
+    has places. Never narrower than a second, lest a small crowd come back at once. Before any round has ended, a tenth
+    of the deadline is taken for its length: too short a guess costs a few check-ins, too long a one idle rounds.
     """
 
     LEAST_WIDTH_SECONDS = 1.0

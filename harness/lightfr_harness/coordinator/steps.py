@@ -1,4 +1,4 @@
-"""Named places between two durable writes. Crash tests put a crash here; the coordinator itself does nothing with them."""
+"""Named places between two durable writes, where crash tests put a crash. Nothing happens here otherwise."""
 
 from __future__ import annotations
 

@@ -175,7 +175,9 @@ class Storage:
 
         def job(connection: sqlite3.Connection) -> None:
             connection.execute("INSERT INTO places VALUES (?, ?)", (number, device))
-            connection.execute("UPDATE rounds SET deadline = ? WHERE number = ? AND deadline IS NULL", (deadline, number))
+            connection.execute(
+                "UPDATE rounds SET deadline = ? WHERE number = ? AND deadline IS NULL", (deadline, number)
+            )
 
         return self._submit(job)
 
@@ -211,7 +213,9 @@ class Storage:
 
     def add_accuracy(self, report: AccuracyReport) -> asyncio.Future[Any]:
         row = (report.model_version, report.users, report.hit_rate, report.ndcg)
-        return self._submit(lambda connection: connection.execute("INSERT OR REPLACE INTO accuracy VALUES (?, ?, ?, ?)", row))
+        return self._submit(
+            lambda connection: connection.execute("INSERT OR REPLACE INTO accuracy VALUES (?, ?, ?, ?)", row)
+        )
 
     def _submit(self, job: Job) -> asyncio.Future[Any]:
         future: asyncio.Future[Any] = self._loop.create_future()
@@ -292,8 +296,8 @@ def _resolve(futures: list[asyncio.Future[Any]], results: list[Any]) -> None:
 
 def _insert_round(connection: sqlite3.Connection, opened: Round) -> None:
     connection.execute(
-        "INSERT INTO rounds (number, round_id, model_version, manifest_sha256, goal, places, deadline_seconds, opened_at,"
-        " state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO rounds (number, round_id, model_version, manifest_sha256, goal, places, deadline_seconds,"
+        " opened_at, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             opened.number,
             opened.round_id,
