@@ -1,4 +1,4 @@
-"""What devices download: content-addressed files, deltas between codes, a version's manifest. And the server's state."""
+"""What devices download: content-addressed files, deltas of codes, manifests. And the state, which they never see."""
 
 from __future__ import annotations
 
