@@ -126,12 +126,19 @@ class OneLineServer:
                 self.refusals.append(error)
 
 
+def connect(context, port, host="localhost", session=None):
+    """A connection over loopback whose handshake is done, as far as the client can tell."""
+    connection = socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_SECONDS)
+    try:
+        return context.wrap_socket(connection, server_hostname=host, session=session)
+    except BaseException:
+        connection.close()
+        raise
+
+
 def ask(context, port, host="localhost"):
     """Connect, send, and return the answer. In TLS 1.3 a client that is refused learns it only when it reads."""
-    with (
-        socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_SECONDS) as connection,
-        context.wrap_socket(connection, server_hostname=host) as secured,
-    ):
+    with connect(context, port, host) as secured:
         secured.sendall(b"upload")
         return secured.recv(100)
 

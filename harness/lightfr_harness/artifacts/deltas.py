@@ -38,7 +38,7 @@ def _compress(parts: Iterable[bytes]) -> bytes:
     """Compress the parts into one zlib stream, in which each has blocks, and so Huffman codes, of its own.
 
     Bytes of one part look alike and unlike those of the others: shared codes cost 5 % more where few rows changed.
-    Repeats other than runs of one byte are chance here; looking for them takes longer and saves at most 2 %.
+    Repeats other than runs of one byte are chance here; looking for them takes longer and saves at most 3 %.
     """
     compressor = zlib.compressobj(9, zlib.DEFLATED, zlib.MAX_WBITS, 9, zlib.Z_RLE)
     packed = [compressor.compress(part) + compressor.flush(zlib.Z_BLOCK) for part in parts]

@@ -15,6 +15,7 @@ from tests.certificates import (
     client_context,
     client_pem,
     common_name_of,
+    connect,
     plain_server_context,
     server_pem,
 )
@@ -101,12 +102,16 @@ def test_each_of_many_revocations_within_a_second_counts_in_the_handshake(author
 
 
 def test_a_session_cannot_be_resumed_past_the_revocation_list(authority, tmp_path):
+    context = client_context(authority, client_pem(authority, tmp_path))
     with OneLineServer(authority.server_context()) as server:
-        context = client_context(authority, client_pem(authority, tmp_path))
-        assert ask(context, server.port) == b"hello"
-        assert ask(context, server.port) == b"hello"
-    assert server.context.num_tickets == 0
-    assert server.context.session_stats()["hits"] == 0
+        with connect(context, server.port) as first:
+            first.sendall(b"upload")
+            assert first.recv(100) == b"hello"
+            assert not first.session.has_ticket
+        with connect(context, server.port, session=first.session) as second:
+            second.sendall(b"upload")
+            assert second.recv(100) == b"hello"
+            assert not second.session_reused
 
 
 def test_an_event_loop_refuses_a_revoked_device_before_its_handler_runs(authority, tmp_path):
