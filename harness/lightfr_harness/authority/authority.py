@@ -90,8 +90,8 @@ class Authority:
         """TLS 1.3, no client certificate asked for."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_3
-        # A ticket tells the device that its certificate was accepted, and it waits for one before it speaks. A session
-        # resumed by ticket skips the revocation list, so `device_of` looks again at every request.
+        # A ticket tells the device that its certificate was accepted, and it waits for one before it speaks. It opens
+        # no later session past the revocation list: each handshake switches contexts, and OpenSSL then starts anew.
         context.num_tickets = 1
         context.load_cert_chain(self.folder / keys.SERVER_CERTIFICATE, self.folder / keys.SERVER_KEY)
         return context

@@ -1,7 +1,7 @@
 """What a real device does, phase by phase; run as a script of its own, so that only the SDK is loaded.
 
-Arguments: folder, server, identity, trust, number of ratings. After each phase it prints a line of JSON and waits for a line on
-standard input, so that whoever measures can look at the process from outside.
+Arguments: folder, server, identity, trust, number of ratings. After each phase it prints a line of JSON and waits for a
+line on standard input, so that whoever measures can look at the process from outside.
 """
 
 import json

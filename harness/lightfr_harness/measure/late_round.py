@@ -1,7 +1,7 @@
 """`serve` with a stand-in for aggregation: each round changes 1 % of the rows, to random bits.
 
-That is what a delta costs in a late round at its worst, since random bits cannot be compressed; training a catalogue of a
-million items until its rounds are late is not possible here. Used by `bench device` alone.
+That is what a delta costs in a late round at its worst, since random bits cannot be compressed; training a catalogue
+of a million items until its rounds are late is not possible here. Used by `bench device` alone.
 """
 
 from __future__ import annotations

@@ -101,20 +101,26 @@ def test_each_of_many_revocations_within_a_second_counts_in_the_handshake(author
     assert [refusal.verify_message for refusal in server.refusals] == ["certificate revoked"] * 5
 
 
-def test_a_session_resumed_past_the_revocation_list_names_no_device(authority, tmp_path):
-    """A resumed handshake shows no certificate, so OpenSSL cannot look it up; the request is refused instead."""
+def test_a_session_cannot_be_resumed_past_the_revocation_list(authority, tmp_path):
+    """There are tickets, since devices wait for one; but they open no session, so the list is looked at each time."""
     pem = client_pem(authority, tmp_path)
     context = client_context(authority, pem)
     with OneLineServer(authority.server_context()) as server:
         with connect(context, server.port) as first:
             first.sendall(b"upload")
             assert first.recv(100) == b"hello"
-        authority.revoke(common_name_of(pem))
+            assert first.session.has_ticket
         with connect(context, server.port, session=first.session) as second:
             second.sendall(b"upload")
             assert second.recv(100) == b"hello"
-            assert second.session_reused
-    assert authority.device_of(server.peers[1]) is None
+            assert not second.session_reused
+        authority.revoke(common_name_of(pem))
+        with (
+            connect(context, server.port, session=first.session) as third,
+            pytest.raises(OSError, match=r"(?i)revoked|reset|EOF"),
+        ):
+            _ = third.sendall(b"upload"), third.recv(100)
+    assert server.received == [b"upload", b"upload"]
 
 
 def test_an_event_loop_refuses_a_revoked_device_before_its_handler_runs(authority, tmp_path):
