@@ -6,7 +6,7 @@ import traceback
 import pytest
 
 from lightfr import errors
-from lightfr.keys import CallbackKey, FileKey, PassphraseKey
+from lightfr.keys import CallbackKey, PassphraseKey
 from lightfr.store import Store
 from lightfr.store._ring import KeyRing
 from tests.sdk.store.faults import Files
@@ -30,11 +30,6 @@ def require_silent(text, secret=None):
         words += [repr(key) for key in KeyRing.decode(secret).keys.values()]
     for word in words:
         assert word not in text
-
-
-@pytest.fixture
-def keys(tmp_path):
-    return FileKey(tmp_path / "key")
 
 
 @pytest.fixture

@@ -6,14 +6,9 @@ import threading
 import pytest
 
 from lightfr import errors
-from lightfr.keys import CallbackKey, FileKey
+from lightfr.keys import CallbackKey
 from lightfr.store import Store, _log, discard
 from tests.sdk.store.sessions import require_settled, rewrite_often
-
-
-@pytest.fixture
-def keys(tmp_path):
-    return FileKey(tmp_path / "key")
 
 
 @pytest.fixture
@@ -251,6 +246,19 @@ def test_a_keystore_that_fails_leaves_the_store_as_it_was(folder):
     with Store.open(folder, keys) as store:
         assert store.ratings in ({"a": 1}, {"a": 1, "b": 1})
         store.rate([("c", 1)])
+
+
+def test_a_key_ring_that_lags_behind_opens_the_newer_store(folder, keys):
+    """A keystore may lose its last saves, or be restored from a backup; only an older store is refused."""
+    with Store.open(folder, keys) as store:
+        lagging = keys.load()
+        store.rate([("a", 1)])
+        store._compact()
+        store.rate([("b", 2)])
+    keys.save(lagging)
+    with Store.open(folder, keys) as store:
+        assert store.ratings == {"a": 1, "b": 2}
+        require_settled(store)
 
 
 def test_left_over_temporary_files_are_removed(folder, keys):

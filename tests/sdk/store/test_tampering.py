@@ -12,11 +12,6 @@ HEADER_BYTES = 42
 
 
 @pytest.fixture
-def keys(tmp_path):
-    return FileKey(tmp_path / "key")
-
-
-@pytest.fixture
 def path(tmp_path, keys):
     """A store of four records, closed."""
     with Store.open(tmp_path / "store", keys) as store:
