@@ -102,6 +102,14 @@ def test_swapped_repeated_and_missing_records_are_refused(path, keys, order):
     require_refused(path, keys, data[:HEADER_BYTES] + b"".join(parts[i] for i in order), errors.StoreCorruptError)
 
 
+@pytest.mark.parametrize("dropped", [1, 2, 3])
+def test_a_log_made_to_start_later_is_refused(path, keys, dropped):
+    """The records keep their sequences, but the header is not the one they were sealed with."""
+    data = path.read_bytes()
+    header = data[:34] + struct.pack("<Q", 1 + dropped)
+    require_refused(path, keys, header + b"".join(records(data)[dropped:]), errors.StoreCorruptError)
+
+
 def test_what_stands_behind_the_last_acknowledged_record_is_cut_off(path, keys):
     data = path.read_bytes()
     for tail in (b"\x00", records(data)[-1], records(data)[0], b"\xff" * 100):
