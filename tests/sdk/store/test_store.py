@@ -7,7 +7,7 @@ import pytest
 
 from lightfr import errors
 from lightfr.keys import CallbackKey
-from lightfr.store import Store, _log, discard
+from lightfr.store import Store, _log, _store, discard
 from tests.sdk.store.sessions import require_settled, rewrite_often
 
 
@@ -70,11 +70,18 @@ def test_a_named_value_outside_its_domain_is_refused(folder, keys, name, value):
 
 
 def test_a_change_too_large_for_one_record_is_refused(folder, keys, monkeypatch):
-    monkeypatch.setattr(_log, "MAX_RECORD_BYTES", 1000)
+    slack_bytes = _log.MAX_RECORD_BYTES - _log.MAX_CHANGE_BYTES
+    monkeypatch.setattr(_store, "MAX_CHANGE_BYTES", 1000)
+    monkeypatch.setattr(_log, "MAX_RECORD_BYTES", 1000 + slack_bytes)
+    largest = bytes(729)  # 972 characters in base 64, and {"values":{"large":""}} around them
     with Store.open(folder, keys) as store:
         with pytest.raises(errors.InvalidInputError, match="at most 1000 fit"):
-            store.put("large", bytes(1000))
-        store.put("large", bytes(100))
+            store.put("large", largest + bytes(4))
+        store.put("large", largest)
+        store.put("other", largest)
+        store.rotate_key()
+    with Store.open(folder, keys) as store:
+        assert store.get("large") == store.get("other") == largest
 
 
 def test_changes_of_nothing_write_nothing(folder, keys):
