@@ -8,7 +8,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from lightfr import _files
 from lightfr.keys import FileKey
 from lightfr.store import Store
 from tests.sdk.store.sessions import Model, content, require_settled, rewrite_often
@@ -82,6 +81,4 @@ class StoreMachine(RuleBasedStateMachine):
 @pytest.mark.parametrize("rewrite_bytes", [200, 64 * 1024])
 def test_a_store_is_a_dict_that_lasts(monkeypatch, rewrite_bytes):
     rewrite_often(monkeypatch, rewrite_bytes)
-    for name in ("fsync", "fsync_folder"):  # no power is lost here, and the medium is slow
-        monkeypatch.setattr(_files, name, lambda _: None)
     run_state_machine_as_test(StoreMachine, settings=settings(max_examples=30, stateful_step_count=25, deadline=None))
