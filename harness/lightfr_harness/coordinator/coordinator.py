@@ -176,6 +176,8 @@ class Coordinator:
         now = self._clock()
         placed = self.book.check_in(device, now)
         if isinstance(placed, int):
+            if placed == pb.RETRY_REASON_ALREADY_UPLOADED:
+                await self._storage.settled()
             return self.retry(placed)
         current, is_new = placed
         if is_new:
