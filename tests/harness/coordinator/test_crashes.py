@@ -173,9 +173,9 @@ def test_any_sequence_with_crashes_gives_exactly_the_acknowledged_sums(actions):
         run(story(Path(folder) / "f", crash))
 
 
-@pytest.mark.parametrize("first", range(0, 60, 12))
+@pytest.mark.parametrize("first", range(0, 48, 12))
 def test_a_crash_at_each_step_of_a_whole_round_is_survived(tmp_path, monkeypatch, first):
-    """From an empty folder to version 2, once per step: 12 steps a test, as many tests as there are steps."""
+    """From an empty folder to version 2, once per step: 42 steps, 12 to a test."""
     crash = CrashAt()
     monkeypatch.setattr(steps, "reached", crash)
 
