@@ -1,8 +1,9 @@
 """Kills a real coordinator with SIGKILL at random moments while devices upload, restarts it, and audits the outcome.
 
-Every device keeps what it sent and what was acknowledged. After a kill it asks whether an unanswered upload is in, sends
-the same bytes again, and holds the server to its word. In the end the model is computed anew from exactly the uploads
-that are in, and compared bit for bit with every version that the coordinator published.
+Every device keeps what it sent and what was acknowledged. After a kill it asks whether an unanswered upload is in,
+sends the same bytes again, and holds the server to its word. In the end the model is computed anew from exactly the
+uploads that are in, and compared bit for bit with every version that the coordinator published.
+
 
     python -m tests.campaigns.kill_coordinator --kills 200 --seed 0
 """
