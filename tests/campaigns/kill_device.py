@@ -2,7 +2,7 @@
 
     python -m tests.campaigns.kill_device --kills 200 --seed 0
 
-The coordinator closes a round with each upload, so the versions move on all the time. In the end its finished rounds must
+The coordinator closes a round with each upload, so versions move on all the time. In the end its finished rounds must
 be exactly the rounds that the device counts: none lost, none counted twice. Ratings are numbered, so that each
 acknowledged one can be looked for.
 """
