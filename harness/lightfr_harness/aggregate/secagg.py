@@ -80,7 +80,9 @@ class MaskedSum:
         _require(holder not in self._answered, "the device has revealed its shares already")
         neighbours = self._included.intersection(self._roster.neighbours(holder))
         self_masks, mask_keys = self._read(shares.self_masks), self._read(shares.mask_keys)
-        _require(self_masks.keys() == neighbours & alive, "it has not one self-mask share for each survivor")
+        _require(
+            self_masks.keys() == (neighbours & alive) | {holder}, "it has not one self-mask share for each survivor"
+        )
         _require(mask_keys.keys() == neighbours - alive, "it has not one mask-key share for each dropped device")
         for owner, share in (self_masks | mask_keys).items():
             self._shares.setdefault(owner, {})[holder + 1] = share

@@ -83,8 +83,8 @@ class Roster:
         complete = self.degree == others <= MAX_DEGREE
         regular = DEFAULT_DEGREE <= self.degree <= min(MAX_DEGREE, others) and self.degree % 2 == 0
         _require(complete or regular, f"{self.degree} neighbours do not fit {self.size} devices")
-        least = least_threshold(self.degree)
-        _require(least <= self.threshold <= self.degree, f"threshold {self.threshold} is not {least} to {self.degree}")
+        least, most = least_threshold(self.degree), self.degree + 1
+        _require(least <= self.threshold <= most, f"its threshold {self.threshold} is not {least} to {most}")
 
     def _require_distinct(self) -> None:
         ids = self._ids
@@ -139,8 +139,8 @@ class Roster:
 
 
 def least_threshold(degree: int) -> int:
-    """Return the smallest majority of the neighbours, so that they never give up both secrets of one device."""
-    return degree // 2 + 1
+    """Return the smallest majority of a device and its neighbours, who then never give up both of its secrets."""
+    return (degree + 1) // 2 + 1
 
 
 def bitmap_of(indices: Iterable[int], size: int) -> bytes:

@@ -61,8 +61,8 @@ class SealedShare:
 class RevealedShares:
     """What a device tells the server at the end: for a neighbour its id (16 bytes) and a share (33), by ascending id.
 
-    `self_masks` are shares of the seeds of neighbours that uploaded, `mask_keys` shares of the mask keys of those that
-    did not.
+    `self_masks` are shares of the seeds of neighbours that uploaded, and of the sender's own; `mask_keys` are shares of
+    the mask keys of included neighbours that did not upload.
     """
 
     sender: bytes
@@ -137,11 +137,12 @@ class DeviceSession:
         if roster.entry(own_index) != self._own_entry():
             raise RosterError("the roster has other keys for this device than it advertised: leave the round")
         neighbours = [_Neighbour(i, roster.entry(i)) for i in roster.neighbours(own_index)]
-        shares = self._split(neighbours, roster.threshold)
+        own_share, shares = self._split(own_index, neighbours, roster.threshold)
         sealed = self._seal(neighbours, shares, roster.digest)
         self._state = replace(
             state,
             next_step="mask",
+            own_share=own_share,
             roster_digest=roster.digest,
             cohort=roster.size,
             threshold=roster.threshold,
@@ -172,21 +173,21 @@ class DeviceSession:
         return vector.pack()
 
     def unmask(self, survivors: bytes, signature: bytes) -> RevealedShares:
-        """Check the signed set of devices that uploaded; return one share, never two, for each included neighbour."""
+        """Check the signed set of devices that uploaded; return one share, never two, of each included neighbour."""
         state = self._begin("unmask")
         message = survivors_message(state.roster_digest, state.included, survivors)
         require_signature("survivor set", state.server_key, signature, message)
         alive = self._require_members("the survivor set", survivors)
         if not alive <= members(state.included, state.cohort):
             raise RosterError("a survivor was not among the included devices: leave the round")
-        self_masks, mask_keys = bytearray(), bytearray()
+        self_masks, mask_keys = [state.peer_id + state.own_share], []
         for peer, shares in self._held():
             if peer.index in alive:
-                self_masks += peer.entry.peer_id + shares[: shamir.SHARE_BYTES]
+                self_masks.append(peer.entry.peer_id + shares[: shamir.SHARE_BYTES])
             else:
-                mask_keys += peer.entry.peer_id + shares[shamir.SHARE_BYTES :]
-        self._state = replace(state, next_step="done", held=b"", neighbours=b"")
-        return RevealedShares(state.peer_id, bytes(self_masks), bytes(mask_keys))
+                mask_keys.append(peer.entry.peer_id + shares[shamir.SHARE_BYTES :])
+        self._state = replace(state, next_step="done", own_share=b"", held=b"", neighbours=b"")
+        return RevealedShares(state.peer_id, b"".join(sorted(self_masks)), b"".join(mask_keys))
 
     def _begin(self, step: str) -> SessionState:
         if self._state.next_step != step:
@@ -206,16 +207,16 @@ class DeviceSession:
         require_signature("roster", state.server_key, signature, roster_message(roster.digest))
 
     def _require_members(self, what: str, bitmap: bytes) -> frozenset[int]:
-        """Return the set, unless it is too small, lacks this device, or has too few neighbours to ever unmask it."""
+        """Return the set, unless it is too small, lacks this device, or has too few holders of its shares."""
         state = self._state
         present = members(bitmap, state.cohort)
         if state.own_index not in present:
             raise RosterError(f"{what} lacks this device: leave the round")
         if len(present) < state.minimum_cohort:
             raise CohortTooSmallError(what, len(present), state.minimum_cohort)
-        n_neighbours = sum(n.index in present for n in self._neighbours())
-        if n_neighbours < state.threshold:
-            raise CohortTooSmallError(f"{what}, among the neighbours of this device,", n_neighbours, state.threshold)
+        n_holders = 1 + sum(n.index in present for n in self._neighbours())
+        if n_holders < state.threshold:
+            raise CohortTooSmallError(f"{what}, among this device and its neighbours,", n_holders, state.threshold)
         return present
 
     def _neighbours(self) -> Iterator[_Neighbour]:
@@ -226,12 +227,12 @@ class DeviceSession:
         held = dict(_records(self._state.held, _SHARES_BYTES))
         return ((n, held[n.index]) for n in self._neighbours() if n.index in held)
 
-    def _split(self, neighbours: Sequence[_Neighbour], threshold: int) -> list[bytes]:
-        """Return for each neighbour its share of the seed and its share of the mask key."""
+    def _split(self, own: int, neighbours: Sequence[_Neighbour], threshold: int) -> tuple[bytes, list[bytes]]:
+        """Return the own share of the seed, and for each neighbour its shares of the seed and of the mask key."""
         holders = [n.index + 1 for n in neighbours]
-        seeds = shamir.split(self._state.seed, holders, threshold, self._random)
+        own_share, *seeds = shamir.split(self._state.seed, [own + 1, *holders], threshold, self._random)
         keys = shamir.split(self._state.mask_private, holders, threshold, self._random)
-        return [seed + key for seed, key in zip(seeds, keys, strict=True)]
+        return own_share, [seed + key for seed, key in zip(seeds, keys, strict=True)]
 
     def _seal(self, neighbours: Sequence[_Neighbour], shares: Sequence[bytes], digest: bytes) -> list[SealedShare]:
         state, agreement = self._state, Agreement(self._state.share_private)

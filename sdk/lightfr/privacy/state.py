@@ -27,6 +27,7 @@ class SessionState:
     mask_private: bytes = b""
     share_private: bytes = b""
     seed: bytes = b""
+    own_share: bytes = b""
     roster_digest: bytes = b""
     cohort: int = 0
     threshold: int = 0
