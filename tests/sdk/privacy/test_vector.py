@@ -1,6 +1,7 @@
 """Vectors have just enough bits for the sum of a cohort, and masks that are added and subtracted leave no trace."""
 
 import os
+import tracemalloc
 
 import pytest
 from hypothesis import given, settings
@@ -69,3 +70,15 @@ def test_packed_bytes_that_do_not_fit_are_refused_and_nothing_is_added():
 
 def test_a_vector_shows_no_values():
     assert repr(Vector([Block("a", 3, 5)])) == "<Vector of 3 numbers>"
+
+
+def test_masking_and_packing_need_little_memory_beside_the_vector():
+    vector, key = Vector(round_blocks(2000, 64, 512)), os.urandom(32)
+    tracemalloc.start()
+    try:
+        vector.mask(key, subtract=False)
+        packed = vector.pack()
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 2 * len(packed) + 200_000
