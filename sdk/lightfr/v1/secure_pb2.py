@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17lightfr/v1/secure.proto\x12\nlightfr.v1\"[\n\x14\x41\x64vertiseKeysRequest\x12\x10\n\x08round_id\x18\x01 \x01(\x0c\x12\x17\n\x0fmask_public_key\x18\x02 \x01(\x0c\x12\x18\n\x10share_public_key\x18\x03 \x01(\x0c\"\x17\n\x15\x41\x64vertiseKeysResponse\";\n\x10ShareKeysRequest\x12\x10\n\x08round_id\x18\x01 \x01(\x0c\x12\x15\n\rsealed_shares\x18\x02 \x01(\x0c\"\x13\n\x11ShareKeysResponse\"N\n\x13RevealSharesRequest\x12\x10\n\x08round_id\x18\x01 \x01(\x0c\x12\x12\n\nself_masks\x18\x02 \x01(\x0c\x12\x11\n\tmask_keys\x18\x03 \x01(\x0c\"\x16\n\x14RevealSharesResponse\"\"\n\x0eGetStepRequest\x12\x10\n\x08round_id\x18\x01 \x01(\x0c\"\xcf\x01\n\x0fGetStepResponse\x12\x11\n\x07wait_ms\x18\x01 \x01(\rH\x00\x12&\n\x05share\x18\x02 \x01(\x0b\x32\x15.lightfr.v1.ShareStepH\x00\x12(\n\x06upload\x18\x03 \x01(\x0b\x32\x16.lightfr.v1.UploadStepH\x00\x12(\n\x06reveal\x18\x04 \x01(\x0b\x32\x16.lightfr.v1.RevealStepH\x00\x12%\n\x04\x64one\x18\x05 \x01(\x0b\x32\x15.lightfr.v1.RoundDoneH\x00\x42\x06\n\x04step\"R\n\tShareStep\x12\x0f\n\x07\x65ntries\x18\x01 \x01(\x0c\x12\x0e\n\x06\x64\x65gree\x18\x02 \x01(\r\x12\x11\n\tthreshold\x18\x03 \x01(\r\x12\x11\n\tsignature\x18\x04 \x01(\x0c\"5\n\nUploadStep\x12\x10\n\x08included\x18\x01 \x01(\x0c\x12\x15\n\rsealed_shares\x18\x02 \x01(\x0c\"2\n\nRevealStep\x12\x11\n\tsurvivors\x18\x01 \x01(\x0c\x12\x11\n\tsignature\x18\x02 \x01(\x0c\"\x0b\n\tRoundDoneb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17lightfr/v1/secure.proto\x12\nlightfr.v1\"[\n\x14\x41\x64vertiseKeysRequest\x12\x10\n\x08round_id\x18\x01 \x01(\x0c\x12\x17\n\x0fmask_public_key\x18\x02 \x01(\x0c\x12\x18\n\x10share_public_key\x18\x03 \x01(\x0c\"\x17\n\x15\x41\x64vertiseKeysResponse\";\n\x10ShareKeysRequest\x12\x10\n\x08round_id\x18\x01 \x01(\x0c\x12\x15\n\rsealed_shares\x18\x02 \x01(\x0c\"\x13\n\x11ShareKeysResponse\"N\n\x13RevealSharesRequest\x12\x10\n\x08round_id\x18\x01 \x01(\x0c\x12\x12\n\nself_masks\x18\x02 \x01(\x0c\x12\x11\n\tmask_keys\x18\x03 \x01(\x0c\"\x16\n\x14RevealSharesResponse\"7\n\x0eGetStepRequest\x12\x10\n\x08round_id\x18\x01 \x01(\x0c\x12\x13\n\x0bmax_wait_ms\x18\x02 \x01(\r\"\xcf\x01\n\x0fGetStepResponse\x12\x11\n\x07wait_ms\x18\x01 \x01(\rH\x00\x12&\n\x05share\x18\x02 \x01(\x0b\x32\x15.lightfr.v1.ShareStepH\x00\x12(\n\x06upload\x18\x03 \x01(\x0b\x32\x16.lightfr.v1.UploadStepH\x00\x12(\n\x06reveal\x18\x04 \x01(\x0b\x32\x16.lightfr.v1.RevealStepH\x00\x12%\n\x04\x64one\x18\x05 \x01(\x0b\x32\x15.lightfr.v1.RoundDoneH\x00\x42\x06\n\x04step\"R\n\tShareStep\x12\x0f\n\x07\x65ntries\x18\x01 \x01(\x0c\x12\x0e\n\x06\x64\x65gree\x18\x02 \x01(\r\x12\x11\n\tthreshold\x18\x03 \x01(\r\x12\x11\n\tsignature\x18\x04 \x01(\x0c\"5\n\nUploadStep\x12\x10\n\x08included\x18\x01 \x01(\x0c\x12\x15\n\rsealed_shares\x18\x02 \x01(\x0c\"2\n\nRevealStep\x12\x11\n\tsurvivors\x18\x01 \x01(\x0c\x12\x11\n\tsignature\x18\x02 \x01(\x0c\"\x0b\n\tRoundDoneb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -44,15 +44,15 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_REVEALSHARESRESPONSE']._serialized_start=319
   _globals['_REVEALSHARESRESPONSE']._serialized_end=341
   _globals['_GETSTEPREQUEST']._serialized_start=343
-  _globals['_GETSTEPREQUEST']._serialized_end=377
-  _globals['_GETSTEPRESPONSE']._serialized_start=380
-  _globals['_GETSTEPRESPONSE']._serialized_end=587
-  _globals['_SHARESTEP']._serialized_start=589
-  _globals['_SHARESTEP']._serialized_end=671
-  _globals['_UPLOADSTEP']._serialized_start=673
-  _globals['_UPLOADSTEP']._serialized_end=726
-  _globals['_REVEALSTEP']._serialized_start=728
-  _globals['_REVEALSTEP']._serialized_end=778
-  _globals['_ROUNDDONE']._serialized_start=780
-  _globals['_ROUNDDONE']._serialized_end=791
+  _globals['_GETSTEPREQUEST']._serialized_end=398
+  _globals['_GETSTEPRESPONSE']._serialized_start=401
+  _globals['_GETSTEPRESPONSE']._serialized_end=608
+  _globals['_SHARESTEP']._serialized_start=610
+  _globals['_SHARESTEP']._serialized_end=692
+  _globals['_UPLOADSTEP']._serialized_start=694
+  _globals['_UPLOADSTEP']._serialized_end=747
+  _globals['_REVEALSTEP']._serialized_start=749
+  _globals['_REVEALSTEP']._serialized_end=799
+  _globals['_ROUNDDONE']._serialized_start=801
+  _globals['_ROUNDDONE']._serialized_end=812
 # @@protoc_insertion_point(module_scope)

@@ -45,10 +45,12 @@ class RevealSharesResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class GetStepRequest(_message.Message):
-    __slots__ = ("round_id",)
+    __slots__ = ("round_id", "max_wait_ms")
     ROUND_ID_FIELD_NUMBER: _ClassVar[int]
+    MAX_WAIT_MS_FIELD_NUMBER: _ClassVar[int]
     round_id: bytes
-    def __init__(self, round_id: _Optional[bytes] = ...) -> None: ...
+    max_wait_ms: int
+    def __init__(self, round_id: _Optional[bytes] = ..., max_wait_ms: _Optional[int] = ...) -> None: ...
 
 class GetStepResponse(_message.Message):
     __slots__ = ("wait_ms", "share", "upload", "reveal", "done")
