@@ -30,17 +30,17 @@ def update_of(seed):
     return row_update(np.random.default_rng(seed))
 
 
-def training_vector(update, devices):
+def training_vector(update, devices, n_open=N_OPEN):
     """A RowUpdate as the dense vector of docs/secagg.md."""
     indices = np.frombuffer(update.item_indices, "<u4")
     shape = (len(indices), BITS)
     planes = (unpack_signs(plane, shape) > 0 for plane in (update.ternary.nonzero, update.ternary.positive))
     nonzero, positive = planes
-    rows = np.zeros((N_OPEN, BITS), int)
+    rows = np.zeros((n_open, BITS), int)
     rows[indices] = nonzero * (2 * positive.astype(int) - 1)
     user, weight = unpack_signs(update.user_code, (BITS,)).astype(int), max(len(indices), 32)
     products = (weight * np.outer(user, user))[np.triu_indices(BITS, 1)]
-    vector = Vector(round_blocks(N_OPEN, BITS, devices))
+    vector = Vector(round_blocks(n_open, BITS, devices))
     for name, values in (("rows", rows), ("products", products), ("user_sum", weight * user), ("weight", [weight])):
         vector[name][:] = type(vector[name])(vector[name].typecode, np.ravel(values).tolist())
     return vector
@@ -74,7 +74,10 @@ class SecureDevice:
     async def check_in(self):
         answer = await self.call("CheckIn", CHECK_IN, pb.CheckInResponse)
         assert answer.HasField("assignment"), answer
-        self.place = answer.assignment
+        self.begin(answer.assignment)
+
+    def begin(self, place):
+        self.place = place
         self.session = DeviceSession(self.place.round_id, self.place.peer_id, self._server_key, minimum_cohort=2)
 
     async def step(self, max_wait_ms=0):
