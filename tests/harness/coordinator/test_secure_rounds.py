@@ -10,6 +10,7 @@ import pytest
 from lightfr.errors import CohortTooSmallError
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import manifest_pb2, model_pb2
+from lightfr_harness.coordinator import secure_steps
 from lightfr_harness.coordinator.cohort import ADVERTISING, REVEALING, UPLOADING
 from lightfr_harness.coordinator.refusals import Refusal
 from tests.harness.coordinator.helpers import N_ITEMS, oracle, run, same_state
@@ -192,6 +193,35 @@ def test_asking_waits_for_the_step_but_no_longer_than_it_may(tmp_path):
             it.clock.now += 60
             await it.go_on()
             assert all(answer.HasField("share") for answer in await asyncio.gather(*waiting))
+
+    run(story())
+
+
+def test_when_too_many_wait_the_next_is_told_to_come_back(tmp_path, monkeypatch):
+    monkeypatch.setattr(secure_steps, "MOST_WAITING", 1)
+
+    async def story():
+        async with secure(tmp_path) as it:
+            devices = await it.run_steps(it.devices(6), "advertise", absent={"advertise": [5]})
+            await asyncio.gather(*(device.share() for device in devices[:2]))
+            first = asyncio.create_task(devices[0].step(20_000))
+            await asyncio.sleep(0)
+            assert (await devices[1].step(20_000)).wait_ms == 50
+            it.coordinator.steps.wake()
+            assert (await first).wait_ms == 50
+
+    run(story())
+
+
+def test_a_larger_round_from_before_a_restart_still_gets_its_uploads(tmp_path):
+    async def story():
+        async with secure(tmp_path, goal=17) as it:
+            await it.run_steps(devices := it.devices(17), "share")
+        async with secure(tmp_path, goal=2) as again:
+            for device in devices:
+                device._call = again.call
+            await devices[0].upload()
+            assert len(devices[0].sent["Upload"]) <= again.service.limit_bytes("Upload")
 
     run(story())
 
