@@ -70,6 +70,20 @@ def test_who_comes_too_late_for_a_step_is_out_of_the_round(tmp_path, step):
     run(story())
 
 
+def test_after_the_end_shares_may_come_again_and_nothing_else(tmp_path):
+    async def story():
+        async with secure(tmp_path) as it:
+            devices = await it.run_steps(it.devices(6))
+            assert it.coordinator.version.manifest.model_version == 2
+            sent = devices[0].sent
+            assert await devices[0].call("RevealShares", sent["RevealShares"]) == b""
+            assert await devices[0].call("Upload", sent["Upload"])
+            for method in ("AdvertiseKeys", "ShareKeys"):
+                assert await refusal_of(devices[0].call(method, sent[method])) == "round_closed"
+
+    run(story())
+
+
 def test_once_the_others_have_gone_on_a_step_is_over(tmp_path):
     async def story():
         async with secure(tmp_path) as it:
