@@ -12,6 +12,7 @@ from typing import Any
 
 from aiohttp import web
 
+from lightfr.errors import InvalidInputError
 from lightfr.v1 import error_pb2
 from lightfr_harness.coordinator import downloads
 from lightfr_harness.coordinator.logs import Log
@@ -34,6 +35,10 @@ _TIMEOUT = re.compile(r"\d{1,10}", re.ASCII)
 # The device that a connection belongs to; None: nobody that we know.
 Identify = Callable[[Any], str | None]
 Service = CoordinatorService | EnrollmentService
+
+
+class AddressError(InvalidInputError):
+    """An address that cannot be listened on."""
 
 
 class Door:
@@ -177,5 +182,9 @@ async def listen(
     )
     await runner.setup()
     site = web.TCPSite(runner, host, port, ssl_context=context, backlog=1024)
-    await site.start()
+    try:
+        await site.start()
+    except OSError as error:
+        await runner.cleanup()
+        raise AddressError(f"cannot listen on {host}, port {port}: {error.strerror}. Name another one") from error
     return runner, runner.addresses[0][1]
