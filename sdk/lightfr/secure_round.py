@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING
 
 from lightfr._wire import coordinator, secure
+from lightfr.clear_round import TOO_LATE
 from lightfr.errors import PrivacyError, ProtocolError, RefusedError
 from lightfr.privacy import DeviceSession
 
@@ -27,14 +28,20 @@ if TYPE_CHECKING:
 
 # Names of the values in the store.
 _ROUND, _SESSION, _OUTGOING = "secure_round", "secure_session", "secure_outgoing"
-# Refusals after which a device has no part in the round any more.
-TOO_LATE = {"ROUND_UNKNOWN", "ROUND_CLOSED", "NOT_ASSIGNED", "MODEL_MISMATCH", "UPLOAD_CONFLICT"}
 # A round has four phases, each with its deadline; a device that waited longer than all of them leaves.
 _PATIENCE = 5
 
 
+def is_begun(store: Store) -> bool:
+    """Whether the store holds a round that is not over."""
+    return store.get(_ROUND) is not None
+
+
 class SecureRound:
     """A round that this device takes part in."""
+
+    # Store values that end the round.
+    forgotten: dict[str, bytes | None] = {_ROUND: None, _SESSION: None, _OUTGOING: None}  # noqa: RUF012 # never changed
 
     def __init__(self, store: Store, channel: Channel, facts: Mapping[str, str], session: DeviceSession) -> None:
         """Use begin or resume."""
@@ -57,9 +64,7 @@ class SecureRound:
             "deadline_seconds": str(assignment.deadline_seconds),
             "limit_bytes": str(assignment.upload_limit_bytes),
         }
-        session = DeviceSession(
-            assignment.round_id, assignment.peer_id, server_key, minimum_cohort=minimum_cohort
-        )
+        session = DeviceSession(assignment.round_id, assignment.peer_id, server_key, minimum_cohort=minimum_cohort)
         begun = cls(store, channel, facts, session)
         begun._keep("AdvertiseKeys", secure.encode_keys(assignment.round_id, session.advertise()))
         return begun
@@ -78,7 +83,7 @@ class SecureRound:
         return bytes.fromhex(self._facts["manifest_sha256"])
 
     def run(self, make_vector: MakeVector) -> bool:
-        """Go on to the end; say whether the cohort has this device's part. Whatever happens, the round is over for it."""
+        """Go on to the end; say whether the cohort has this device's part."""
         try:
             self._send()
             while not isinstance(step := secure.next_step(self._channel, self._round_id), secure.Done):
@@ -98,7 +103,7 @@ class SecureRound:
 
     def leave(self) -> None:
         """Forget the round. Its keys go with it, so that nobody can take its masks off any more."""
-        self._store.update(FORGOTTEN)
+        self._store.update(self.forgotten)
 
     def _take(self, step: secure.Step, make_vector: MakeVector) -> None:
         session, round_id = self._session, self._round_id
@@ -140,7 +145,3 @@ class SecureRound:
             coordinator.upload(self._channel, request)
         else:
             secure.send(self._channel, method.decode(), request)
-
-
-# Store values that end a round.
-FORGOTTEN: dict[str, bytes | None] = {_ROUND: None, _SESSION: None, _OUTGOING: None}

@@ -94,9 +94,7 @@ def send(channel: Channel, method: str, request: bytes) -> None:
 def next_step(channel: Channel, round_id: bytes) -> Step:
     """Ask what is due; the server may take its time to answer."""
     request = secure_pb2.GetStepRequest(round_id=round_id, max_wait_ms=MAX_WAIT_MS).SerializeToString()
-    answer = decode(
-        secure_pb2.GetStepResponse, channel.call("CoordinatorService/GetStep", request, _STEP_LIMIT_BYTES)
-    )
+    answer = decode(secure_pb2.GetStepResponse, channel.call("CoordinatorService/GetStep", request, _STEP_LIMIT_BYTES))
     kind = answer.WhichOneof("step")
     require(kind is not None, "a step is none that this release knows")
     if kind == "share":
