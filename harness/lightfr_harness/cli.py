@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from lightfr_harness.audits.cli import app as audit_app
 from lightfr_harness.bench.cli import app as bench_app
 from lightfr_harness.datasets.cli import app as data_app
 from lightfr_harness.runs import cli as runs_cli
@@ -32,3 +33,4 @@ app.command()(runs_cli.train)
 app.command()(runs_cli.sweep)
 app.add_typer(data_app, name="data")
 app.add_typer(bench_app, name="bench")
+app.add_typer(audit_app, name="audit")

@@ -1,0 +1,2 @@
+"""stub."""
+def page(record): return ""
