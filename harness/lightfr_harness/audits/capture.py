@@ -198,14 +198,10 @@ class CapturingRun(TrainingRun):
         view = RoundView(before, before, message, open_rows, tuple(users), seen, total)
         return view, codes, rows, uploads
 
-    def _masked(
-        self, open_rows: npt.NDArray[np.bool_], n_devices: int, rng: np.random.Generator
-    ) -> tuple[bytes, ...]:
+    def _masked(self, open_rows: npt.NDArray[np.bool_], n_devices: int, rng: np.random.Generator) -> tuple[bytes, ...]:
         n_open = int(np.count_nonzero(open_rows))
         masks = np.random.default_rng(rng.integers(2**63)).bytes
-        return tuple(
-            masked_upload_stand_in(n_open, self.server.code_bits, n_devices, masks) for _ in range(n_devices)
-        )
+        return tuple(masked_upload_stand_in(n_open, self.server.code_bits, n_devices, masks) for _ in range(n_devices))
 
 
 def split_capture(run: CapturingRun, ratings: Ratings, name: str, seed: int) -> tuple[Capture, Truth]:

@@ -95,7 +95,13 @@ def _table(findings: list[Finding]) -> Table:
     for found in findings:
         interval = f"{found.interval[0]:.3f} to {found.interval[1]:.3f}"
         table.add_row(
-            found.mode, found.claim, f"{found.predicted:.3f}", f"{found.measured:.3f}", interval, limit_text(found), found.verdict
+            found.mode,
+            found.claim,
+            f"{found.predicted:.3f}",
+            f"{found.measured:.3f}",
+            interval,
+            limit_text(found),
+            found.verdict,
         )
     return table
 

@@ -98,7 +98,11 @@ def audit(capture: Capture, truth: Truth, decoded: Decoded | None, *, private: b
     for within, claim in CLAIMS.items():
         what = share_by_user(hits[within], guesses[within], sizes, note)
         if capture.mode == "paper" and within == 0:
-            findings.append(at_least(claim, f"{PAPER_CLAIM} (it does not hold; the audit must see it)", what, UNIT, SEEING, capture.mode))
+            findings.append(
+                at_least(
+                    claim, f"{PAPER_CLAIM} (it does not hold; the audit must see it)", what, UNIT, SEEING, capture.mode
+                )
+            )
         else:
             findings.append(judged(claim, what, UNIT, capture.mode, private=private))
     return findings
