@@ -44,7 +44,7 @@ def privacy(
 ) -> None:
     """Attack what a coordinator captures and what everybody downloads: user codes, ratings, rated items.
 
-    Every figure stands beside what guessing reaches. Modes paper and clear are not private and are there for comparison;
+    Every figure stands beside what guessing reaches. Modes paper and clear are not private, and there to compare with;
     mode secagg must stay within 2 points of guessing. Masked uploads are a stand-in of uniform bytes.
     """
     from lightfr_harness.audits.privacy.run import run

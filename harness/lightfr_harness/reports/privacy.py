@@ -8,7 +8,10 @@ from typing import Any
 from lightfr_harness.reports.svg import Series, plot
 
 STYLE = """
-:root { color-scheme: light dark; --line: #8886; --bad: #b3261e; --good: #1b6e3c; --s0: #1f5fa8; --s1: #b3541e; --s2: #2c7a4b; --s3: #7a3e9d }
+:root {
+  color-scheme: light dark; --line: #8886; --bad: #b3261e; --good: #1b6e3c;
+  --s0: #1f5fa8; --s1: #b3541e; --s2: #2c7a4b; --s3: #7a3e9d
+}
 @media (prefers-color-scheme: dark) {
   :root { --bad: #ff8a80; --good: #7ddc9c; --s0: #8ab8f0; --s1: #f0a878; --s2: #86d3a2; --s3: #cfa3ec }
 }
@@ -19,8 +22,10 @@ th:first-child, td:first-child { text-align: left } caption { text-align: left; 
 .broken { color: var(--bad); font-weight: 700 } .holds { color: var(--good); font-weight: 700 }
 .note { text-align: left; font-size: .85rem } figure { margin: 1.5rem 0 } svg { width: 100%; max-width: 46rem }
 svg text { fill: currentColor; font-size: 12px } .grid { stroke: var(--line) } .line { fill: none; stroke-width: 2 }
-.s0 { fill: var(--s0); stroke: var(--s0); color: var(--s0) } .s1 { fill: var(--s1); stroke: var(--s1); color: var(--s1) }
-.s2 { fill: var(--s2); stroke: var(--s2); color: var(--s2) } .s3 { fill: var(--s3); stroke: var(--s3); color: var(--s3) }
+.s0 { fill: var(--s0); stroke: var(--s0); color: var(--s0) }
+.s1 { fill: var(--s1); stroke: var(--s1); color: var(--s1) }
+.s2 { fill: var(--s2); stroke: var(--s2); color: var(--s2) }
+.s3 { fill: var(--s3); stroke: var(--s3); color: var(--s3) }
 .line.s0, .line.s1, .line.s2, .line.s3 { fill: none }
 @media print { body { margin: 0; max-width: none; font-size: 10pt } table, figure { break-inside: avoid } }
 """
@@ -61,9 +66,10 @@ def _about(record: dict[str, Any]) -> str:
     options = record["options"]
     data = "the data set given" if options["data"] else f"synthetic data ({options['synthetic']})"
     return (
-        f"<p>{options['rounds']} rounds, {options['bits']} bits, seed {options['seed']}, {escape(data)}. Guessing is the best "
-        "that an attacker without the capture does, on the same users. The attacker is the coordinator with 5 % of the "
-        "devices colluding. Modes paper and clear promise nothing; secagg promises something to cohorts of at least "
+        f"<p>{options['rounds']} rounds, {options['bits']} bits, seed {options['seed']}, {escape(data)}. "
+        "Guessing is the best that an attacker without the capture does, on the same users. "
+        "The attacker is the coordinator with 5 % of the devices colluding. "
+        "Modes paper and clear promise nothing; secagg promises something to cohorts of at least "
         f"{options['minimum_cohort']} devices. Intervals are Wilson's for shares of codes, and a bootstrap over users "
         f"elsewhere. Masked uploads: {escape(record['masked_uploads'])}.</p>"
     )
@@ -74,7 +80,8 @@ def _table(claim: str, findings: list[dict[str, Any]]) -> str:
     rows = "".join(_row(finding) for finding in findings)
     caption = f"{escape(claim[0].upper() + claim[1:])} ({escape(findings[0]['unit'])})"
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(claim)}"><table><caption>{caption}</caption>'
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(claim)}">'
+        f"<table><caption>{caption}</caption>"
         f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>{_notes(findings)}"
     )
 

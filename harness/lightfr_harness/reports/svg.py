@@ -84,6 +84,6 @@ def _closing(index: int) -> str:
 
 
 def _legend(series: list[Series]) -> str:
-    shapes = "●■▲◆"  # noqa: RUF001
+    shapes = "●■▲◆"
     marks = (f'<span class="key s{i}">{shapes[i % 4]}</span> {escape(one.name)}' for i, one in enumerate(series))
     return " &nbsp; ".join(marks)

@@ -80,8 +80,14 @@ def test_the_page_stands_alone_and_can_be_read_aloud(audited):
     assert all("scope" in attributes for tag, attributes in page.tags if tag == "th")
 
 
-@pytest.mark.parametrize(("option", "reason"), [(["--mode", "open"], "unknown mode"), (["--rounds", "0"], "rounds is 0"),
-                                               (["--cohort", "0"], "a cohort of 0")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("option", "reason"),
+    [
+        (["--mode", "open"], "unknown mode"),
+        (["--rounds", "0"], "rounds is 0"),
+        (["--cohort", "0"], "a cohort of 0"),
+    ],
+)
 def test_bad_options_end_as_one_sentence(option, reason):
     answer = CliRunner().invoke(app, ["audit", "privacy", *option])
     assert answer.exit_code == 1

@@ -1,11 +1,12 @@
 """Claim: sums over several cohorts do not single a device out.
 
 Two sums whose cohorts differ by one device differ by that device: v by w b exactly, R by its rows and by everybody's
-rounding drawn anew. The attack takes the signs of the difference of v, and for the rows the change along that code: O(f) and
-O(rows f). Tried on the same matrix (a round run twice), on the next matrix (everybody else has moved a little), and on the
-campaign as it is, where cohorts are random: there each device's code is the mean of v over rounds with it less that
-without it. What prevents the first two: a device answers for a matrix once, cohorts are drawn at random and are large, and
-a campaign has few rounds. Guessing: the signs of the sum, which is the mean user; for rows the most popular ones.
+rounding drawn anew. The attack takes the signs of the difference of v, and for the rows the change along that code:
+O(f) and O(rows f). Tried on the same matrix (a round run twice), on the next matrix (everybody else has moved a
+little), and on the campaign as it is, where cohorts are random: there each device's code is the mean of v over rounds
+with it less that without it. What prevents the first two: a device answers for a matrix once, cohorts are drawn at
+random and are large, and a campaign has few rounds. Guessing: the signs of the sum, which is the mean user; for rows
+the most popular ones.
 """
 
 from __future__ import annotations

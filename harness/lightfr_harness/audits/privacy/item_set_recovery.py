@@ -1,10 +1,10 @@
 """Claim: nobody can tell which items a user rated.
 
-In the clear, item_indices says it: a device's rows over all rounds. Under secagg an upload is dense and masked, so all that
-names a device is its taking part: the attack compares each row's energy in rounds with and without it, adds popularity and
-the similarity of row and mean user, and weighs the three by a logistic fit on the colluders, whose sets it knows.
-O(rounds x rows x f) once, O(rows) a user. The attacker is told how many items the user rated and names as many; the score
-is the share it gets right. Guessing: the most popular ones.
+In the clear, item_indices says it: a device's rows over all rounds. Under secagg an upload is dense and masked, so all
+that names a device is its taking part: the attack compares each row's energy in rounds with and without it, adds
+popularity and the similarity of row and mean user, and weighs the three by a logistic fit on the colluders, whose sets
+it knows. O(rounds x rows x f) once, O(rows) a user. The attacker is told how many items the user rated and names as
+many; the score is the share it gets right. Guessing: the most popular ones.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Which of two mirror images is a user: the code b with ratings r, or -b with 1 - r. Their uploads are equal bit for bit.
+"""Which of two mirror images is a user: the code b with ratings r, or -b with 1 - r. Their uploads are equal bit for
+bit.
 
-Decided for everybody at once, by alternating: what levels each item usually gets is learnt from all other users as they
-are oriented now, and every user is turned to where the ratings are likelier. A user may be kinder or harsher, and use the
-ends of the scale more or less, than the rest: both are integrated out over a small grid, or a harsh user would look like
-a kind one mirrored. It starts from the colluders' ratings. O(ratings x levels x grid) a step.
+Decided for everybody at once, by alternating: what levels each item usually gets is learnt from all other users as
+they are oriented now, and every user is turned to where the ratings are likelier. A user may be kinder or harsher, and
+use the ends of the scale more or less, than the rest: both are integrated out over a small grid, or a harsh user would
+look like a kind one mirrored. It starts from the colluders' ratings. O(ratings x levels x grid) a step.
 """
 
 from __future__ import annotations

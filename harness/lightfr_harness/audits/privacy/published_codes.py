@@ -1,8 +1,9 @@
 """Claim: nobody can read user codes from the published item codes.
 
 A row that one device alone moves becomes that device's code or its opposite, for every device to download. The attack
-claims every row of every published matrix, and its opposite: O(rounds x rows x users x f) to score, nothing to compute. A
-code counts as read when a row is right in 90 % of its bits. Guessing: the colluders' own codes and their mean.
+claims every row of every published matrix, and its opposite: O(rounds x rows x users x f) to score, nothing to
+compute. A code counts as read when a row is right in 90 % of its bits. Guessing: the colluders' own codes and their
+mean.
 """
 
 from __future__ import annotations

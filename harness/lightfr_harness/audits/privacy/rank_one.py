@@ -1,7 +1,7 @@
 """Reading one upload in the clear. Its rows are c_i b + d_i with d_i public: rank one, so b falls out, and then c_i.
 
-One doubt stays, and it is exact: with objective paper, (b, r) and (-b, 1 - r) give the same upload. Which of the two it is
-follows from what people's ratings are like (`mirrors.py`).
+One doubt stays, and it is exact: with objective paper, (b, r) and (-b, 1 - r) give the same upload. Which of the two
+it is follows from what people's ratings are like (`mirrors.py`).
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Claim: nobody can tell whether a certain user rated a certain item, not even knowing the user's code.
 
-A likelihood ratio: if the user's row is in the sum R_i, then E R_i has the part g = ((t - s) b + d_i) / f more than without.
-What the others add is taken out first, as the part of R_i along the mean user and along d_i; what remains is noise of
-that row's own variance, so the log-likelihood ratio is (R_i . g - |g|^2 / 2) / variance, summed over the rounds that the
-user took part in. O(f) a pair and round. In the clear the row is there or not. From the published matrices alone the
-change of a row along b takes the place of R_i.
+A likelihood ratio: if the user's row is in the sum R_i, then E R_i has the part g = ((t - s) b + d_i) / f more than
+without. What the others add is taken out first, as the part of R_i along the mean user and along d_i; what remains is
+noise of that row's own variance, so the log-likelihood ratio is (R_i . g - |g|^2 / 2) / variance, summed over the
+rounds that the user took part in. O(f) a pair and round. In the clear the row is there or not. From the published
+matrices alone the change of a row along b takes the place of R_i.
 
-Pairs: for each rating (user, item) one other user who did not rate that item, so popularity gives nothing away and guessing
-has advantage 0. The threshold is chosen on one half of the users, and TPR - FPR measured on the other.
+Pairs: for each rating (user, item) one other user who did not rate that item, so popularity gives nothing away and
+guessing has advantage 0. The threshold is chosen on one half of the users, and TPR - FPR measured on the other.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Claim: nobody can tell which rating a user gave.
 
-The attacker is asked about every rating of a user, and told that the item was rated. With objective paper the rating is in
-the upload: `rank_one` and `mirrors` read it. With the catalogue objective the target is flat, the rating enters neither
-code nor gradient, and cannot leak by construction except as far as it goes with what does leak. So the attack there takes
-the item's usual levels and what similarity of code and item says of the level, both learnt from the colluders.
-Guessing: the likeliest level of the item among the colluders' ratings. O(ratings x levels).
+The attacker is asked about every rating of a user, and told that the item was rated. With objective paper the rating
+is in the upload: `rank_one` and `mirrors` read it. With the catalogue objective the target is flat, the rating enters
+neither code nor gradient, and cannot leak by construction except as far as it goes with what does leak. So the attack
+there takes the item's usual levels and what similarity of code and item says of the level, both learnt from the
+colluders. Guessing: the likeliest level of the item among the colluders' ratings. O(ratings x levels).
 """
 
 from __future__ import annotations
@@ -24,23 +24,25 @@ SEEING = 0.99
 BUCKETS = 8
 
 
-def guess(capture: Capture, items: Ints) -> Ints:
-    """The likeliest level of each item, from the colluders alone."""
-    return item_prior(capture.knowledge.level_counts(len(capture.item_counts)))[items].argmax(axis=1)
+def usual_steps(capture: Capture) -> Ints:
+    """The likeliest step of each item, from the colluders alone."""
+    return item_prior(capture.knowledge.level_counts(len(capture.item_counts))).argmax(axis=1)
 
 
-def recover(capture: Capture, decoded: Decoded | None, user: int, items: Ints) -> Ints:
-    """The likeliest level of each of the user's ratings, from the capture."""
-    if decoded is None or decoded.level_counts is None:
-        return SimilarityReader(capture, decoded).recover(user, items)
-    chances = item_prior(decoded.level_counts)[items]
-    if user in decoded.users:
-        evidence = decoded.users[user]
-        known = {int(item): row for row, item in enumerate(evidence.items)}
-        rows = np.array([known.get(int(item), -1) for item in items])
-        likelihood = evidence.oriented(decoded.mirrored[user])
-        chances = chances * np.where(rows[:, None] >= 0, likelihood[rows] + 1e-9, 1.0)
-    return chances.argmax(axis=1)
+class EvidenceReader:
+    """Objective paper: the levels that the uploads say, and where they leave a choice the item's usual one."""
+
+    def __init__(self, decoded: Decoded) -> None:
+        self._decoded = decoded
+        self._prior = item_prior(decoded.level_counts)
+
+    def recover(self, user: int, items: Ints) -> Ints:
+        if user not in self._decoded.users:
+            return self._prior[items].argmax(axis=1)
+        evidence = self._decoded.users[user]
+        likelihood = np.ones_like(self._prior)
+        likelihood[evidence.items] = evidence.oriented(self._decoded.mirrored[user]) + 1e-9
+        return (self._prior[items] * likelihood[items]).argmax(axis=1)
 
 
 class SimilarityReader:
@@ -85,24 +87,22 @@ def audit(capture: Capture, truth: Truth, decoded: Decoded | None, *, private: b
     if not capture.rounds:
         return []
     flat = decoded is None or decoded.level_counts is None
-    reader = SimilarityReader(capture, decoded) if flat else None
-    hits, guesses = np.zeros((2, len(truth.scored))), np.zeros((2, len(truth.scored)))
-    for place, user in enumerate(truth.scored):
+    reader = SimilarityReader(capture, decoded) if flat else EvidenceReader(decoded)
+    usual = usual_steps(capture)
+    errors, guessed = [], []
+    for user in truth.scored:
         items, steps = truth.items[user], truth.steps[user]
-        said = reader.recover(user, items) if reader else recover(capture, decoded, user, items)
-        for column, answers in ((hits, said), (guesses, guess(capture, items))):
-            column[:, place] = [np.count_nonzero(np.abs(answers - steps) <= within) for within in CLAIMS]
-    sizes = np.array([len(truth.items[user]) for user in truth.scored], np.float64)
+        errors.append(np.abs(reader.recover(user, items) - steps))
+        guessed.append(np.abs(usual[items] - steps))
     note = "The rating enters no upload: it cannot leak by construction." if flat else ""
-    findings = []
-    for within, claim in CLAIMS.items():
-        what = share_by_user(hits[within], guesses[within], sizes, note)
-        if capture.mode == "paper" and within == 0:
-            findings.append(
-                at_least(
-                    claim, f"{PAPER_CLAIM} (it does not hold; the audit must see it)", what, UNIT, SEEING, capture.mode
-                )
-            )
-        else:
-            findings.append(judged(claim, what, UNIT, capture.mode, private=private))
-    return findings
+    return [_finding(capture.mode, within, errors, guessed, note, private=private) for within in CLAIMS]
+
+
+def _finding(mode: str, within: int, errors: list[Ints], guessed: list[Ints], note: str, *, private: bool) -> Finding:
+    hits, guesses = ([np.count_nonzero(user <= within) for user in column] for column in (errors, guessed))
+    sizes = [len(user) for user in errors]
+    what = share_by_user(*(np.array(column, np.float64) for column in (hits, guesses, sizes)), note)
+    if mode == "paper" and within == 0:
+        source = f"{PAPER_CLAIM}; it does not hold, and the audit must see that"
+        return at_least(CLAIMS[within], source, what, UNIT, SEEING, mode)
+    return judged(CLAIMS[within], what, UNIT, mode, private=private)

@@ -1,9 +1,10 @@
 """Claim: a sum over a cohort hides the devices in it. How many devices does that take?
 
-One sum at a time, over cohorts of growing size. Codes: `sums`, exact below as many devices as bits. Rows: with the claimed
-codes, every row of the sum is a regression on what each claimed device would have added, with ridge for the rounding noise:
-O(claims f^2) a row. A device's code counts as read at 90 % of its bits; of the rows it uploaded the attacker names as many
-as there are, for the claim that suits the device best. Guessing: the colluders' codes; the most popular open rows.
+One sum at a time, over cohorts of growing size. Codes: `sums`, exact below as many devices as bits. Rows: with the
+claimed codes, every row of the sum is a regression on what each claimed device would have added, with ridge for the
+rounding noise: O(claims f^2) a row. A device's code counts as read at 90 % of its bits; of the rows it uploaded the
+attacker names as many as there are, for the claim that suits the device best. Guessing: the colluders' codes; the most
+popular open rows.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """Reading user codes from sums over a cohort: W = sum w_u b b', v = sum w_u b, and the rows R.
 
 Three ideas, strongest first:
-- **Subspace.** With fewer devices than bits, every b lies in the range of W, and hardly any other sign vector does. Up to
-  16 dimensions all candidates are enumerated, O(2^r f); beyond, candidates are found as fixed points of x <- sign(P x), P
-  projecting onto the range. A found b has weight 1 / (b' W^+ b), an integer of 32 .. 64, which both proves it and
-  lets it be taken away from W; the rest is then easier.
-- **Lone rows.** A row whose elements all stay within -1 .. 1 mostly comes from one device, and then its nonzero elements
-  are bits of b. Rows that agree are joined.
-- **Completion.** Bits that lone rows leave open take the signs that make b' W^-1 b least: what is likeliest among users
-  whose second moments are W.
+- **Subspace.** With fewer devices than bits, every b lies in the range of W, and hardly any other sign vector does. Up
+  to 16 dimensions all candidates are enumerated, O(2^r f); beyond, candidates are found as fixed points of x <- sign(P
+  x), P projecting onto the range. A found b has weight 1 / (b' W^+ b), an integer of 32 .. 64, which both proves it
+  and lets it be taken away from W; the rest is then easier.
+- **Lone rows.** A row whose elements all stay within -1 .. 1 mostly comes from one device, and then its nonzero
+  elements are bits of b. Rows that agree are joined.
+- **Completion.** Bits that lone rows leave open take the signs that make b' W^-1 b least: what is likeliest among
+  users whose second moments are W.
 """
 
 from __future__ import annotations

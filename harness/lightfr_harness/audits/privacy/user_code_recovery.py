@@ -2,8 +2,8 @@
 
 Attack on clear uploads: `rank_one` on each single upload, and `mirrors` for the sign with objective paper; with the
 catalogue objective the field user_code says it, and the rows alone are tried beside it. Attack on sums: `sums`. Those
-claims are anonymous, so a device's code counts as read when any claim is right in 90 % of its bits; there is at most one
-claim per device. Guessing: the codes that the colluding devices fitted themselves, and the signs of their mean.
+claims are anonymous, so a device's code counts as read when any claim is right in 90 % of its bits; there is at most
+one claim per device. Guessing: the codes that the colluding devices fitted themselves, and the signs of their mean.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def noise(view):
 
 
 def test_the_attacker_of_a_masked_round_has_no_upload_in_the_clear(secagg):
-    captured, capture, _ = secagg
+    _, capture, _ = secagg
     view = capture.rounds[-1]
     n_open = int(view.open_rows.sum())
     sizes = {len(upload) for upload in view.uploads}
