@@ -8,11 +8,12 @@ the gate's counts, and all that the colluding devices know. `Capture` holds noth
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from lightfr.training import fit_for_round
 from lightfr.training.constants import LEAST_CATALOGUE_RATINGS
 from lightfr.v1 import model_pb2
 from lightfr_harness.aggregate import UploadReader
@@ -44,7 +45,10 @@ class CohortSum:
 
 @dataclass(frozen=True)
 class RoundView:
-    """One round as the coordinator sees it. `uploads[j]` came from `devices[j]`; under secagg it is masked."""
+    """One round as the coordinator sees it. `uploads[j]` came from `devices[j]`; under secagg it is masked.
+
+    Masked uploads are kept of a campaign's last round only: they are uniform bytes, and gigabytes of them otherwise.
+    """
 
     before: Signs
     after: Signs
@@ -116,6 +120,8 @@ class Truth:
     """By round, the rows that each device uploaded."""
     scored: tuple[int, ...] = ()
     """Users who took part at least once and do not collude."""
+    bystanders: Signs | None = None
+    """Codes that devices outside the last cohort would have fitted: what a claim that is mere luck looks like."""
 
     def last_codes(self) -> dict[int, Signs]:
         """The code of each user's last round."""
@@ -165,22 +171,31 @@ class CapturingRun(TrainingRun):
     views: list[RoundView] = field(default_factory=list)
     codes: list[dict[int, Signs]] = field(default_factory=list)
     rows: list[dict[int, Ints]] = field(default_factory=list)
+    last_bystanders: Signs | None = None
 
     def _round(self, round_index: int) -> None:
         rng = np.random.default_rng([self.options.seed, round_index, 3])
-        view, codes, rows, uploads = self.observe(self.cohort(round_index), rng)
+        cohort = self.cohort(round_index)
+        if round_index == self.options.rounds - 1:
+            self.last_bystanders = self.bystanders(cohort)
+        view, codes, rows, uploads = self.observe(cohort, rng)
         for upload in uploads:
             self.server.add(upload)
         self.server.finish_round()
-        after = self.server.signs()
-        self.views.append(RoundView(**{**vars(view), "after": after}))
+        if self.mode == "secagg":
+            view = replace(view, uploads=self._masked(view, rng))
+            self.views = [replace(earlier, uploads=()) for earlier in self.views]
+        self.views.append(replace(view, after=self.server.signs()))
         self.codes.append(codes)
         self.rows.append(rows)
 
     def observe(
         self, cohort: Ints, rng: np.random.Generator
     ) -> tuple[RoundView, dict[int, Signs], dict[int, Ints], list[bytes]]:
-        """Let a cohort upload for the current model; nothing is aggregated, and `after` is `before`."""
+        """Let a cohort upload for the current model; nothing is aggregated, and `after` is `before`.
+
+        Under secagg the view has no uploads yet. The last of what is returned is them in the clear, for the server.
+        """
         model, message = self.published(), self.server.model()
         users = [int(user) for user in cohort]
         devices = [self.fleet.devices[user] for user in users]
@@ -194,14 +209,24 @@ class CapturingRun(TrainingRun):
         }
         rows = {user: upload.item_indices.astype(np.int64) for user, upload in zip(users, read, strict=True)}
         open_rows, before = self.server.open_rows.copy(), self.server.signs()
-        seen = tuple(uploads) if self.mode != "secagg" else self._masked(open_rows, len(users), rng)
+        seen = () if self.mode == "secagg" else tuple(uploads)
         view = RoundView(before, before, message, open_rows, tuple(users), seen, total)
         return view, codes, rows, uploads
 
-    def _masked(self, open_rows: npt.NDArray[np.bool_], n_devices: int, rng: np.random.Generator) -> tuple[bytes, ...]:
-        n_open = int(np.count_nonzero(open_rows))
-        masks = np.random.default_rng(rng.integers(2**63)).bytes
-        return tuple(masked_upload_stand_in(n_open, self.server.code_bits, n_devices, masks) for _ in range(n_devices))
+    def bystanders(self, cohort: Ints) -> Signs:
+        """Codes of devices outside the cohort for the current model, in random order, at most as many as inside."""
+        model = self.published()
+        outside = np.setdiff1d(np.arange(len(self.fleet)), cohort)
+        drawn = np.random.default_rng([self.options.seed, 31, len(cohort)]).permutation(outside)[: len(cohort)]
+        devices = [self.fleet.devices[user] for user in drawn.tolist()]
+        codes = [fit_for_round(model, device.interactions, device.code).reveal() for device in devices]
+        return unpack_signs(b"".join(codes), (len(codes), self.server.code_bits))
+
+    def _masked(self, view: RoundView, rng: np.random.Generator) -> tuple[bytes, ...]:
+        n_open, n_devices = int(np.count_nonzero(view.open_rows)), len(view.devices)
+        return tuple(
+            masked_upload_stand_in(n_open, self.server.code_bits, n_devices, rng.bytes) for _ in range(n_devices)
+        )
 
 
 def split_capture(run: CapturingRun, ratings: Ratings, name: str, seed: int) -> tuple[Capture, Truth]:
@@ -211,7 +236,7 @@ def split_capture(run: CapturingRun, ratings: Ratings, name: str, seed: int) -> 
     took_part = {user for codes in run.codes for user in codes}
     known = set(colluders)
     scored = tuple(sorted(took_part - known))
-    truth = Truth(items, steps, tuple(run.codes), tuple(run.rows), scored)
+    truth = Truth(items, steps, tuple(run.codes), tuple(run.rows), scored, run.last_bystanders)
     colluder_codes = tuple(
         np.array([code for user, code in codes.items() if user in known], np.int8).reshape(-1, run.server.code_bits)
         for codes in run.codes

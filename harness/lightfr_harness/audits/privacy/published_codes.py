@@ -26,8 +26,8 @@ def claims(view: RoundView) -> Signs:
     return np.concatenate([rows, -rows])
 
 
-def audit(capture: Capture, truth: Truth, *, gated: bool) -> Finding:
-    """A user's code counts as read when it is read in any round; with the gate the limit is 0.5 %."""
+def audit(capture: Capture, truth: Truth, *, promised: bool) -> Finding:
+    """A user's code counts as read when it is read in any round; where the gate promises something the limit is 0.5 %."""
     scored = set(truth.scored)
     read: dict[int, bool] = {}
     guessed: dict[int, bool] = {}
@@ -38,6 +38,6 @@ def audit(capture: Capture, truth: Truth, *, gated: bool) -> Finding:
             hits = best_agreement(said, true) >= READ
             found.update({user: found.get(user, False) or bool(hit) for user, hit in zip(users, hits, strict=True)})
     what = share_of_trials(np.array(list(read.values())), np.array(list(guessed.values())))
-    if gated:
+    if promised:
         return at_most(CLAIM, OUR_CLAIM, what, UNIT, LIMIT, capture.mode)
     return for_information(CLAIM, source_of(capture.mode), what, UNIT, capture.mode)

@@ -67,8 +67,8 @@ def _audit(options: AuditOptions, scenario: Scenario) -> tuple[list[Finding], di
         pass
     capture, truth = split_capture(captured, split.train, scenario.name, options.seed)
     figures = _figures(capture, scenario, training, judge(training, captured, split))
-    gated = bool(training.gate)
-    findings = [published_codes.audit(capture, truth, gated=gated)]
+    promised = bool(training.gate) and scenario.cohort >= options.minimum_cohort
+    findings = [published_codes.audit(capture, truth, promised=promised)]
     if not scenario.gate_only:
         findings = _uploads(capture, truth, scenario, options) + findings
         if scenario.mode == "secagg":
@@ -117,9 +117,10 @@ def _trials(captured: CapturingRun, capture: Capture, size: int, seed: int) -> l
     trials, before = [], captured.fleet.codes().copy()
     for index in range(max(1, min(MOST_TRIALS, TRIAL_DEVICES // size))):
         rng = np.random.default_rng([seed, 23, size, index])
-        view, codes, rows, _ = captured.observe(_draw(rng, capture.n_users, size), rng)
-        guesses = user_code_recovery.guessed_codes(capture, -1)
-        trials.append(small_cohort.CohortTrial(view, guesses, codes, rows))
+        cohort = _draw(rng, capture.n_users, size)
+        guesses, bystanders = user_code_recovery.guessed_codes(capture, -1), captured.bystanders(cohort)
+        view, codes, rows, _ = captured.observe(cohort, rng)
+        trials.append(small_cohort.CohortTrial(view, guesses, bystanders, codes, rows))
         captured.fleet.restore(before)
     return trials
 

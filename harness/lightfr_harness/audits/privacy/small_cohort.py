@@ -17,7 +17,7 @@ from lightfr.training.constants import rated_target
 from lightfr_harness.audits.capture import Floats, Ints, RoundView, Signs
 from lightfr_harness.audits.finding import Finding
 from lightfr_harness.audits.privacy.scoring import READ, best_agreement, judged, share_by_user, share_of_trials
-from lightfr_harness.audits.privacy.user_code_recovery import codes_from_sum
+from lightfr_harness.audits.privacy.user_code_recovery import as_many_guesses, codes_from_sum
 
 CODES_CLAIM = "user codes read from one sum"
 ROWS_CLAIM = "uploaded rows named from one sum"
@@ -31,6 +31,7 @@ class CohortTrial:
 
     view: RoundView
     guesses: Signs
+    bystanders: Signs
     codes: dict[int, Signs]
     rows: dict[int, Ints]
 
@@ -54,7 +55,7 @@ def audit(trials: list[CohortTrial], item_counts: Ints, mode: str, *, private: b
         true = np.array(list(trial.codes.values()), np.int8)
         claimed = codes_from_sum(trial.view.total)
         hits.append(best_agreement(claimed, true) >= READ)
-        guessed.append(best_agreement(trial.guesses, true) >= READ)
+        guessed.append(best_agreement(as_many_guesses(claimed, trial.guesses, trial.bystanders), true) >= READ)
         scores = row_scores(trial.view, claimed)
         best = (true.astype(np.int64) @ claimed.astype(np.int64).T).argmax(axis=1) if len(claimed) else None
         ranked = np.where(trial.view.open_rows, item_counts, -1).astype(np.float64)

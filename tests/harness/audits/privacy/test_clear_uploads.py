@@ -107,8 +107,8 @@ def test_a_flat_target_leaves_the_ratings_at_guessing_and_gives_code_and_items(c
     exactly, _ = rating_recovery.audit(capture, truth, decoded, private=False)
     assert abs(exactly.measured - exactly.predicted) < 0.05
     assert "cannot leak by construction" in exactly.note
-    code, rows_alone = user_code_recovery.audit(capture, truth, decoded, private=False)
-    assert code.measured == 1
+    code, to_the_last_bit, rows_alone = user_code_recovery.audit(capture, truth, decoded, private=False)
+    assert code.measured == to_the_last_bit.measured == 1
     assert rows_alone.measured > 0.9
     items = item_set_recovery.audit(capture, truth, decoded, private=False)[0]
     assert items.measured > items.predicted + 0.2

@@ -14,6 +14,7 @@ from lightfr_harness.audits.privacy import (
     rating_recovery,
     run,
     small_cohort,
+    user_code_recovery,
 )
 
 
@@ -70,6 +71,24 @@ def test_small_cohorts_are_read_and_sums_of_noise_are_not(secagg):
     blind = [replace(trial, view=replace(trial.view, total=empty)) for trial in trials]
     codes, _ = small_cohort.audit(blind, capture.item_counts, "secagg, cohort 3", private=True)
     assert codes.measured == 0
+
+
+def test_claims_that_are_codes_of_strangers_are_no_better_than_guessing(secagg, monkeypatch):
+    """Users resemble each other: as many guesses as claims, or the mere number of claims would look like a leak."""
+    _, capture, truth = secagg
+    monkeypatch.setattr(user_code_recovery, "codes_from_sum", lambda total: truth.bystanders)
+    for finding in user_code_recovery.audit(capture, truth, None, private=True):
+        assert finding.measured <= finding.predicted
+        assert finding.verdict == "holds"
+
+
+def test_bystanders_took_no_part_and_leave_the_devices_as_they_were(secagg):
+    captured, *_ = secagg
+    before = captured.fleet.codes().copy()
+    codes = captured.bystanders(np.arange(4, len(captured.fleet)))
+    assert codes.shape == (4, 64)
+    assert (captured.fleet.codes() == before).all()
+    assert len(captured.bystanders(np.arange(len(captured.fleet)))) == 0
 
 
 def test_membership_is_told_from_sums_and_not_from_noise(secagg):
@@ -137,7 +156,7 @@ def test_rows_that_are_user_codes_are_read_from_the_matrix_and_others_are_not(se
         after = np.random.default_rng(2).choice(np.array([-1, 1], np.int8), view.after.shape)
         after[: len(codes)] = -np.array(list(codes.values()))
         planted.append(replace(view, after=after))
-    found = published_codes.audit(replace(capture, rounds=tuple(planted)), truth, gated=True)
+    found = published_codes.audit(replace(capture, rounds=tuple(planted)), truth, promised=True)
     assert (found.measured, found.verdict, found.limit) == (1.0, "broken", 0.005)
     random = [replace(view, after=np.roll(view.after, 31, axis=1)) for view in planted]
-    assert published_codes.audit(replace(capture, rounds=tuple(random)), truth, gated=True).verdict == "holds"
+    assert published_codes.audit(replace(capture, rounds=tuple(random)), truth, promised=True).verdict == "holds"
