@@ -27,7 +27,7 @@ def claims(view: RoundView) -> Signs:
 
 
 def audit(capture: Capture, truth: Truth, *, promised: bool) -> Finding:
-    """A user's code counts as read when it is read in any round; where the gate promises something the limit is 0.5 %."""
+    """A user's code counts as read when it is read in any round; where the gate is a promise, the limit is 0.5 %."""
     scored = set(truth.scored)
     read: dict[int, bool] = {}
     guessed: dict[int, bool] = {}
