@@ -29,7 +29,7 @@ def noise(view):
 
 
 def test_the_attacker_of_a_masked_round_has_no_upload_in_the_clear(secagg):
-    _, capture, _ = secagg
+    captured, capture, _ = secagg
     view = capture.rounds[-1]
     n_open = int(view.open_rows.sum())
     sizes = {len(upload) for upload in view.uploads}
@@ -38,6 +38,8 @@ def test_the_attacker_of_a_masked_round_has_no_upload_in_the_clear(secagg):
     ones = np.unpackbits(np.frombuffer(b"".join(view.uploads), np.uint8)).mean()
     assert abs(ones - 0.5) < 0.005
     assert not {"codes", "items", "steps"} & set(vars(capture))
+    trials = run._trials(captured, capture, 2, seed=0)
+    assert all(trial.view.uploads == () for trial in trials)
 
 
 def test_a_stand_in_takes_just_enough_bits_for_its_cohort():
