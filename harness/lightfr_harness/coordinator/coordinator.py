@@ -81,7 +81,8 @@ class Coordinator:
         self.metrics = metrics or Metrics()
         self.log = log
         self._sign, self._clock = sign, clock
-        folder.mkdir(parents=True, exist_ok=True)
+        # Uploads are user data: nobody else on this machine reads them.
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lock = _lock(folder / "lock")
         self._publisher = Publisher(folder)
         self.artifacts = self._publisher.artifacts
@@ -90,7 +91,7 @@ class Coordinator:
         # One thread for what takes long: it is waited for before the folder is let go.
         self._worker = ThreadPoolExecutor(1, "aggregation")
         self._changed = asyncio.Event()
-        # Set when the storage has failed and nothing can be promised any more.
+        # Set when nothing can be promised any more: the process must end and start again.
         self.failed = asyncio.Event()
 
     async def start(self) -> None:
@@ -175,6 +176,8 @@ class Coordinator:
         now = self._clock()
         placed = self.book.check_in(device, now)
         if isinstance(placed, int):
+            if placed == pb.RETRY_REASON_ALREADY_UPLOADED:
+                await self._storage.settled()
             return self.retry(placed)
         current, is_new = placed
         if is_new:
@@ -253,10 +256,14 @@ class Coordinator:
     # What time does.
 
     async def run(self) -> None:
-        """End rounds when their time has come, for ever."""
-        while True:
-            if not await self.end_due_round():
-                await self._wait()
+        """End rounds when their time has come, until that fails."""
+        try:
+            while True:
+                if not await self.end_due_round():
+                    await self._wait()
+        except Exception as error:  # A full disk, for one: nothing can be promised, and a restart adds up again.
+            self.log.fault("round_failed", error)
+            self.failed.set()
 
     async def _wait(self) -> None:
         deadline = self.book.current.deadline if self.book.current else None

@@ -50,18 +50,20 @@ async def serve_until_stopped(
     """Serve until SIGTERM or SIGINT, or until the storage fails: then False."""
     log = Log()
     route_libraries(log)
-    coordinator = Coordinator(folder, items, settings, plan, authority.sign, log)
-    await coordinator.start()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with serving(coordinator, authority, wanted, log) as addresses:
-        write_atomically(folder / "addresses.json", lambda file: file.write(f"{addresses.as_json()}\n".encode()))
-        print(addresses.as_json(), flush=True)
-        await _first(stop.wait(), coordinator.failed.wait(), _refresh(authority, log), coordinator.run())
-    await coordinator.close()
+    coordinator = Coordinator(folder, items, settings, plan, authority.sign, log)
+    try:
+        await coordinator.start()
+        async with serving(coordinator, authority, wanted, log) as addresses:
+            write_atomically(folder / "addresses.json", lambda file: file.write(f"{addresses.as_json()}\n".encode()))
+            print(addresses.as_json(), flush=True)
+            await _first(stop.wait(), coordinator.failed.wait(), _refresh(authority, log), coordinator.run())
+    finally:
+        await coordinator.close()
     log.event("stopped")
-    return stop.is_set() and not coordinator.failed.is_set()
+    return not coordinator.failed.is_set()
 
 
 @asynccontextmanager

@@ -105,7 +105,10 @@ class Storage:
     async def close(self) -> None:
         """Finish what was asked for and close."""
         self._jobs.put(None)
-        await asyncio.to_thread(self._thread.join)
+        if self._thread.is_alive():
+            await asyncio.to_thread(self._thread.join)
+        else:
+            self._connection.close()
 
     # Read once, before start().
 
