@@ -43,8 +43,10 @@ class LoadError(Exception):
 class Bench:
     """A coordinator in a process of its own, and a fleet."""
 
-    def __init__(self, folder: Path, server: CoordinatorProcess, fleet: Fleet) -> None:
+    def __init__(self, server: CoordinatorProcess, fleet: Fleet) -> None:
         self.server, self.fleet = server, fleet
+        # Units so far: the next one is another device's turn, also in a later run.
+        self.units = 0
         parts = urlsplit(server.addresses["server"])
         self.address = (str(parts.hostname), int(parts.port or 443))
 
@@ -80,7 +82,7 @@ def started() -> Iterator[Bench]:
         authority.close()
         process = CoordinatorProcess(folder / "data", authority.folder, folder / "items.txt", bits=BITS, goal=GOAL)
         with process as server:
-            yield Bench(folder, server, fleet)
+            yield Bench(server, fleet)
 
 
 # New connections on a schedule.
@@ -108,7 +110,8 @@ class Units:
         for number in range(self._count):
             due = begin + number / self._rate
             time.sleep(max(due - time.perf_counter(), 0))
-            self._due.put((number, due))
+            self._due.put((self._bench.units, due))
+            self._bench.units += 1
         for _ in threads:
             self._due.put(None)
         for thread in threads:
@@ -172,8 +175,8 @@ def run_units(bench: Bench, rate: float, seconds: float) -> dict[str, Any]:
         "request_bytes": units.request_bytes,
         "seconds": took,
         "latency_ms": {name: 1000 * value for name, value in quantiles(units.latencies).items()},
-        "client_cpu_share": (time.process_time() - client) / took,
-        "server_cpu_share": (bench.server_cpu_seconds() - server) / took,
+        "client_cpu_ms_each": 1000 * (time.process_time() - client) / len(units.latencies),
+        "server_cpu_ms_each": 1000 * (bench.server_cpu_seconds() - server) / len(units.latencies),
         "server_rss_bytes": bench.server_bytes(),
         "load_average": os.getloadavg()[0],
     }
