@@ -158,7 +158,9 @@ def _make_check_in(_):
     assignment = coordinator_pb2.Assignment(
         round_id=bytes(16), model_version=7, manifest_sha256=bytes(32), deadline_ms=60_000, upload_limit_bytes=4096
     )
-    window = coordinator_pb2.RetryWindow(earliest_ms=1000, latest_ms=2000, reason=coordinator_pb2.RETRY_REASON_ROUND_FULL)
+    window = coordinator_pb2.RetryWindow(
+        earliest_ms=1000, latest_ms=2000, reason=coordinator_pb2.RETRY_REASON_ROUND_FULL
+    )
     answer = coordinator_pb2.CheckInResponse
     return [m.SerializeToString() for m in (answer(assignment=assignment), answer(retry_window=window))]
 
@@ -235,7 +237,7 @@ class HttpTarget(DeviceTarget):
 
 
 def _make_http(_):
-    whole = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nETag: \"x\"\r\n\r\n%s" % (len(UPLOAD), UPLOAD)
+    whole = b'HTTP/1.1 200 OK\r\nContent-Length: %d\r\nETag: "x"\r\n\r\n%s' % (len(UPLOAD), UPLOAD)
     part = b"HTTP/1.1 206 Partial\r\nContent-Range: bytes 0-4/17\r\nContent-Length: 5\r\n\r\n" + UPLOAD[:5]
     chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n11\r\n" + UPLOAD + b"\r\n0\r\n\r\n"
     refused = b"HTTP/1.1 503 Busy\r\nContent-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"
@@ -271,7 +273,7 @@ def _take_delta(shared, message):
 
 
 def _make_inflated(shared):
-    """A delta whose compressed part is not: compressed again after it was spoiled, so that what is inside is reached."""
+    """A delta whose compressed part is not, yet: it is spoiled first, so that what is inside is reached."""
     delta = make_delta(shared.old, shared.new)
     return [delta[: HEADER.size] + zlib.decompress(delta[HEADER.size :])]
 
@@ -297,9 +299,7 @@ def device_targets():
             _use_manifest,
         ),
         DeviceTarget("Manifest", manifest_pb2.Manifest, lambda s: [s.manifest()], _take_manifest),
-        DeviceTarget(
-            "RoundModel", model_pb2.RoundModel, lambda s: [s.model().SerializeToString()], _take_round_model
-        ),
+        DeviceTarget("RoundModel", model_pb2.RoundModel, lambda s: [s.model().SerializeToString()], _take_round_model),
         DeviceTarget("CheckInResponse", pb.CheckInResponse, _make_check_in, _take_check_in),
         DeviceTarget(
             "UploadResponse", pb.UploadResponse, _make_receipt, lambda _, m: coordinator.upload(Canned(m), UPLOAD)
@@ -311,7 +311,10 @@ def device_targets():
             lambda _, m: coordinator.enroll(Canned(m), "t" * 20, b"request") and None,
         ),
         DeviceTarget(
-            "ConnectError", None, lambda _: [Refusal(reason, "a message").body() for reason in CODE_OF_REASON], _take_error
+            "ConnectError",
+            None,
+            lambda _: [Refusal(reason, "a message").body() for reason in CODE_OF_REASON],
+            _take_error,
         ),
         DeviceTarget(
             "ErrorDetail",

@@ -1,8 +1,8 @@
-"""Spoiled requests against a real `lightfr-harness serve` over mutual TLS: `python -m tests.campaigns.fuzz_coordinator`.
+"""Spoiled requests against a real `lightfr-harness serve`: `python -m tests.campaigns.fuzz_coordinator`.
 
-Messages in good HTTP must be answered, with what they ask for or with a typed refusal. Spoiled HTTP may also be hung up on.
-Afterwards the coordinator must serve a good device, hold no more memory or files than before, and its log must be free of
-faults and of every byte that was sent. Exit code 1 otherwise.
+Over mutual TLS. Messages in good HTTP must be answered, with what they ask for or with a typed refusal; on spoiled HTTP
+the coordinator may also hang up. Afterwards it must serve a good device, hold no more memory or files than before, and
+its log must be free of faults and of what was sent. Exit code 1 otherwise.
 """
 
 import argparse
@@ -48,7 +48,9 @@ def corpus():
     """(address name, path, kind, valid message) of every procedure."""
     rows = update_pb2.RowUpdate(code_bits=64, user_code=CANARY[:8], item_indices=bytes(4))
     rows.ternary.nonzero, rows.ternary.positive = CANARY[:8], bytes(8)
-    upload = pb.UploadRequest(round_id=bytes(16), manifest_sha256=bytes(32), upload_id=(CANARY * 2)[:16], row_update=rows)
+    upload = pb.UploadRequest(
+        round_id=bytes(16), manifest_sha256=bytes(32), upload_id=(CANARY * 2)[:16], row_update=rows
+    )
     enrol = enrollment_pb2.EnrollRequest(token=CANARY.decode() * 2, signing_request=signing_request())
     messages = [
         ("server", COORDINATOR + b"GetManifest", pb.GetManifestRequest(capabilities=CAPABILITIES)),
@@ -90,7 +92,9 @@ class Attacker(threading.Thread):
         if chooser.random() < 0.6:
             return self._well_formed(name, path, body)
         self._http.random.seed(seed)
-        return self._spoiled(name, self._http.mutate(path, body), chooser.choice(("wait", "wait", "half-close", "drop")))
+        return self._spoiled(
+            name, self._http.mutate(path, body), chooser.choice(("wait", "wait", "half-close", "drop"))
+        )
 
     def _well_formed(self, name, path, body):
         status, answer = self._exchange(name, request(path, body))

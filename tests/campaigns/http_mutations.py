@@ -1,4 +1,4 @@
-"""Spoiled HTTP around messages that may be good or bad. All of it is bytes for a socket; a number is a pause in seconds."""
+"""Spoiled HTTP around messages that may be good or bad: bytes for a socket, and numbers for pauses in seconds."""
 
 from tests.campaigns.mutations import Mutator
 
@@ -7,38 +7,143 @@ CANARY = b"CANARY-7f3a9c"
 ARTIFACT = b"/artifacts/"
 RPC = b"/lightfr.v1.CoordinatorService/"
 
-METHODS = (b"GET", b"PUT", b"DELETE", b"PATCH", b"OPTIONS", b"HEAD", b"CONNECT", b"TRACE", b"", b"post", b"P\0ST", b"X" * 9000)
+METHODS = (
+    b"GET",
+    b"PUT",
+    b"DELETE",
+    b"PATCH",
+    b"OPTIONS",
+    b"HEAD",
+    b"CONNECT",
+    b"TRACE",
+    b"",
+    b"post",
+    b"P\0ST",
+    b"X" * 9000,
+)
 PATHS = (
-    b"/", b"*", b"//", b"/" + CANARY, b"/?" + CANARY, b"/" + b"a" * 9000, b"/%00", b"/\xff\xfe", b"/%zz", b"http://x/" + CANARY,
-    RPC, RPC + b"Upload/", RPC + b"upload", RPC + b"Nothing", RPC + b"Upload?" + CANARY, RPC + b"../Upload",
-    b"/lightfr.v1.EnrollmentService/Enroll", b"/lightfr.v1." + CANARY + b"/Upload", b"/metrics", b"/healthz",
-)  # fmt: skip
+    b"/",
+    b"*",
+    b"//",
+    b"/" + CANARY,
+    b"/?" + CANARY,
+    b"/" + b"a" * 9000,
+    b"/%00",
+    b"/\xff\xfe",
+    b"/%zz",
+    b"http://x/" + CANARY,
+    RPC,
+    RPC + b"Upload/",
+    RPC + b"upload",
+    RPC + b"Nothing",
+    RPC + b"Upload?" + CANARY,
+    RPC + b"../Upload",
+    b"/lightfr.v1.EnrollmentService/Enroll",
+    b"/lightfr.v1." + CANARY + b"/Upload",
+    b"/metrics",
+    b"/healthz",
+)
 ARTIFACT_PATHS = (
-    b"..", b"../coordinator.sqlite", b"../../etc/passwd", b"%2e%2e/coordinator.sqlite", b"..%2fcoordinator.sqlite", b"%00",
-    b"0" * 64, b"0" * 63, b"0" * 65, b"A" * 64, b"g" * 64, b"0" * 62 + b"/.", b"", b".", b"//etc/passwd", CANARY,
-)  # fmt: skip
+    b"..",
+    b"../coordinator.sqlite",
+    b"../../etc/passwd",
+    b"%2e%2e/coordinator.sqlite",
+    b"..%2fcoordinator.sqlite",
+    b"%00",
+    b"0" * 64,
+    b"0" * 63,
+    b"0" * 65,
+    b"A" * 64,
+    b"g" * 64,
+    b"0" * 62 + b"/.",
+    b"",
+    b".",
+    b"//etc/passwd",
+    CANARY,
+)
 RANGES = (
-    b"bytes=0-", b"bytes=5-2", b"bytes=-1", b"bytes=-0", b"bytes=-", b"bytes=0-0,2-3", b"bytes=99999999999999999999-",
-    b"bytes=9999999999999999999-9999999999999999999", b"bytes=a-b", b"items=0-1", b"bytes=0--1", b"", b"bytes=\xb2-",
-)  # fmt: skip
+    b"bytes=0-",
+    b"bytes=5-2",
+    b"bytes=-1",
+    b"bytes=-0",
+    b"bytes=-",
+    b"bytes=0-0,2-3",
+    b"bytes=99999999999999999999-",
+    b"bytes=9999999999999999999-9999999999999999999",
+    b"bytes=a-b",
+    b"items=0-1",
+    b"bytes=0--1",
+    b"",
+    b"bytes=\xb2-",
+)
 HEADERS = (
-    b"Content-Length: -1", b"Content-Length: +5", b"Content-Length: 0x10", b"Content-Length: 1e3", b"Content-Length: 5, 5",
-    b"Content-Length: " + b"9" * 30, b"Content-Length: 2147483648", b"Content-Length: ", b"Content-Length: 3\r\nContent-Length: 4",
-    b"Transfer-Encoding: chunked", b"Transfer-Encoding: gzip, chunked", b"Transfer-Encoding: " + CANARY,
-    b"Transfer-Encoding : chunked", b"Content-Type: text/" + CANARY, b"Content-Type: application/json", b"Content-Type:",
-    b"Content-Type: application/proto; charset=\xff", b"Content-Encoding: gzip", b"Content-Encoding: " + CANARY,
-    b"Connect-Protocol-Version: 2", b"Connect-Protocol-Version: " + CANARY, b"Connect-Timeout-Ms: 0",
-    b"Connect-Timeout-Ms: -5", b"Connect-Timeout-Ms: \xd9\xa3", b"Connect-Timeout-Ms: 99999999999", b"Expect: 100-continue",
-    b"Expect: " + CANARY, b"Upgrade: h2c\r\nConnection: Upgrade", b"Upgrade: websocket\r\nConnection: Upgrade",
-    b"Connection: close", b"Connection: " + CANARY, b"Host:", b"Host: a\r\nHost: b", b"no colon " + CANARY, b": no name",
-    b"N\0ul: x", b"X: \0", b"X: " + b"y" * 20_000, b"\r\n".join(b"X%d: y" % n for n in range(1000)), b"X: a\r\n folded",
-    b"Cookie: " + CANARY + b"=\"\\", b"If-None-Match: \"" + CANARY, b"Authorization: " + CANARY,
-)  # fmt: skip
-VERSIONS = (b"HTTP/1.0", b"HTTP/0.9", b"HTTP/2.0", b"HTTP/9.9", b"HTTP/1.1 ", b"HTP/1.1", b"", b"http/1.1", b"HTTP/1." + b"1" * 50)
+    b"Content-Length: -1",
+    b"Content-Length: +5",
+    b"Content-Length: 0x10",
+    b"Content-Length: 1e3",
+    b"Content-Length: 5, 5",
+    b"Content-Length: " + b"9" * 30,
+    b"Content-Length: 2147483648",
+    b"Content-Length: ",
+    b"Content-Length: 3\r\nContent-Length: 4",
+    b"Transfer-Encoding: chunked",
+    b"Transfer-Encoding: gzip, chunked",
+    b"Transfer-Encoding: " + CANARY,
+    b"Transfer-Encoding : chunked",
+    b"Content-Type: text/" + CANARY,
+    b"Content-Type: application/json",
+    b"Content-Type:",
+    b"Content-Type: application/proto; charset=\xff",
+    b"Content-Encoding: gzip",
+    b"Content-Encoding: " + CANARY,
+    b"Connect-Protocol-Version: 2",
+    b"Connect-Protocol-Version: " + CANARY,
+    b"Connect-Timeout-Ms: 0",
+    b"Connect-Timeout-Ms: -5",
+    b"Connect-Timeout-Ms: \xd9\xa3",
+    b"Connect-Timeout-Ms: 99999999999",
+    b"Expect: 100-continue",
+    b"Expect: " + CANARY,
+    b"Upgrade: h2c\r\nConnection: Upgrade",
+    b"Upgrade: websocket\r\nConnection: Upgrade",
+    b"Connection: close",
+    b"Connection: " + CANARY,
+    b"Host:",
+    b"Host: a\r\nHost: b",
+    b"no colon " + CANARY,
+    b": no name",
+    b"N\0ul: x",
+    b"X: \0",
+    b"X: " + b"y" * 20_000,
+    b"\r\n".join(b"X%d: y" % n for n in range(1000)),
+    b"X: a\r\n folded",
+    b"Cookie: " + CANARY + b'="\\',
+    b'If-None-Match: "' + CANARY,
+    b"Authorization: " + CANARY,
+)
+VERSIONS = (
+    b"HTTP/1.0",
+    b"HTTP/0.9",
+    b"HTTP/2.0",
+    b"HTTP/9.9",
+    b"HTTP/1.1 ",
+    b"HTP/1.1",
+    b"",
+    b"http/1.1",
+    b"HTTP/1." + b"1" * 50,
+)
 CHUNKED = (
-    b"5\r\nhello\r\n0\r\n\r\n", b"zz\r\n", b"-1\r\n", b"5\r\nhel", b"ffffffffffffffff\r\nx", b"5;" + b"e" * 9000 + b"\r\nhello\r\n0\r\n\r\n",
-    b"0\r\nTrailer: " + CANARY + b"\r\n\r\n", b"5\r\nhelloX\r\n", b"5\nhello\n0\n\n", b"1\r\na\r\n" * 3000 + b"0\r\n\r\n",
-)  # fmt: skip
+    b"5\r\nhello\r\n0\r\n\r\n",
+    b"zz\r\n",
+    b"-1\r\n",
+    b"5\r\nhel",
+    b"ffffffffffffffff\r\nx",
+    b"5;" + b"e" * 9000 + b"\r\nhello\r\n0\r\n\r\n",
+    b"0\r\nTrailer: " + CANARY + b"\r\n\r\n",
+    b"5\r\nhelloX\r\n",
+    b"5\nhello\n0\n\n",
+    b"1\r\na\r\n" * 3000 + b"0\r\n\r\n",
+)
 
 
 def request(path, body, method=b"POST", version=b"HTTP/1.1", headers=(), length=None):
@@ -101,7 +206,9 @@ class HttpMutator:
         return [whole[:cut], 0.15, whole[cut:]]
 
     def _garbage(self, path, body):
-        first = self.random.choice((b"", b"\x16\x03\x01", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"\r\n" * 50, b"\0" * 100))
+        first = self.random.choice(
+            (b"", b"\x16\x03\x01", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"\r\n" * 50, b"\0" * 100)
+        )
         return [first + self.random.randbytes(self.random.choice((1, 30, 3000)))]
 
     def _flipped(self, path, body):

@@ -15,7 +15,7 @@ from tests.harness.coordinator.helpers import CAPABILITIES, Clock, small, upload
 
 # Messages that are under way at once, so that those that are kept share the waits for the disk.
 SLOTS = 256
-# Seconds by the coordinator's own clock that a batch takes: a round lasts 60 batches and then ends, with uploads or without.
+# Seconds by the coordinator's own clock that a batch takes: a round ends after 60 batches, with uploads or without.
 BATCH_SECONDS = 1.0
 
 

@@ -106,7 +106,9 @@ def load(
 
 
 def _load_table(runs: list[dict[str, Any]]) -> Table:
-    table = Table(title=f"new mutual-TLS connections, each a check-in and an upload of {runs[0]['request_bytes']:,} bytes")
+    table = Table(
+        title=f"new mutual-TLS connections, each a check-in and an upload of {runs[0]['request_bytes']:,} bytes"
+    )
     names = ("accepted / s", "errors", "told to come back", "min / p50 / p95 / p99 / max ms", "CPU ms, client + server")
     for name in (*names, "server MB", "load average"):
         table.add_column(name, justify="right")

@@ -1,4 +1,4 @@
-"""What the coordinator bears: devices that connect anew, check in and upload, on a schedule; then many that stay connected.
+"""What the coordinator bears: devices that connect anew, check in and upload, on a schedule; then many that stay.
 
 The schedule is an open loop: a unit's time counts from when it was due, so a stall of the server counts for every unit
 that waited behind it.

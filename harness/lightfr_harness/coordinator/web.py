@@ -30,8 +30,8 @@ KEEP_ALIVE_SECONDS = 75.0
 LINGERING_SECONDS = 2.0
 # When stopping, how long requests may still take.
 SHUTDOWN_SECONDS = 5.0
-# asyncio gives each TLS connection a read buffer of 256 KB, and touches all of it: half a gigabyte for 2,000 devices that
-# wait. A TLS record has at most 16 KB.
+# asyncio gives each TLS connection a read buffer of 256 KB, and touches all of it: half a gigabyte for 2,000 devices
+# that wait. A TLS record has at most 16 KB.
 TLS_BUFFER_BYTES = 16 * 1024
 _TIMEOUT = re.compile(r"\d{1,10}", re.ASCII)
 
