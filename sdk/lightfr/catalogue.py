@@ -118,6 +118,12 @@ class Catalogue:
             raise ItemIndexError(self._n_items)
         return _decode(self._text_of(item_index)) if self._is_text else self._by_row[item_index]
 
+    def release_pages(self) -> None:
+        """Give back the memory of pages that look-ups have read; the next look-up reads them again."""
+        self._require_whole()
+        if hasattr(mmap, "MADV_DONTNEED"):
+            self._map.madvise(mmap.MADV_DONTNEED)
+
     def _text_of(self, row: int) -> bytes:
         start, stop = self._text_start + self._by_row[row], self._text_start + self._by_row[row + 1]
         if not 1 <= stop - start <= MAX_ID_BYTES or stop > len(self._map):

@@ -252,6 +252,8 @@ class Client:
         if self._interactions is None:
             rows = ((model.catalogue.row_of(item_id), level) for item_id, level in self._store.ratings.items())
             self._interactions = Interactions((row, level) for row, level in rows if row is not None)
+            # Binary searches touch pages all over the file, and a small device wants them back.
+            model.catalogue.release_pages()
         return self._interactions
 
     def _user_code(self, model: LoadedModel) -> UserCode:

@@ -1,4 +1,4 @@
-"""A coordinator in a process of its own, for the demo, benchmarks and tests: `lightfr-harness serve`, started and ended."""
+"""A coordinator in a process of its own, for the demo, benchmarks and tests."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ class CoordinatorFailedError(LightFRError):
 class CoordinatorProcess:
     """Started when entered; terminated, gracefully, when left. Ports are free ones unless given."""
 
-    def __init__(self, folder: Path, authority: Path, catalogue: Path, **options: Any) -> None:
-        """Take `serve`'s options by name: goal=64, integer_ids=True."""
+    def __init__(
+        self, folder: Path, authority: Path, catalogue: Path, *, module: str = "lightfr_harness", **options: Any
+    ) -> None:
+        """Take `serve`'s options by name: goal=64, integer_ids=True. `module` may be one that wraps `serve`."""
         self._folder = folder
         self._log = folder.with_name(f"{folder.name}.log")
         ports = {"port": 0, "enrollment_port": 0, "operations_port": 0}
         named = {"authority": authority, "catalogue": catalogue, **ports, **options}
-        self._command = [sys.executable, "-m", "lightfr_harness", "serve", str(folder), *_flags(named)]
+        self._command = [sys.executable, "-m", module, "serve", str(folder), *_flags(named)]
         self.addresses: dict[str, str] = {}
 
     def start(self) -> Self:

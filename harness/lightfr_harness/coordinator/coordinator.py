@@ -181,7 +181,8 @@ class Coordinator:
             return self.retry(placed)
         current, is_new = placed
         if is_new:
-            self._changed.set()
+            if len(current.assigned) == 1:
+                self._changed.set()  # The first place starts the time.
             await self._storage.assign(current.number, device, current.deadline)
         else:
             await self._storage.settled()

@@ -16,10 +16,9 @@ _SAMPLE_SECONDS = 0.02
 
 @dataclass(frozen=True)
 class Usage:
-    """Peak resident memory and CPU time from wait4; threads as sampled from /proc, so a short-lived one may be missed."""
+    """CPU time from wait4; threads as sampled from /proc, so a short-lived one may be missed."""
 
     exit_code: int
-    peak_rss_bytes: int
     cpu_seconds: float
     most_threads: int
     output: str
@@ -35,9 +34,7 @@ def run(command: Sequence[str], **popen: Any) -> Usage:
     _, status, used = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
     child.stdout.close()
-    return Usage(
-        child.returncode, used.ru_maxrss * 1024, used.ru_utime + used.ru_stime, max(threads, default=0), output
-    )
+    return Usage(child.returncode, used.ru_utime + used.ru_stime, max(threads, default=0), output)
 
 
 def _most_threads(pid: int) -> list[int]:

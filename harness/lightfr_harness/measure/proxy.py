@@ -1,9 +1,10 @@
-"""A TCP proxy that counts: what passes it is what the TLS sockets at both ends sent, handshakes and records included."""
+"""A TCP proxy that counts: what passes it is what the TLS sockets at both ends sent, handshakes included."""
 
 from __future__ import annotations
 
 import socket
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
@@ -18,6 +19,8 @@ class CountingProxy:
         self._target = (host, port)
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
         self._lock = threading.Lock()
+        self._ends: list[socket.socket] = []
+        self._threads: list[threading.Thread] = []
         self.port: int = self._listener.getsockname()[1]
         self.break_after = break_after
         self.up_bytes = 0
@@ -30,22 +33,37 @@ class CountingProxy:
             return self.up_bytes, self.down_bytes
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._start(self._accept)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        # A closed socket does not wake who waits for it, a shut one does.
+        for waited_for in (self._listener, *self._ends):
+            with suppress(OSError):
+                waited_for.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join()
         self._listener.close()
 
+    def _start(self, work: Callable[..., None], *arguments: object) -> threading.Thread:
+        thread = threading.Thread(target=work, args=arguments, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+        return thread
+
     def _accept(self) -> None:
-        while True:
-            try:
+        with suppress(OSError):
+            while True:
                 device, _ = self._listener.accept()
-                server = socket.create_connection(self._target)
-            except OSError:
-                return
+                self._start(self._connect, device)
+
+    def _connect(self, device: socket.socket) -> None:
+        with device, suppress(OSError), socket.create_connection(self._target) as server:
             self.connections += 1
-            threading.Thread(target=self._pass_on, args=(device, server, True), daemon=True).start()
-            threading.Thread(target=self._pass_on, args=(server, device, False), daemon=True).start()
+            self._ends += (device, server)
+            down = self._start(self._pass_on, server, device, False)
+            self._pass_on(device, server, True)
+            down.join()
 
     def _pass_on(self, source: socket.socket, target: socket.socket, is_up: bool) -> None:
         passed = 0

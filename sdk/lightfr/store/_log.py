@@ -17,14 +17,17 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from lightfr import _files
-from lightfr.errors import InvalidInputError, StoreCorruptError, StoreVersionError
+from lightfr.errors import StoreCorruptError, StoreVersionError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
 VERSION = 1
+# No reader takes more memory for a record than this.
 MAX_RECORD_BYTES = 64 * 2**20
+# What a caller may put into one record: less, since a snapshot writes the same content with a little more around it.
+MAX_CHANGE_BYTES = MAX_RECORD_BYTES - 1024
 
 _MAGIC = b"LFRSTORE"
 _HEADER = struct.Struct("<8sH16s8sQ")
@@ -86,12 +89,10 @@ class Log:
         return plaintext
 
     def seal(self, plaintext: bytes) -> bytes:
-        """Return the next record; raises InvalidInputError if it is too large."""
-        size = _NONCE_BYTES + len(plaintext) + _TAG_BYTES
-        if size > MAX_RECORD_BYTES:
-            raise InvalidInputError(f"a change takes {size} bytes, at most {MAX_RECORD_BYTES} fit: split it")
+        """Return the next record."""
         nonce = os.urandom(_NONCE_BYTES)
-        return _LENGTH.pack(size) + nonce + self._cipher.encrypt(nonce, plaintext, self._associated_data())
+        sealed = nonce + self._cipher.encrypt(nonce, plaintext, self._associated_data())
+        return _LENGTH.pack(len(sealed)) + sealed
 
     def step_past(self, record_bytes: int) -> None:
         """Count the next record as one of the log."""

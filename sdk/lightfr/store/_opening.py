@@ -76,7 +76,8 @@ def _open(path: Path, ring: KeyRing, keys: KeyProvider) -> Opened:
 def _read(file: int, ring: KeyRing) -> Opened:
     header = _require_header(file, ring)
     opened = Opened(Log(file, header, ring.keys[header.key_id]), ring, State(), 0)
-    # A log that does not start with record 1 was rewritten: its snapshot was on the medium before it got its name.
+    # A log that does not start with record 1 was rewritten: its snapshot was on the medium before it got its name. That
+    # the snapshot must be whole, whatever the anchor, also means that no other first_sequence passes.
     is_unfinished = header.first_sequence > 1
     while (plaintext := opened.log.read()) is not None:
         is_snapshot = is_unfinished
@@ -91,9 +92,6 @@ def _require_header(file: int, ring: KeyRing) -> Header:
     header = Header.read(file)
     if header.store_id != ring.store_id or header.key_id not in ring.keys:
         raise StoreKeyError("the keys are those of another store, or the store's header was changed")
-    # A rewritten log starts right after the last acknowledged record, and is acknowledged before it grows.
-    if not 1 <= header.first_sequence <= ring.anchor + 1:
-        raise StoreCorruptError(f"the store starts with record {header.first_sequence}, not 1 to {ring.anchor + 1}")
     return header
 
 

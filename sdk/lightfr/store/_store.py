@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lightfr import _files
-from lightfr.errors import StoreClosedError
-from lightfr.store._log import Header, write_temporary
+from lightfr.errors import InvalidInputError, StoreClosedError
+from lightfr.store._log import MAX_CHANGE_BYTES, Header, write_temporary
 from lightfr.store._opening import Opened, open_or_create
 from lightfr.store._state import Change, require_item_id, require_level, require_name, require_value
 
@@ -149,7 +149,10 @@ class Store:
             raise StoreClosedError("a write failed and could not be taken back: close the store and open it anew")
 
     def _commit(self, change: Change) -> None:
-        record = self._log.seal(change.encode())
+        plaintext = change.encode()
+        if len(plaintext) > MAX_CHANGE_BYTES:
+            raise InvalidInputError(f"a change takes {len(plaintext)} bytes, at most {MAX_CHANGE_BYTES} fit: split it")
+        record = self._log.seal(plaintext)
         ring = self._ring.settled(self._log.header.key_id, self._log.next_sequence)
         self._is_whole = False
         self._append(record)

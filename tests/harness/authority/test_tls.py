@@ -102,16 +102,25 @@ def test_each_of_many_revocations_within_a_second_counts_in_the_handshake(author
 
 
 def test_a_session_cannot_be_resumed_past_the_revocation_list(authority, tmp_path):
-    context = client_context(authority, client_pem(authority, tmp_path))
+    """There are tickets, since devices wait for one; but they open no session, so the list is looked at each time."""
+    pem = client_pem(authority, tmp_path)
+    context = client_context(authority, pem)
     with OneLineServer(authority.server_context()) as server:
         with connect(context, server.port) as first:
             first.sendall(b"upload")
             assert first.recv(100) == b"hello"
-            assert not first.session.has_ticket
+            assert first.session.has_ticket
         with connect(context, server.port, session=first.session) as second:
             second.sendall(b"upload")
             assert second.recv(100) == b"hello"
             assert not second.session_reused
+        authority.revoke(common_name_of(pem))
+        with (
+            connect(context, server.port, session=first.session) as third,
+            pytest.raises(OSError, match=r"(?i)revoked|reset|EOF"),
+        ):
+            _ = third.sendall(b"upload"), third.recv(100)
+    assert server.received == [b"upload", b"upload"]
 
 
 def test_an_event_loop_refuses_a_revoked_device_before_its_handler_runs(authority, tmp_path):

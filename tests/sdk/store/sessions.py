@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass, field
 
+from lightfr import _files
 from lightfr.keys import FileKey
 from lightfr.store import Store, _store
+from lightfr.store._ring import KeyRing
 
 # Small enough that the script's one large value makes the store rewrite its log.
 REWRITE_BYTES = 1500
@@ -33,11 +35,22 @@ def content(store):
     return Model(list(store.ratings.items()), dict(store._state.values))
 
 
+def require_settled(store):
+    """The key ring on the medium knows the last record and no other key; the log has nothing after it."""
+    ring = KeyRing.decode(store._keys.load())
+    assert ring.anchor == store._log.last_sequence
+    assert list(ring.keys) == [store._log.header.key_id]
+    assert store._path.stat().st_size == store._log.length_bytes
+
+
 class Session:
     """Runs the script; `before` and `after` are the contents on either side of the step under way."""
 
     def __init__(self, base):
-        self.folder, self.key = base / "store", base / "key"
+        self.folder, self.key = base / "store", base / "keys" / "key"
+        if not self.key.parent.exists():
+            self.key.parent.mkdir()
+            _files.fsync_folder(base)
         self.store = None
         self.before = self.after = Model()
 
