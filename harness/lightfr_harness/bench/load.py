@@ -28,7 +28,8 @@ from lightfr_harness.coordinator.child import CoordinatorProcess
 
 # Twice the goal, so that a device's next turn comes in another round.
 IDENTITIES, GOAL = 1000, 500
-# Units that can be under way at once; more wait, and their wait counts.
+# Units that can be under way at once; more wait, and their wait counts. Fewer than identities: two units of one device
+# at the same moment would both get its place.
 THREADS = 64
 # How long a device that is told to come back waits here. A real one waits as long as it is told.
 RETRY_SECONDS = 0.05
