@@ -217,3 +217,46 @@ class StoreVersionError(StoreError):
 
 class StoreClosedError(StoreError):
     """The store was closed, or a failed write could not be taken back: open it anew."""
+
+
+class PrivacyError(LightFRError):
+    """Secure aggregation cannot go on without breaking a promise to the user: leave the round, nothing was revealed."""
+
+
+class CohortTooSmallError(PrivacyError):
+    """Fewer devices than this one asks for, so that a sum would say too much about each of them."""
+
+    def __init__(self, what: str, actual: int, minimum: int) -> None:
+        self.what = what
+        self.actual = actual
+        self.minimum = minimum
+        super().__init__(f"{what} has {actual} devices, this one asks for at least {minimum}: leave the round")
+
+
+class RosterError(PrivacyError):
+    """A roster, or a set of its devices, that contradicts the rules of the round or what this device saw before."""
+
+
+class RoundSignatureError(PrivacyError):
+    """A roster or survivor set that the server's key did not sign."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        super().__init__(f"the server's signature of the {what} does not fit: leave the round")
+
+
+class PeerKeyError(PrivacyError):
+    """A public key of another device that no secret can be agreed with: a point of low order."""
+
+
+class SealedShareError(PrivacyError):
+    """A sealed share that is missing, superfluous, of the wrong size, or that does not open."""
+
+
+class StepOrderError(PrivacyError):
+    """A step of the round out of order or for a second time."""
+
+    def __init__(self, step: str, expected: str) -> None:
+        self.step = step
+        self.expected = expected
+        super().__init__(f"step '{step}' was asked for where '{expected}' is next: each is done once and in order")

@@ -15,7 +15,7 @@ UNFINISHED = ".unfinished-"
 
 
 def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Write beside, flush to the disk, rename over, and flush the folder: durable when this returns."""
+    """Write beside, flush to the disk, rename over. The name is durable after flush_folder, once for many files."""
     beside = path.with_name(UNFINISHED + path.name)
     with beside.open("wb") as file:
         write(file)
@@ -23,7 +23,6 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
         os.fsync(file.fileno())
     steps.reached("file is beside")
     beside.replace(path)
-    flush_folder(path.parent)
     steps.reached("file is in place")
 
 

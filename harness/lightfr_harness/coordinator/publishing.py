@@ -37,7 +37,7 @@ class Publisher:
             made.mkdir(parents=True, exist_ok=True)
 
     def put(self, content: bytes) -> manifest_pb2.Artifact:
-        """Keep a file under its digest."""
+        """Keep a file under its digest; `publish` makes it durable."""
         digest = hashlib.sha256(content)
         path = self.artifacts / digest.hexdigest()
         if not path.exists():
@@ -52,7 +52,6 @@ class Publisher:
             digest = hashlib.file_digest(file, "sha256")
         size = unnamed.stat().st_size
         unnamed.replace(self.artifacts / digest.hexdigest())
-        flush_folder(self.artifacts)
         return manifest_pb2.Artifact(sha256=digest.digest(), size_bytes=size)
 
     def publish(
@@ -63,7 +62,7 @@ class Publisher:
         catalogue: manifest_pb2.Artifact,
         older: Sequence[manifest_pb2.Manifest] = (),
     ) -> bytes:
-        """Write everything of a version; its manifest, serialised. `older` manifests, newest first, get deltas."""
+        """Write everything of a version, durably; its manifest, serialised. `older` ones, newest first, get deltas."""
         self._write_state(server, version)
         manifest = manifest_pb2.Manifest(
             wire_version=WIRE_VERSION,
@@ -77,6 +76,8 @@ class Publisher:
         bitmap = server.open_rows_bitmap()
         if bitmap:
             manifest.open_rows.CopyFrom(self.put(bitmap))
+        for folder in (self.artifacts, self._states):
+            flush_folder(folder)
         steps.reached("version is written")
         return manifest.SerializeToString()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import resource
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -50,6 +51,7 @@ async def serve_until_stopped(
     """Serve until SIGTERM or SIGINT, or until the storage fails: then False."""
     log = Log()
     route_libraries(log)
+    _allow_many_connections()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -104,6 +106,12 @@ async def _refresh(authority: Authority, log: Log) -> None:
             await asyncio.to_thread(authority.refresh)
         except Exception as error:  # Tried again in a moment; what is known to be revoked stays so.
             log.fault("refresh_failed", error)
+
+
+def _allow_many_connections() -> None:
+    """As many open files as the system lets us have: the usual 1,024 are fewer than devices that stay connected."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 async def _first(*awaitables: object) -> None:

@@ -10,14 +10,17 @@ from lightfr_harness.coordinator.storage import AccuracyReport, PastRound
 
 REFRESH_SECONDS = 3
 _STYLE = """
-:root { color-scheme: light dark; --line: #8884;
-  --accent: light-dark(#0a62c9, #6cb2ff); --other: light-dark(#b4540a, #ffb066) }
+:root { color-scheme: light dark; --line: #8884; --ink: #1b1f24; --paper: #fff; --soft: #5b6470;
+  --accent: #0a62c9; --other: #a84a00 }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e6e9ee; --paper: #14171b; --soft: #9aa4b2; --accent: #6cb2ff; --other: #ffb066 }
+}
 * { box-sizing: border-box }
 body { font: 1rem/1.5 system-ui, sans-serif; max-width: 60rem; margin: 0 auto; padding: 1rem;
-  color: light-dark(#1b1f24, #e6e9ee); background: light-dark(#fff, #14171b) }
+  color: var(--ink); background: var(--paper) }
 h1 { font-size: 1.4rem; margin: 0 } h2 { font-size: 1.1rem; margin: 2rem 0 .5rem }
 header { display: flex; flex-wrap: wrap; justify-content: space-between; align-items: baseline; gap: .2rem 1rem }
-.note, caption, .empty { color: light-dark(#5b6470, #9aa4b2) }
+.note, caption, .empty { color: var(--soft) }
 progress { width: 100%; height: 1.2rem; accent-color: var(--accent) }
 dl { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: .6rem; margin: .6rem 0 }
 dl div { border: 1px solid var(--line); border-radius: .5rem; padding: .5rem .75rem }

@@ -87,6 +87,7 @@ class Story:
             await self.end_due()
         except (Crash, StorageError):
             await self.restart()
+            await self.end_due()
 
     async def check_in(self, device):
         answer = await self.it.check_in(device)

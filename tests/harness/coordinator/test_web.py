@@ -14,6 +14,8 @@ from tests.certificates import CLIENT_FAULTS, client_context, client_pem, common
 from tests.harness.coordinator.helpers import CAPABILITIES, CHECK_IN, upload_request
 from tests.harness.coordinator.live import COORDINATOR, ENROLLMENT, PROTO, call, exchange, place, reason_of
 
+# Header, tag and content type of one record of TLS 1.3.
+TLS_RECORD_BYTES = 22
 MANIFEST = pb.GetManifestRequest(capabilities=CAPABILITIES)
 
 
@@ -44,6 +46,19 @@ def test_the_answer_has_few_headers_and_does_not_name_its_software(live, device)
     assert status == 200
     assert sorted(headers.keys()) == ["Content-Length", "Content-Type", "Date"]
     assert headers["Content-Type"] == "application/proto"
+
+
+def test_an_upload_costs_little_more_than_its_rows(live, device):
+    """All bytes at the TLS socket but the RowUpdate and the client's own headers: a device needs about 200 of those."""
+    assignment = place(live, device, CHECK_IN)
+    body = upload_request(assignment, 1)
+    head = f"POST {COORDINATOR}Upload HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/proto\r\n"
+    with connect(device, urlsplit(live.addresses["server"]).port) as secured:
+        secured.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        answer = secured.recv(4096)
+    rows = pb.UploadRequest.FromString(body).row_update.ByteSize()
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert len(answer) + len(body) - rows + 2 * TLS_RECORD_BYTES <= 400
 
 
 @pytest.mark.parametrize(
