@@ -59,11 +59,8 @@ class Authority:
         self._issuer = keys.read_issuer(folder)
         self._issuer_name = _name_as_ssl_tells_it(self._issuer.certificate.subject)
         self._manifest_key = keys.read_manifest_key(folder)
-        self._registry = Registry(folder / keys.DATABASE)
-        self._revoked: frozenset[str] = frozenset()
-        self._last_revocation = 0
-        self._live_context: ssl.SSLContext | None = None
         self._renew_server_certificate()
+        self._registry = Registry(folder / keys.DATABASE)
         self._load_revocations()
 
     @classmethod
@@ -83,8 +80,6 @@ class Authority:
 
     def server_context(self) -> ssl.SSLContext:
         """TLS 1.3, a client certificate of this authority required and looked up in the revocation list."""
-        if self._live_context is None:
-            self._live_context = self._mutual_context()
         context = self._mutual_context()
         # Called in every handshake, with or without a server name. Loading newer lists into one context would keep all
         # the older ones in memory, and OpenSSL would choose among those of the same second by their order.
@@ -198,9 +193,8 @@ class Authority:
 
     def _renew_server_certificate(self) -> None:
         path, now = self.folder / keys.SERVER_CERTIFICATE, self._now()
-        current = keys.read_certificate(path)
+        current, key = keys.read_certificate(path), keys.read_server_key(self.folder).public_key()
         if current.not_valid_after_utc - now < RENEWAL:
-            key = keys.read_server_key(self.folder).public_key()
             keys.write_certificate(path, make_server_certificate(self._issuer, key, certified_hosts(current), now))
 
     def _load_revocations(self) -> None:
@@ -209,8 +203,7 @@ class Authority:
             number, self._revoked = self._registry.last_revocation(), self._registry.revoked()
             signed = make_revocation_list(self._issuer, self._revoked, number, self._now())
             keys.write_certificate(self.folder / keys.REVOCATION_LIST, signed)
-            if self._live_context is not None:
-                self._live_context = self._mutual_context()
+            self._live_context = self._mutual_context()
         # Last, so that a failure above is tried again.
         self._last_revocation = number
 
@@ -226,7 +219,7 @@ class Authority:
         connection.context = self._live_context
 
 
-def _name_as_ssl_tells_it(name: x509.Name) -> tuple:
+def _name_as_ssl_tells_it(name: x509.Name) -> tuple[Any, ...]:
     (attribute,) = name
     return ((("commonName", attribute.value),),)
 

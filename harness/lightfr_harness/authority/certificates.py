@@ -152,7 +152,7 @@ def _serial_number(device_id: str) -> int:
 
 
 def _authority_key_identifier(issuer: Issuer) -> x509.AuthorityKeyIdentifier:
-    return x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer.certificate.public_key())
+    return x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer.key.public_key())
 
 
 def _key_usage(*uses: str) -> x509.KeyUsage:

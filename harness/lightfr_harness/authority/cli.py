@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -63,11 +64,10 @@ def token_command(
     with errors_as_messages():
         if count > 1 and out is None:
             raise AuthorityError(f"{count} invitations do not fit on the screen. Name a folder for them: --out FOLDER")
-        authority = Authority.open(folder)
-        for number in range(1, count + 1):
-            text = json.dumps(authority.invite(server, enrollment, valid_hours * HOUR_SECONDS), indent=2)
-            _hand_over(text, out and out / f"invitation-{number}.json")
-        authority.close()
+        with closing(Authority.open(folder)) as authority:
+            for number in range(1, count + 1):
+                invitation = authority.invite(server, enrollment, valid_hours * HOUR_SECONDS)
+                _hand_over(json.dumps(invitation, indent=2), out and out / f"invitation-{number}.json")
 
 
 @app.command("revoke")
@@ -80,9 +80,8 @@ def revoke_command(
     The id of a device is the common name of its certificate. It cannot be given back: the device must enrol again.
     """
     with errors_as_messages():
-        authority = Authority.open(folder)
-        authority.revoke(*device_id)
-        authority.close()
+        with closing(Authority.open(folder)) as authority:
+            authority.revoke(*device_id)
         typer.echo(f"Revoked: {', '.join(device_id)}")
 
 

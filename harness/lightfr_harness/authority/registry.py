@@ -12,10 +12,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from .errors import AuthorityError
 
-BUSY_TIMEOUT_MS = 10_000
+# FULL: a certificate that was handed out must be revocable after a power cut too. The time-out is in milliseconds.
+_SETTINGS = ("busy_timeout = 10000", "journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON")
 
 # Revocations are numbered and never taken back, so the highest number tells whether a reader is up to date.
 _SCHEMA = """
@@ -50,11 +52,12 @@ class Registry:
         self._lock = threading.RLock()
         with self._errors():
             self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-            self._connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.execute("PRAGMA foreign_keys = ON")
-            # A certificate that was handed out must be revocable after a power cut too.
-            self._connection.execute("PRAGMA synchronous = FULL")
+        try:
+            for setting in _SETTINGS:
+                self._run(f"PRAGMA {setting}")
+        except AuthorityError:
+            self.close()
+            raise
 
     @classmethod
     def create(cls, path: Path) -> None:
@@ -113,7 +116,7 @@ class Registry:
     def revoked(self) -> frozenset[str]:
         return frozenset(device_id for (device_id,) in self._run("SELECT device_id FROM revocations"))
 
-    def _run(self, statement: str, *values: str | bytes | int) -> Sequence[tuple]:
+    def _run(self, statement: str, *values: str | bytes | int) -> Sequence[tuple[Any, ...]]:
         with self._lock, self._errors():
             return self._connection.execute(statement, values).fetchall()
 

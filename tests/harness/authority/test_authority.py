@@ -94,7 +94,9 @@ def test_open_names_the_file_that_is_lost(authority):
         Authority.open(authority.folder)
 
 
-@pytest.mark.parametrize("name", ["authority.key", "authority.pem", "server.pem", "manifest.key", "authority.sqlite"])
+@pytest.mark.parametrize(
+    "name", ["authority.key", "authority.pem", "server.key", "server.pem", "manifest.key", "authority.sqlite"]
+)
 def test_open_refuses_a_damaged_file_with_a_typed_error(fresh_folder, tmp_path, name):
     folder = shutil.copytree(fresh_folder, tmp_path / "authority")
     (folder / name).write_bytes(b"damaged" * 100)
@@ -182,7 +184,6 @@ def test_opening_makes_a_lost_revocation_list_anew(authority):
 
 
 def test_refresh_writes_nothing_when_nothing_was_revoked(authority):
-    authority.server_context()
     before = (os.stat(authority.folder / "crl.pem"), authority._live_context)
     authority.issue(signing_request())
     authority.refresh()
