@@ -102,6 +102,8 @@ def test_any_bytes_behind_a_right_header_give_answers_or_typed_errors(folder, da
     [
         ((0, 2, 1, 3), (0, 1, 2), b"abc", "1 to 255 bytes"),
         ((0, 1, 9, 3), (0, 1, 2), b"abc", "1 to 255 bytes"),
+        ((0, 1, 1, 3), (0, 1, 2), b"abc", "1 to 255 bytes"),
+        ((0, 1, 257, 300), (0, 1, 2), b"a" * 300, "1 to 255 bytes"),
         ((0, 1, 2, 3), (0, 3, 2), b"abc", "beyond its 3 items"),
         ((0, 1, 2, 3), (0, 2**32 - 1, 2), b"abc", "beyond its 3 items"),
     ],

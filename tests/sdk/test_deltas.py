@@ -84,6 +84,12 @@ def test_the_small_delta_of_these_tests_is_a_right_one(tmp_path):
     assert apply(tmp_path, pack(CONTENT), OLD, max_bytes=6) == NEW
 
 
+def test_a_stream_may_have_empty_blocks_and_blocks_that_are_not_compressed(tmp_path):
+    header, stream = pack(CONTENT)[: HEADER.size], zlib.compress(CONTENT, 0)
+    empty_blocks = b"\x00\x00\x00\xff\xff" * 20_000
+    assert apply(tmp_path, header + stream[:2] + empty_blocks + stream[2:], OLD) == NEW
+
+
 @pytest.mark.parametrize(
     ("delta", "reason"),
     [
