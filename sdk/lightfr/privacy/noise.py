@@ -28,7 +28,7 @@ _DRAW_BYTES = 16
 _AT_A_TIME = 4096
 
 
-def add_noise(numbers: array[int], thousandths: int, random_bytes: Callable[[int], bytes]) -> None:
+def add_noise(numbers: memoryview[int], thousandths: int, random_bytes: Callable[[int], bytes]) -> None:
     """Add noise of a standard deviation, given in thousandths (500 to 1,000,000), to each number in place.
 
     `random_bytes` must be cryptographic, except in simulations; docs/secagg.md says what becomes of its bytes.
@@ -42,7 +42,7 @@ def add_noise(numbers: array[int], thousandths: int, random_bytes: Callable[[int
         words = array("Q", random_bytes(_DRAW_BYTES * len(piece)))
         draws = zip(piece, words[0::2], words[1::2], strict=True)
         noisy = [number + bisect_right(table, high << 64 | low) - most for number, low, high in draws]
-        numbers[first : first + len(piece)] = array(numbers.typecode, noisy)
+        numbers[first : first + len(piece)] = array(numbers.format, noisy)
 
 
 @lru_cache(maxsize=4)
