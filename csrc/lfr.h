@@ -40,7 +40,7 @@ typedef enum lfr_status {
   LFR_OK = 0,
   LFR_ERR_NULL = 10,      /* a required pointer was NULL */
   LFR_ERR_CODE_BITS = 11, /* code_bits outside 8..1024 or no multiple of 8 */
-  LFR_ERR_COUNT = 12,     /* a count, k or shift outside its stated range */
+  LFR_ERR_COUNT = 12,     /* a count, k, shift or number of bits outside its stated range */
   LFR_ERR_INDEX = 13,     /* a row index at or beyond n_items */
   LFR_ERR_VALUE = 14,     /* an element outside its stated domain */
   LFR_ERR_OVERFLOW = 20,  /* the exact result might not fit the integers used */
@@ -207,6 +207,30 @@ LFR_API int lfr_ternary_add(const uint8_t* nonzero, const uint8_t* positive, con
  * n is a multiple of 8; `codes` has n / 8 bytes.
  */
 LFR_API int lfr_aggregate(const int32_t* sums, size_t n, uint32_t shift, int32_t* memory, uint8_t* codes);
+
+/* ---- secure aggregation ----------------------------------------------------------------------------------- */
+
+/*
+ * Adds a mask to n values in place, mod 2^16 or 2^32, or subtracts it when `subtract` is not 0. `stream` is the mask as
+ * little-endian numbers, 2 * n or 4 * n bytes at any address, from a stream cipher; docs/secagg.md says which.
+ */
+LFR_API int lfr_mask16(uint16_t* values, size_t n, const uint8_t* stream, int subtract);
+LFR_API int lfr_mask32(uint32_t* values, size_t n, const uint8_t* stream, int subtract);
+
+/*
+ * Packs the low `bits` bits (1 .. 16 or 1 .. 32) of n values: value i takes the bits i * bits .. of the result, low bit
+ * first, where bit j of the result is bit (j mod 8) of byte (j div 8). `packed` has (n * bits + 7) / 8 bytes; what is
+ * left of the last is zero.
+ */
+LFR_API int lfr_pack_bits16(const uint16_t* values, size_t n, uint32_t bits, uint8_t* packed);
+LFR_API int lfr_pack_bits32(const uint32_t* values, size_t n, uint32_t bits, uint8_t* packed);
+
+/*
+ * Adds n packed values to sums, mod 2^16 or 2^32; only the low `bits` bits of a sum mean anything then. LFR_ERR_VALUE
+ * when a bit behind the last value is set, before anything is added.
+ */
+LFR_API int lfr_unpack_add16(const uint8_t* packed, size_t n, uint32_t bits, uint16_t* sums);
+LFR_API int lfr_unpack_add32(const uint8_t* packed, size_t n, uint32_t bits, uint32_t* sums);
 
 #ifdef __cplusplus
 }

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from lightfr import errors
 from lightfr.codes import ItemCodes, ItemSet, UserCode
 from lightfr.errors import LightFRError
-from lightfr.interactions import RatingScale
 from lightfr.ranking import Ranked, rank, rank_batch, recommend
 
 if TYPE_CHECKING:
     from lightfr.aio import AsyncClient
     from lightfr.client import Client, Participation, Recommendation, Status
     from lightfr.enrollment import Enrolled, enroll
+    from lightfr.interactions import RatingScale
     from lightfr.keys import CallbackKey, FileKey, KeyProvider, PassphraseKey
 
 __version__ = "0.1.0"
@@ -29,6 +29,7 @@ _LAZY = {
     "KeyProvider": "lightfr.keys",
     "Participation": "lightfr.client",
     "PassphraseKey": "lightfr.keys",
+    "RatingScale": "lightfr.interactions",
     "Recommendation": "lightfr.client",
     "Status": "lightfr.client",
     "enroll": "lightfr.enrollment",

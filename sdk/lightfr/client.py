@@ -110,8 +110,8 @@ class Client:
     ) -> Client:
         """Open the data of one user in a folder, making it when there is none. Needs no network.
 
-        `server` is https://host:port; `identity` and `trust` are the PEM files that enrolment wrote; `key` keeps the secret
-        that encrypts the store. `scale` is the range of ratings, 1 to 5 unless given when the folder was made.
+        `server` is https://host:port; `identity` and `trust` are the PEM files that enrolment wrote; `key` keeps the
+        secret that encrypts the store. `scale` is the range of ratings, 1 to 5 unless given when the folder was made.
         `not_private` lets this device upload in the clear, which reveals its ratings to the server: for audits only.
         """
         trusted = Trust(trust)
@@ -128,7 +128,7 @@ class Client:
         return client
 
     def rate(self, item_id: str | int, rating: float) -> None:
-        """Keep a rating, durably; it replaces an older one of the same item. Item ids the catalogue lacks are kept too."""
+        """Keep a rating, durably; it replaces an older one of the item. Items that the catalogue lacks are kept too."""
         self.rate_many([(item_id, rating)])
 
     def rate_many(self, ratings: Iterable[tuple[str | int, float]]) -> None:
@@ -149,7 +149,7 @@ class Client:
             return self._store.unrate(item_id)
 
     def recommend(self, k: int = 10, *, exclude_rated: bool = True) -> list[Recommendation]:
-        """Return the k best items for this user, best first. Works offline; raises NotSyncedError before the first sync."""
+        """Return the k best items for this user, best first. Works offline, but not before the first sync."""
         with self._state:
             model = self._require_model()
             rated = self._rated(model).arrays()[0] if exclude_rated else ()
@@ -210,7 +210,7 @@ class Client:
             }
 
     def forget(self) -> None:
-        """Destroy the key, then delete everything in the folder; the client is closed. What was uploaded stays uploaded."""
+        """Destroy the key, then delete everything in the folder, and close. What was uploaded stays uploaded."""
         with self._network, self._state:
             self._store.forget()
             self.close()
@@ -252,6 +252,8 @@ class Client:
         if self._interactions is None:
             rows = ((model.catalogue.row_of(item_id), level) for item_id, level in self._store.ratings.items())
             self._interactions = Interactions((row, level) for row, level in rows if row is not None)
+            # Binary searches touch pages all over the file, and a small device wants them back.
+            model.catalogue.release_pages()
         return self._interactions
 
     def _user_code(self, model: LoadedModel) -> UserCode:
@@ -285,8 +287,8 @@ class Client:
     def _require_private(self, model: LoadedModel) -> None:
         if model.manifest.message.model.privacy_mode not in self._privacy_modes():
             raise NotPrivateError(
-                "training with this server would reveal the user's ratings to it, so nothing was sent; for audits, open "
-                "the client with not_private=True"
+                "training with this server would reveal the user's ratings to it, so nothing was sent; "
+                "for audits, open the client with not_private=True"
             )
 
     def _train(self, assignment: coordinator.Assignment) -> None:
@@ -304,7 +306,9 @@ class Client:
             update = encode_update(make_update(model.published, self._rated(model), code))
             request = coordinator.encode_upload(assignment, os.urandom(coordinator.UPLOAD_ID_BYTES), update)
             if len(request) > assignment.upload_limit_bytes:
-                raise ProtocolError(f"an upload of {len(request)} bytes, the server takes {assignment.upload_limit_bytes}")
+                raise ProtocolError(
+                    f"an upload of {len(request)} bytes, the server takes {assignment.upload_limit_bytes}"
+                )
             self._store.update({_PENDING_UPLOAD: request, _USER_CODE: code.reveal()})
 
     def _deliver_pending(self) -> bool:
@@ -341,5 +345,7 @@ def _agreed_scale(store: Store, asked: RatingScale | None) -> RatingScale:
         return chosen
     minimum, maximum = map(float, kept.split())
     if asked is not None and (asked.minimum, asked.maximum) != (minimum, maximum):
-        raise InvalidInputError(f"this folder was made with ratings from {minimum:g} to {maximum:g}: open it with that scale")
+        raise InvalidInputError(
+            f"this folder was made with ratings from {minimum:g} to {maximum:g}: open it with that scale"
+        )
     return RatingScale(minimum, maximum)

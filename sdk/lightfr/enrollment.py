@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from base64 import encodebytes
+from base64 import b64decode, encodebytes
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from lightfr.trust import Trust
 if TYPE_CHECKING:
     from typing import Any
 
+_REQUEST = "CERTIFICATE REQUEST"
 _FIELDS = ("server", "enrollment", "token", "trust")
 
 
@@ -44,7 +45,7 @@ def enroll(invitation: str | os.PathLike[str], folder: str | os.PathLike[str]) -
     _save(enrolled.trust, invited["trust"].encode())
     private_key, signing_request = _key_and_request(folder / "enrolling.pem")
     certificates = _certificates(invited, Trust(enrolled.trust), signing_request)
-    _save(enrolled.identity, private_key + b"".join(_pem("CERTIFICATE", der) for der in certificates))
+    _save(enrolled.identity, private_key + b"".join(pem("CERTIFICATE", der) for der in certificates))
     (folder / "enrolling.pem").unlink()
     return enrolled
 
@@ -78,30 +79,29 @@ def _certificates(invited: dict[str, str], trust: Trust, signing_request: bytes)
 
 def _key_and_request(path: Path) -> tuple[bytes, bytes]:
     """The private key (PEM) and its signing request (DER): those of an interrupted enrolment, or new ones."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import serialization
-
     if not path.exists():
-        _save(path, _new_key_and_request())
-    kept = path.read_bytes()
-    private_key, _, request = kept.partition(b"-----BEGIN CERTIFICATE REQUEST-----")
-    if not request:
-        raise InvalidInputError("enrolling.pem is damaged: remove it and enrol again")
-    loaded = x509.load_pem_x509_csr(b"-----BEGIN CERTIFICATE REQUEST-----" + request)
-    return private_key, loaded.public_bytes(serialization.Encoding.DER)
+        private_key, request = new_key_and_request()
+        _save(path, private_key + pem(_REQUEST, request))
+    private_key, _, rest = path.read_bytes().partition(f"-----BEGIN {_REQUEST}-----".encode())
+    try:
+        return private_key, b64decode(rest.partition(b"-----END")[0], validate=False)
+    except ValueError:
+        raise InvalidInputError("enrolling.pem is damaged: remove it and enrol again") from None
 
 
-def _new_key_and_request() -> bytes:
+def new_key_and_request() -> tuple[bytes, bytes]:
+    """Make a P-256 key (PEM) and a signing request for it (DER). The one use of x509 on a device."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
 
     key = ec.generate_private_key(ec.SECP256R1())
     request = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([])).sign(key, hashes.SHA256())
-    pem = serialization.Encoding.PEM
-    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    return private + request.public_bytes(pem)
+    encoding, no_password = serialization.Encoding, serialization.NoEncryption()
+    private_key = key.private_bytes(encoding.PEM, serialization.PrivateFormat.PKCS8, no_password)
+    return private_key, request.public_bytes(encoding.DER)
 
 
-def _pem(kind: str, der: bytes) -> bytes:
+def pem(kind: str, der: bytes) -> bytes:
+    """Return a PEM block."""
     return f"-----BEGIN {kind}-----\n".encode() + encodebytes(der) + f"-----END {kind}-----\n".encode()

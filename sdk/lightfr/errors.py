@@ -53,14 +53,32 @@ class ItemIndexError(InvalidInputError, IndexError):
         super().__init__(f"an item index is not below the number of items, {n_items}")
 
 
-class CodesFileError(LightFRError, OSError):
-    """A file of item codes that is missing, unreadable, of the wrong size, or changed while it was open."""
+class ItemIdError(InvalidInputError):
+    """An item id outside the domain. The id itself is left out: it may tell what a user rated."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "an item id is neither a string of 1 to 255 bytes in UTF-8 nor an integer of 64 bits, signed; "
+            "give ids of one of these kinds"
+        )
+
+
+class ArtifactFileError(LightFRError, OSError):
+    """A downloaded file that is missing, unreadable, of the wrong size, or changed while it was open."""
 
     def __init__(self, reason: str, actual_bytes: int | None = None, expected_bytes: int | None = None) -> None:
         self.reason = reason
         self.actual_bytes = actual_bytes
         self.expected_bytes = expected_bytes
         super().__init__(reason)
+
+
+class CodesFileError(ArtifactFileError):
+    """A file of item codes that cannot be used: fetch it again."""
+
+
+class CatalogueFileError(ArtifactFileError):
+    """A file of item ids that cannot be used, or that is corrupt inside: fetch it again."""
 
 
 class KernelError(LightFRError):
@@ -143,3 +161,102 @@ class NotPrivateError(LightFRError):
 
 class EnrollmentError(LightFRError):
     """An invitation that cannot be used."""
+
+
+class DeltaError(ProtocolError):
+    """A delta that is malformed or does not fit the old item codes. Discard what was written; fetch the whole file."""
+
+
+class StoreError(LightFRError):
+    """Root of the errors of the encrypted store and of its key providers."""
+
+
+class StoreLockedError(StoreError):
+    """Another process, or another Store of this one, has the folder open."""
+
+    def __init__(self) -> None:
+        super().__init__("the store is open already, in this process or another: close it there first")
+
+
+class StoreWriteError(StoreError, OSError):
+    """The file system refused a step. What was acknowledged before still stands; `errno` and `step` say what failed."""
+
+    def __init__(self, step: str, error: OSError) -> None:
+        self.step = step
+        super().__init__(error.errno, f"the store could not {step}: {error.strerror or type(error).__name__}")
+
+
+class StoreCorruptError(StoreError):
+    """The store was damaged or tampered with. It has not been touched: put a backup back, or `discard` it."""
+
+
+class StoreRolledBackError(StoreError):
+    """The store is older than its key ring says: an old copy was put back, its end was cut off, or it was removed."""
+
+    def __init__(self, last_sequence: int, anchor: int) -> None:
+        self.last_sequence = last_sequence
+        self.anchor = anchor
+        super().__init__(
+            f"the store ends with record {last_sequence}, but its key ring has seen record {anchor}: "
+            "put the newer store back, or start anew with lightfr.store.discard(folder, keys)"
+        )
+
+
+class StoreKeyError(StoreError):
+    """The keys are absent, of another store, unreadable, unsafe, or the passphrase is wrong."""
+
+
+class StoreVersionError(StoreError):
+    """A file of a format that this release does not know: upgrade lightfr."""
+
+    def __init__(self, what: str, actual: int, newest: int) -> None:
+        self.actual = actual
+        self.newest = newest
+        super().__init__(f"the {what} has format version {actual}, this release reads up to {newest}: upgrade lightfr")
+
+
+class StoreClosedError(StoreError):
+    """The store was closed, or a failed write could not be taken back: open it anew."""
+
+
+class PrivacyError(LightFRError):
+    """Secure aggregation cannot go on without breaking a promise to the user: leave the round, nothing was revealed."""
+
+
+class CohortTooSmallError(PrivacyError):
+    """Fewer devices than this one asks for, so that a sum would say too much about each of them."""
+
+    def __init__(self, what: str, actual: int, minimum: int) -> None:
+        self.what = what
+        self.actual = actual
+        self.minimum = minimum
+        super().__init__(f"{what} has {actual} devices, this one asks for at least {minimum}: leave the round")
+
+
+class RosterError(PrivacyError):
+    """A roster, or a set of its devices, that contradicts the rules of the round or what this device saw before."""
+
+
+class RoundSignatureError(PrivacyError):
+    """A roster or survivor set that the server's key did not sign."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        super().__init__(f"the server's signature of the {what} does not fit: leave the round")
+
+
+class PeerKeyError(PrivacyError):
+    """A public key of another device that no secret can be agreed with: a point of low order."""
+
+
+class SealedShareError(PrivacyError):
+    """A sealed share that is missing, superfluous, of the wrong size, or that does not open."""
+
+
+class StepOrderError(PrivacyError):
+    """A step of the round out of order or for a second time."""
+
+    def __init__(self, step: str, expected: str) -> None:
+        self.step = step
+        self.expected = expected
+        super().__init__(f"step '{step}' was asked for where '{expected}' is next: each is done once and in order")

@@ -37,7 +37,9 @@ class Manifest:
             raise ManifestError(f"{len(signed)} bytes are no manifest") from error
         self.sha256 = hashlib.sha256(envelope.manifest).digest()
         self.message = message
-        _require(message.wire_version == WIRE_VERSION, f"its wire version is {message.wire_version}, not {WIRE_VERSION}")
+        _require(
+            message.wire_version == WIRE_VERSION, f"its wire version is {message.wire_version}, not {WIRE_VERSION}"
+        )
         _require(message.model_version >= 1, "it has no model version")
         _check_artifacts(message)
 

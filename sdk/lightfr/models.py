@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lightfr import _files
-from lightfr._wire.downloads import download, keep
+from lightfr._wire.downloads import download, install
 from lightfr.catalogue import Catalogue
 from lightfr.codes import ItemCodes
 from lightfr.deltas import apply_delta
@@ -88,23 +88,25 @@ class ModelFolder:
         self._path.rmdir()
 
     def _fetch_codes(self, channel: Channel, manifest: Manifest, old: Manifest | None) -> None:
-        """Take the delta where there is one; a delta that does not lead to the codes is no reason to go without them."""
+        """Take the delta where there is one; should it not lead to the codes, take the codes."""
         codes = manifest.message.codes
         final = self._path / codes.sha256.hex()
         delta = None if old is None or final.exists() else manifest.delta_from(old.message.codes.sha256)
         if old is not None and delta is not None:
             try:
                 changes, base = download(channel, delta, self._path), self._path / old.message.codes.sha256.hex()
-                self._patch(changes, base, final)
+                self._patch(changes, base, final, codes.size_bytes)
             except (ArtifactError, DeltaError):
                 pass
         download(channel, codes, self._path)
 
-    def _patch(self, changes: Path, base: Path, final: Path) -> None:
+    def _patch(self, changes: Path, base: Path, final: Path, size_bytes: int) -> None:
         patched = final.with_suffix(".patched")
         with _files.step("write the new codes"), patched.open("wb") as file:
-            apply_delta(changes, base, file)
-        keep(patched, final)
+            digest = apply_delta(changes, base, file, max_bytes=size_bytes)
+        if digest != final.name:
+            raise DeltaError("delta refused: it does not lead to the codes of the signed manifest")
+        install(patched, final)
 
     def _sweep(self, manifest: Manifest) -> None:
         """Remove what the version in use does not name. Mapped files live on until they are closed."""

@@ -21,6 +21,7 @@ extern const test search_tests[];
 extern const test training_tests[];
 extern const test upload_tests[];
 extern const test refine_tests[];
+extern const test mask_tests[];
 extern const test status_tests[];
 
 /* Marks the running test as failed; the first few reports of a test are printed. */

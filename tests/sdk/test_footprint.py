@@ -4,16 +4,24 @@ import os
 import subprocess
 import sys
 
+import numpy as np
+
+from lightfr.catalogue import HEADER
+
 SCRIPT_MODULES = "import sys, lightfr; print(*sorted(m.split('.')[0] for m in sys.modules))"
 
-SCRIPT_MEMORY = """
+SCRIPT_PRIVATE_KIB = """
 import sys, lightfr
 
 def private_kib():
     wanted = ("RssAnon:",)
     with open("/proc/self/status") as status:
         return sum(int(line.split()[1]) for line in status if line.startswith(wanted))
+"""
 
+SCRIPT_MEMORY = (
+    SCRIPT_PRIVATE_KIB
+    + """
 user = lightfr.UserCode.random(64)
 with lightfr.ItemCodes(bytes(8), 64) as warm:
     lightfr.recommend(user, warm, 1)
@@ -22,6 +30,19 @@ with lightfr.ItemCodes.open(sys.argv[1], 64) as codes:
     assert len(lightfr.recommend(user, codes, 10, rated=range(100))) == 10
     print(private_kib() - before)
 """
+)
+
+SCRIPT_LOOK_UPS = (
+    SCRIPT_PRIVATE_KIB
+    + """
+from lightfr.catalogue import Catalogue
+
+before = private_kib()
+with Catalogue.open(sys.argv[1], 10_000_000) as catalogue:
+    assert [catalogue.row_of(3 * row) for row in range(0, 9_000_000, 30_000)] == list(range(0, 9_000_000, 30_000))
+    print(private_kib() - before)
+"""
+)
 
 
 def run(script, *arguments):
@@ -41,3 +62,13 @@ def test_ten_million_items_add_at_most_5_mib_of_private_memory(tmp_path):
         os.truncate(file.fileno(), 80_000_000)
     (added_kib,) = run(SCRIPT_MEMORY, str(path))
     assert int(added_kib) <= 5 * 1024
+
+
+def test_looking_up_300_of_ten_million_ids_adds_at_most_3_mib_of_private_memory(tmp_path):
+    path = tmp_path / "items.ids"
+    with path.open("wb") as file:
+        file.write(HEADER.pack(b"LFRC", 1, 1, 0, 10_000_000))
+        np.arange(0, 30_000_000, 3, dtype="<i8").tofile(file)
+        np.arange(10_000_000, dtype="<u4").tofile(file)
+    (added_kib,) = run(SCRIPT_LOOK_UPS, str(path))
+    assert int(added_kib) <= 3 * 1024

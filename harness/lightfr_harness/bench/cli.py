@@ -153,3 +153,45 @@ def _cell(record: dict[str, Any], key: str) -> str:
     if record[key] is None:
         return "faiss not installed"
     return f"{record[key]:.2f} ({record[key + '_median']:.2f})"
+
+
+@app.command()
+def device(
+    items: Annotated[int, typer.Option(min=1000, help="Items in the catalogue.")] = 1_000_000,
+    bits: Annotated[int, typer.Option(help="Code length.")] = 64,
+    ratings: Annotated[int, typer.Option(min=1, help="Ratings on the device.")] = 166,
+    as_json: Json = False,
+) -> None:
+    """One real device from outside: memory, threads, and bytes at the TLS socket, phase by phase."""
+    from lightfr_harness.bench import device as bench
+
+    console = Console(stderr=True)
+    with console.status("starting") as status:
+        record = bench.run_all(items, bits, ratings, lambda phase: status.update(f"measuring: {phase}"))
+    if as_json:
+        print(json.dumps(record))
+    else:
+        Console().print(_device_table(record))
+
+
+def _device_table(record: dict[str, Any]) -> Table:
+    mib = 2**20
+    rows = {
+        "import lightfr, CPU ms over bare Python, min": (f"{record['import_cpu_ms_min']:.1f}", "30"),
+        "the same, median": (f"{record['import_cpu_ms_median']:.1f}", "30"),
+        "peak memory, MiB": (f"{record['peak_rss_bytes'] / mib:.1f}", "48"),
+        "bare Python, MiB": (f"{record['bare_rss_bytes'] / mib:.1f}", ""),
+        "threads": (str(record["most_threads"]), "1"),
+        "numpy, grpc, aiohttp, sqlite3, asyncio loaded": (", ".join(record["loaded"]) or "none", "none"),
+        "first sync above codes and catalogue, bytes": (
+            f"{record['first_sync_over_codes_bytes']:,}",
+            f"{record['first_sync_limit_bytes']:,}",
+        ),
+        "catalogue of item ids, bytes": (f"{record['catalogue_bytes']:,}", ""),
+        "upload overhead, bytes": (f"{record['upload_overhead_bytes']:,}", "600"),
+        "delta sync / changed rows": (f"{record['delta_ratio']:.3f}", "1.2"),
+    }
+    table = Table("", "measured", "limit", title=f"one device, {record['items']:,} items of {record['bits']} bits")
+    for name, (measured, limit) in rows.items():
+        table.add_row(name, measured, limit)
+    return table

@@ -11,6 +11,7 @@ from lightfr._kernel._boundary import (
     select_isa,
     supported_isas,
 )
+from lightfr._kernel._masks import mask, number_bytes, pack_bits, packed_bytes, unpack_add
 from lightfr._kernel._search import CodesPointer, Hits, distances, topk, topk_batch
 from lightfr._kernel._training import (
     Fit,
@@ -36,7 +37,11 @@ __all__ = [
     "gather",
     "gram",
     "isa_name",
+    "mask",
+    "number_bytes",
     "pack",
+    "pack_bits",
+    "packed_bytes",
     "refine",
     "require_code_bits",
     "row_gradients",
@@ -47,4 +52,5 @@ __all__ = [
     "topk",
     "topk_batch",
     "unpack",
+    "unpack_add",
 ]

@@ -89,7 +89,7 @@ class Channel:
             except ServerUnavailableError:
                 if tried == _TRIES:
                     raise
-                # Jitter, so that devices that lost the same server do not come back together. No secret: any generator will do.
+                # Jitter: devices that lost the same server do not come back together. No secret, so any generator.
                 time.sleep(random.uniform(0, _FIRST_PAUSE * 2 ** (tried - 1)))  # noqa: S311
         raise AssertionError("unreachable")
 
@@ -125,9 +125,7 @@ class Channel:
 
     def _send_once(self, verb: str, path: str, headers: dict[str, str], body: bytes | None) -> HTTPResponse:
         if self._connection is None:
-            self._connection = Connection(
-                self.host, self._port, context=self._context, timeout=_SOCKET_TIMEOUT_SECONDS
-            )
+            self._connection = Connection(self.host, self._port, context=self._context, timeout=_SOCKET_TIMEOUT_SECONDS)
         connection = self._connection
         connection.putrequest(verb, path, skip_accept_encoding=True)
         for name, value in headers.items():
@@ -151,7 +149,7 @@ def _explained(error: OSError | HTTPException) -> LightFRError:
         return ServerNotTrustedError(f"the server's certificate was not accepted: {error.verify_message}")
     if isinstance(error, ssl.SSLError):
         alert = (error.reason or "").upper()
-        if "ALERT" in alert and "CERTIFICATE" in alert or "UNKNOWN_CA" in alert:
+        if ("ALERT" in alert and "CERTIFICATE" in alert) or "UNKNOWN_CA" in alert:
             return IdentityRefusedError(f"the server refused this device's certificate ({alert.lower()}): enrol again")
         if "VERSION" in alert or "PROTOCOL" in alert:
             return ServerNotTrustedError("the server does not speak TLS 1.3")

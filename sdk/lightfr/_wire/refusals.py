@@ -33,14 +33,16 @@ def refusal(status: int, body: bytes) -> LightFRError:
 
 def _name(reason: int) -> str:
     known = error_pb2.ErrorReason.values()
-    return error_pb2.ErrorReason.Name(reason).removeprefix(_PREFIX) if reason in known else "UNSPECIFIED"  # type: ignore[arg-type]
+    return error_pb2.ErrorReason.Name(reason).removeprefix(_PREFIX) if reason in known else "UNSPECIFIED"
 
 
 def _parse(body: bytes) -> tuple[str, str, error_pb2.ErrorDetail]:
     try:
         answer: Any = json.loads(body)
         details = [d for d in answer.get("details", []) if d["type"] == _DETAIL]
-        detail = error_pb2.ErrorDetail.FromString(_unpadded(details[0]["value"])) if details else error_pb2.ErrorDetail()
+        detail = (
+            error_pb2.ErrorDetail.FromString(_unpadded(details[0]["value"])) if details else error_pb2.ErrorDetail()
+        )
         return str(answer["code"]), _printable(str(answer.get("message", ""))), detail
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, DecodeError, Base64Error):
         return "", "no Connect error in the answer", error_pb2.ErrorDetail()

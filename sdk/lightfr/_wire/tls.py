@@ -1,4 +1,4 @@
-"""The TLS of a device: version 1.3, the authority it was given and no other, host names checked. Nothing turns it off."""
+"""The TLS of a device: version 1.3, its own authority and no other, host names checked. Nothing turns it off."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def context(trust: Path, identity: str | os.PathLike[str] | None) -> ssl.SSLCont
         try:
             made.load_cert_chain(identity)
         except (OSError, ssl.SSLError) as error:
-            raise InvalidInputError("the identity is no PEM file with a key and its certificate: enrol first") from error
+            raise InvalidInputError(
+                "the identity is no PEM file with a key and its certificate: enrol first"
+            ) from error
     return made
 
 

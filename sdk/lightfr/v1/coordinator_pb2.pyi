@@ -1,5 +1,6 @@
 from lightfr.v1 import manifest_pb2 as _manifest_pb2
 from lightfr.v1 import model_pb2 as _model_pb2
+from lightfr.v1 import secure_pb2 as _secure_pb2
 from lightfr.v1 import update_pb2 as _update_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -8,6 +9,12 @@ from google.protobuf import message as _message
 from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class RoundKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ROUND_KIND_UNSPECIFIED: _ClassVar[RoundKind]
+    ROUND_KIND_TRAINING: _ClassVar[RoundKind]
+    ROUND_KIND_GATE_REFRESH: _ClassVar[RoundKind]
 
 class RetryReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -25,6 +32,9 @@ class RoundState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ROUND_STATE_AGGREGATING: _ClassVar[RoundState]
     ROUND_STATE_FINISHED: _ClassVar[RoundState]
     ROUND_STATE_ABANDONED: _ClassVar[RoundState]
+ROUND_KIND_UNSPECIFIED: RoundKind
+ROUND_KIND_TRAINING: RoundKind
+ROUND_KIND_GATE_REFRESH: RoundKind
 RETRY_REASON_UNSPECIFIED: RetryReason
 RETRY_REASON_ROUND_FULL: RetryReason
 RETRY_REASON_ALREADY_UPLOADED: RetryReason
@@ -78,18 +88,22 @@ class CheckInResponse(_message.Message):
     def __init__(self, assignment: _Optional[_Union[Assignment, _Mapping]] = ..., retry_window: _Optional[_Union[RetryWindow, _Mapping]] = ...) -> None: ...
 
 class Assignment(_message.Message):
-    __slots__ = ("round_id", "model_version", "manifest_sha256", "deadline_ms", "upload_limit_bytes")
+    __slots__ = ("round_id", "model_version", "manifest_sha256", "deadline_ms", "upload_limit_bytes", "peer_id", "kind")
     ROUND_ID_FIELD_NUMBER: _ClassVar[int]
     MODEL_VERSION_FIELD_NUMBER: _ClassVar[int]
     MANIFEST_SHA256_FIELD_NUMBER: _ClassVar[int]
     DEADLINE_MS_FIELD_NUMBER: _ClassVar[int]
     UPLOAD_LIMIT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    PEER_ID_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
     round_id: bytes
     model_version: int
     manifest_sha256: bytes
     deadline_ms: int
     upload_limit_bytes: int
-    def __init__(self, round_id: _Optional[bytes] = ..., model_version: _Optional[int] = ..., manifest_sha256: _Optional[bytes] = ..., deadline_ms: _Optional[int] = ..., upload_limit_bytes: _Optional[int] = ...) -> None: ...
+    peer_id: bytes
+    kind: RoundKind
+    def __init__(self, round_id: _Optional[bytes] = ..., model_version: _Optional[int] = ..., manifest_sha256: _Optional[bytes] = ..., deadline_ms: _Optional[int] = ..., upload_limit_bytes: _Optional[int] = ..., peer_id: _Optional[bytes] = ..., kind: _Optional[_Union[RoundKind, str]] = ...) -> None: ...
 
 class RetryWindow(_message.Message):
     __slots__ = ("earliest_ms", "latest_ms", "reason")
@@ -102,16 +116,18 @@ class RetryWindow(_message.Message):
     def __init__(self, earliest_ms: _Optional[int] = ..., latest_ms: _Optional[int] = ..., reason: _Optional[_Union[RetryReason, str]] = ...) -> None: ...
 
 class UploadRequest(_message.Message):
-    __slots__ = ("round_id", "manifest_sha256", "upload_id", "row_update")
+    __slots__ = ("round_id", "manifest_sha256", "upload_id", "row_update", "masked_vector")
     ROUND_ID_FIELD_NUMBER: _ClassVar[int]
     MANIFEST_SHA256_FIELD_NUMBER: _ClassVar[int]
     UPLOAD_ID_FIELD_NUMBER: _ClassVar[int]
     ROW_UPDATE_FIELD_NUMBER: _ClassVar[int]
+    MASKED_VECTOR_FIELD_NUMBER: _ClassVar[int]
     round_id: bytes
     manifest_sha256: bytes
     upload_id: bytes
     row_update: _update_pb2.RowUpdate
-    def __init__(self, round_id: _Optional[bytes] = ..., manifest_sha256: _Optional[bytes] = ..., upload_id: _Optional[bytes] = ..., row_update: _Optional[_Union[_update_pb2.RowUpdate, _Mapping]] = ...) -> None: ...
+    masked_vector: bytes
+    def __init__(self, round_id: _Optional[bytes] = ..., manifest_sha256: _Optional[bytes] = ..., upload_id: _Optional[bytes] = ..., row_update: _Optional[_Union[_update_pb2.RowUpdate, _Mapping]] = ..., masked_vector: _Optional[bytes] = ...) -> None: ...
 
 class UploadResponse(_message.Message):
     __slots__ = ("upload_id", "request_sha256")

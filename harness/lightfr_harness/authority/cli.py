@@ -1,0 +1,100 @@
+"""`lightfr-harness ca`: make an authority, invite devices, take their names back."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lightfr_harness.errors import errors_as_messages
+
+from .authority import Authority
+from .errors import AuthorityError
+from .files import PRIVATE
+
+HOUR_SECONDS = 3600
+
+app = typer.Typer(
+    name="ca",
+    no_args_is_help=True,
+    help="Decide who may speak with the coordinator: a small certificate authority. "
+    "First `init`, then one `token` for each device; `revoke` works while the coordinator runs.",
+)
+
+Folder = Annotated[Path, typer.Argument(help="The authority's folder, as given to `ca init`.")]
+
+
+@app.command("init")
+def init_command(
+    folder: Annotated[
+        Path, typer.Argument(help="A folder that does not exist yet. Keep it private: it holds the keys.")
+    ],
+    host: Annotated[
+        list[str], typer.Option(help="DNS name or IP address by which devices reach the server; repeat for several.")
+    ],
+) -> None:
+    """Make a new authority, the server's certificate and the key that signs manifests.
+
+    Example: lightfr-harness ca init authority --host localhost --host 127.0.0.1
+    """
+    with errors_as_messages():
+        Authority.init(folder, host).close()
+        typer.echo(f"{folder} is ready for {', '.join(host)}. Keep a copy: without it every device must enrol again.")
+
+
+@app.command("token")
+def token_command(
+    folder: Folder,
+    server: Annotated[str, typer.Option(help="Where devices find the coordinator: https://HOST:PORT.")],
+    enrollment: Annotated[str, typer.Option(help="Where devices enrol, a port of its own: https://HOST:PORT.")],
+    valid_hours: Annotated[int, typer.Option(min=1, max=8760, help="How long the token can be spent.")] = 24,
+    count: Annotated[int, typer.Option(min=1, help="How many invitations; more than one needs --out.")] = 1,
+    out: Annotated[Path | None, typer.Option(help="Folder for invitation-1.json and so on.")] = None,
+) -> None:
+    """Invite devices: print an invitation as JSON, or write several to a folder.
+
+    An invitation holds a secret that enrols one device, once. Hand it over as you would a password.
+
+    Example: lightfr-harness ca token authority --server https://localhost:8443 --enrollment https://localhost:8444
+    """
+    with errors_as_messages():
+        if count > 1 and out is None:
+            raise AuthorityError(f"{count} invitations do not fit on the screen. Name a folder for them: --out FOLDER")
+        with closing(Authority.open(folder)) as authority:
+            for number in range(1, count + 1):
+                invitation = authority.invite(server, enrollment, valid_hours * HOUR_SECONDS)
+                _hand_over(json.dumps(invitation, indent=2), out and out / f"invitation-{number}.json")
+
+
+@app.command("revoke")
+def revoke_command(
+    folder: Folder,
+    device_id: Annotated[list[str], typer.Argument(help="Ids of devices: 32 hexadecimal digits each.")],
+) -> None:
+    """Take back the names of devices, all or none. A coordinator that runs refuses them within seconds.
+
+    The id of a device is the common name of its certificate. It cannot be given back: the device must enrol again.
+    """
+    with errors_as_messages():
+        with closing(Authority.open(folder)) as authority:
+            authority.revoke(*device_id)
+        typer.echo(f"Revoked: {', '.join(device_id)}")
+
+
+def _hand_over(invitation: str, path: Path | None) -> None:
+    if path is None:
+        typer.echo(invitation)
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Private from its first moment, and never in place of an invitation that may still be on its way.
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(invitation + "\n")
+    except OSError as error:
+        raise AuthorityError(f"Cannot write {path} ({error.strerror}). Name a new folder: --out FOLDER") from error
+    typer.echo(path)

@@ -1,0 +1,50 @@
+"""What can go wrong with the authority, split by what the caller does next. No message holds a token or a key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lightfr.errors import InvalidInputError, LightFRError
+
+
+class AuthorityError(LightFRError):
+    """Root of every error this room raises."""
+
+
+class AuthorityFolderError(AuthorityError, OSError):
+    """A folder that holds no whole authority, or that cannot take a new one."""
+
+    def __init__(self, folder: Path, reason: str, advice: str) -> None:
+        self.folder, self.reason, self.advice = folder, reason, advice
+        super().__init__(f"{folder}: {reason}. {advice}")
+
+
+class HostError(AuthorityError, InvalidInputError):
+    """A host that a server certificate cannot name, or does not."""
+
+
+class TokenError(AuthorityError):
+    """The token is unknown, expired, or spent by another request: a new invitation is needed."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"The token is {reason}. Ask for a new invitation.")
+
+
+class SigningRequestError(AuthorityError, InvalidInputError):
+    """Not a PKCS #10 request with a P-256 key and a valid signature: a fault of the device."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"The signing request {reason}. Send PKCS #10 in DER with a P-256 key, signed by that key.")
+
+
+class UnknownDeviceError(AuthorityError, InvalidInputError):
+    """This authority named no such device."""
+
+    def __init__(self, device_id: str) -> None:
+        self.device_id = device_id
+        super().__init__(
+            f"There is no device {device_id!r} here; nothing was revoked. An id is the 32 hexadecimal digits "
+            "that the device's certificate carries as its common name."
+        )

@@ -1,0 +1,116 @@
+"""The files of an authority's folder: how they are made, found and read.
+
+authority.pem, authority.key   the certificate authority
+server.pem, server.key         what the server shows
+manifest.key                   Ed25519, signs manifests
+trust.pem                      what devices keep: authority.pem and the public half of manifest.key
+crl.pem                        the revoked certificates, for the TLS handshake
+authority.sqlite               devices, hashes of tokens, revocations
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TypeVar
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
+
+from .certificates import Issuer, make_issuer, make_revocation_list, make_server_certificate, new_key, parse_host
+from .errors import AuthorityFolderError, HostError
+from .files import PRIVATE, PUBLIC, new_folder, write_whole
+from .registry import Registry
+
+Key = TypeVar("Key")
+
+AUTHORITY_CERTIFICATE, AUTHORITY_KEY = "authority.pem", "authority.key"
+SERVER_CERTIFICATE, SERVER_KEY = "server.pem", "server.key"
+MANIFEST_KEY = "manifest.key"
+TRUST = "trust.pem"
+REVOCATION_LIST = "crl.pem"
+DATABASE = "authority.sqlite"
+_NAMES = (AUTHORITY_CERTIFICATE, AUTHORITY_KEY, SERVER_CERTIFICATE, SERVER_KEY, MANIFEST_KEY, TRUST, DATABASE)
+
+
+def create(folder: Path, hosts: Sequence[str], now: datetime) -> None:
+    """Make a whole new folder, or nothing."""
+    if not hosts:
+        raise HostError("A server needs at least one host name or IP address by which devices reach it.")
+    names = [parse_host(host) for host in hosts]
+    issuer, server_key, manifest_key = make_issuer(now), new_key(), ed25519.Ed25519PrivateKey.generate()
+    with new_folder(folder) as stage:
+        for name, key in ((AUTHORITY_KEY, issuer.key), (SERVER_KEY, server_key), (MANIFEST_KEY, manifest_key)):
+            write_whole(stage / name, _private_pem(key), PRIVATE)
+        write_certificate(stage / AUTHORITY_CERTIFICATE, issuer.certificate)
+        server = make_server_certificate(issuer, server_key.public_key(), names, now)
+        write_certificate(stage / SERVER_CERTIFICATE, server)
+        write_certificate(stage / REVOCATION_LIST, make_revocation_list(issuer, [], 0, now))
+        write_whole(stage / TRUST, _trust(issuer.certificate, manifest_key.public_key()), PUBLIC)
+        Registry.create(stage / DATABASE)
+        (stage / DATABASE).chmod(PRIVATE)
+
+
+def require_whole(folder: Path) -> None:
+    missing = [name for name in _NAMES if not (folder / name).is_file()]
+    if len(missing) == len(_NAMES):
+        advice = f"Make one: lightfr-harness ca init {folder} --host NAME"
+        raise AuthorityFolderError(folder, "there is no authority here", advice)
+    if missing:
+        advice = "Restore them from a copy, or make a new authority in another folder; devices must then enrol again."
+        raise AuthorityFolderError(folder, f"the authority lacks {', '.join(missing)}", advice)
+
+
+def read_issuer(folder: Path) -> Issuer:
+    key = _read_key(folder / AUTHORITY_KEY, ec.EllipticCurvePrivateKey)
+    return Issuer(read_certificate(folder / AUTHORITY_CERTIFICATE), key)
+
+
+def read_server_key(folder: Path) -> ec.EllipticCurvePrivateKey:
+    return _read_key(folder / SERVER_KEY, ec.EllipticCurvePrivateKey)
+
+
+def read_manifest_key(folder: Path) -> ed25519.Ed25519PrivateKey:
+    return _read_key(folder / MANIFEST_KEY, ed25519.Ed25519PrivateKey)
+
+
+def read_certificate(path: Path) -> x509.Certificate:
+    try:
+        return x509.load_pem_x509_certificate(path.read_bytes())
+    except (ValueError, OSError) as error:
+        raise _unreadable(path) from error
+
+
+def write_certificate(path: Path, signed: x509.Certificate | x509.CertificateRevocationList) -> None:
+    write_whole(path, signed.public_bytes(Encoding.PEM), PUBLIC)
+
+
+def _read_key(path: Path, kind: type[Key]) -> Key:
+    try:
+        key = load_pem_private_key(path.read_bytes(), password=None)
+    except (ValueError, TypeError, OSError) as error:
+        raise _unreadable(path) from error
+    if not isinstance(key, kind):
+        raise _unreadable(path)
+    return key
+
+
+def _unreadable(path: Path) -> AuthorityFolderError:
+    return AuthorityFolderError(path, "cannot be read", "Check who may read it, or restore it from a copy.")
+
+
+def _private_pem(key: ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey) -> bytes:
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def _trust(certificate: x509.Certificate, manifest_key: ed25519.Ed25519PublicKey) -> bytes:
+    key = manifest_key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    return certificate.public_bytes(Encoding.PEM) + key

@@ -1,0 +1,129 @@
+"""What a coordinator is started with: the catalogue, and settings that a folder keeps for life."""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lightfr.errors import CodeLengthError, InvalidInputError
+from lightfr.v1 import model_pb2
+from lightfr_harness.aggregate import CatalogueServer
+from lightfr_harness.runs.options import TERNARY_ROWS
+
+# Whatever is longer than this many characters is no item id, and its file no catalogue.
+_LONGEST_LINE = 70_000
+
+
+class CatalogueListError(InvalidInputError):
+    """A list of items that cannot be read. Messages name the line, not the item."""
+
+
+class SettingsError(InvalidInputError):
+    """Options that contradict what a folder was begun with."""
+
+
+@dataclass(frozen=True)
+class ItemList:
+    """The items, most popular first, and how many devices rate each; no counts: the gate is off."""
+
+    ids: list[str] | list[int]
+    device_counts: list[int] | None
+    sha256: str
+
+    @classmethod
+    def read(cls, path: Path, *, integer_ids: bool) -> ItemList:
+        """Read `item_id` or `item_id<TAB>count` per line."""
+        try:
+            content = path.read_bytes()
+            lines = content.decode().splitlines()
+        except OSError as error:
+            raise CatalogueListError(f"cannot read the catalogue '{path.name}': {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise CatalogueListError(f"the catalogue '{path.name}' is not UTF-8 text") from error
+        rows = [line.split("\t") for line in lines]
+        counts = _counts(rows)
+        ids = [_integer(row[0], number) for number, row in enumerate(rows, 1)] if integer_ids else [r[0] for r in rows]
+        return cls(ids, counts, hashlib.sha256(content).hexdigest())
+
+
+def _counts(rows: list[list[str]]) -> list[int] | None:
+    """All lines have a count, or none has."""
+    if not rows:
+        raise CatalogueListError("the catalogue is empty: write one item id per line, most popular first")
+    width = len(rows[0])
+    for number, row in enumerate(rows, 1):
+        if len(row) != width or width > 2 or not row[0] or len(row[0]) > _LONGEST_LINE:
+            raise CatalogueListError(f"line {number} of the catalogue: expected `item_id` or `item_id<TAB>count`")
+    return [_integer(row[1], number) for number, row in enumerate(rows, 1)] if width == 2 else None
+
+
+def _integer(text: str, number: int) -> int:
+    try:
+        return int(text)
+    except ValueError as error:
+        raise CatalogueListError(f"line {number} of the catalogue: expected an integer") from error
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a folder is begun with and keeps: later starts must say the same."""
+
+    bits: int
+    gate: int
+    seed: int
+    integer_ids: bool
+    catalogue_sha256: str
+
+    def __post_init__(self) -> None:
+        if not 8 <= self.bits <= 1024 or self.bits % 8:
+            raise CodeLengthError(self.bits)
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def require_same(self, kept: dict[str, Any]) -> None:
+        """Raise SettingsError, naming what differs, unless the folder was begun with the same."""
+        different = [name for name, value in self.as_dict().items() if kept.get(name) != value]
+        if different:
+            says = "; ".join(f"{_flag(name)} was {kept.get(name)}, now {getattr(self, name)}" for name in different)
+            raise SettingsError(f"the folder was begun with other options: {says}. Repeat them, or name a new folder")
+
+    def make_server(self, items: ItemList) -> CatalogueServer:
+        """The server rule at version 1, before any upload."""
+        counts: npt.NDArray[np.int64] = np.array(items.device_counts or np.zeros(len(items.ids)), np.int64)
+        return CatalogueServer(
+            counts,
+            self.bits,
+            upload_kind=model_pb2.UPLOAD_KIND_TERNARY,
+            gate=self.gate if items.device_counts is not None else 0,
+            max_rows=TERNARY_ROWS,
+            seed=self.seed,
+        )
+
+
+def _flag(name: str) -> str:
+    return "the catalogue's digest" if name == "catalogue_sha256" else "--" + name.replace("_", "-")
+
+
+def require_private(host: str, *, not_private: bool) -> None:
+    """Uploads in mode CLEAR reveal what users like: they leave this machine only if somebody says so."""
+    if not is_loopback(host) and not not_private:
+        raise SettingsError(
+            f"uploads of mode CLEAR let this server recover every rating, and {host} can be reached from other"
+            " machines. Use a loopback host, or say --not-private"
+        )
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,238 @@
+"""The demo, scene by scene."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+import urllib.request
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from lightfr import __version__, _kernel
+from lightfr.models import LoadedModel
+from lightfr.training import PublishedModel
+from lightfr_harness.authority import Authority
+from lightfr_harness.coordinator.child import CoordinatorFailedError, CoordinatorProcess
+from lightfr_harness.datasets import Split
+from lightfr_harness.demo import device as device_script
+from lightfr_harness.demo.report import write_report
+from lightfr_harness.fleet import Fleet
+from lightfr_harness.fleet.remote import RemoteFleet
+from lightfr_harness.measure import CountingProxy
+from lightfr_harness.runs.options import TrainOptions
+from lightfr_harness.runs.scoring import judge, judge_popularity, users_of
+from lightfr_harness.runs.train import load_split
+
+ROUNDS_BETWEEN_LOOKS = 4
+_TRAINING_SECONDS_AT_MOST = 600
+
+
+@dataclass(frozen=True)
+class Scene:
+    """How large the demo is."""
+
+    synthetic: str = "ml-100k"
+    rounds: int = 24
+    processes: int = 16
+    cohort: int = 400
+    seed: int = 0
+
+
+@dataclass
+class Outcome:
+    """What came of it; the report draws this."""
+
+    users: int
+    items: int
+    ratings: int
+    popularity: dict[str, float]
+    accuracy: list[dict[str, float]] = field(default_factory=list)
+    device: dict[str, Any] = field(default_factory=dict)
+    uploads: int = 0
+    rounds: int = 0
+    processes: int = 0
+    process_rounds: int = 0
+    process_up_bytes: int = 0
+    process_down_bytes: int = 0
+    codes_bytes: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+def run(console: Console, out: Path, scene: Scene | None = None) -> None:
+    """Generate, serve, enrol, train, show, report."""
+    scene = scene or Scene()
+    console.print(f"[bold]lightfr {__version__}[/] on {_kernel.isa_name()}: 64-bit codes, everything made here\n")
+    work = out / "work"
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    split = load_split(TrainOptions(synthetic=scene.synthetic, seed=scene.seed))
+    if not isinstance(split, Split):
+        raise TypeError("the demo needs a leave-last-out split")
+    train = split.train
+    outcome = Outcome(train.n_users, train.n_items, len(train), asdict(judge_popularity(train, split.test)))
+    console.print(f"synthetic catalogue: {train.n_users:,} users, {train.n_items:,} items, {len(train):,} ratings")
+    authority = Authority.init(work / "authority", ["localhost"])
+    counts = zip(train.item_ids, train.item_counts().tolist(), strict=True)
+    (work / "items.tsv").write_text("".join(f"{item}\t{count}\n" for item, count in counts))
+    goal = scene.cohort + scene.processes // 2
+    how = {"host": "localhost", "goal": goal, "rounds": scene.rounds, "deadline_seconds": 15, "minimum": goal // 2}
+    with CoordinatorProcess(work / "coordinator", authority.folder, work / "items.tsv", **how) as coordinator:
+        console.print(f"coordinator with its own CA: {coordinator.addresses['server']}")
+        console.print(f"watch it while it trains:    {coordinator.addresses['operations']}")
+        _perform(console, scene, split, authority, coordinator, work, outcome)
+        page = urllib.request.urlopen(coordinator.addresses["operations"]).read()
+        (out / "status.html").write_bytes(page)
+    authority.close()
+    _show(console, outcome)
+    console.print(f"\nthe report:          {write_report(out, asdict(outcome))}")
+    console.print(
+        f"the learned matrix:  {_matrix(work, out)} ({outcome.codes_bytes:,} bytes, memory-mapped by devices)"
+    )
+
+
+def _perform(
+    console: Console, scene: Scene, split: Split, authority: Authority, coordinator: CoordinatorProcess, work: Path,
+    outcome: Outcome,
+) -> None:  # fmt: skip
+    started = time.monotonic()
+    server = coordinator.addresses["server"]
+    fleet = Fleet.of(split.train, 64, scene.seed)
+    with CountingProxy("localhost", int(server.rsplit(":", 1)[1])) as proxy:
+        with console.status(f"enrolling {scene.processes} device processes and a fleet of {len(fleet):,} beside them"):
+            invited = {"server": f"https://localhost:{proxy.port}", "enrollment": coordinator.addresses["enrollment"]}
+            processes = [
+                _start_device(work / f"device{number}", authority, invited, split, number)
+                for number in range(scene.processes)
+            ]
+            remote = RemoteFleet(fleet.devices[scene.processes :], authority, server, work / "fleet")
+        outcome.seconds["enrol"] = time.monotonic() - started
+        try:
+            _train(console, scene, split, fleet, remote, coordinator, outcome)
+        finally:
+            remote.close()
+        _gather(processes, outcome)
+        outcome.process_up_bytes, outcome.process_down_bytes = proxy.counts()
+    outcome.seconds["all"] = time.monotonic() - started
+
+
+def _start_device(
+    folder: Path, authority: Authority, invited: dict[str, str], split: Split, user: int
+) -> subprocess.Popen[str]:
+    """Give a process its user's ratings and an invitation; the rest it does by itself."""
+    folder.mkdir()
+    invitation = authority.invite(invited["server"], invited["enrollment"], 600)
+    (folder / "invitation.json").write_text(json.dumps(invitation))
+    train = split.train
+    order = train.chronological_order()
+    mine = order[train.user_index[order] == user]
+    rated = zip(train.item_index[mine].tolist(), train.rating[mine].tolist(), strict=True)
+    (folder / "ratings.json").write_text(json.dumps([(train.item_ids[item], rating) for item, rating in rated]))
+    command = [sys.executable, device_script.__file__, str(folder)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def _train(
+    console: Console, scene: Scene, split: Split, fleet: Fleet, remote: RemoteFleet, coordinator: CoordinatorProcess,
+    outcome: Outcome,
+) -> None:  # fmt: skip
+    rng = np.random.default_rng(scene.seed)
+    started = time.monotonic()
+    columns = (TextColumn("training over mutual TLS"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, TextColumn("{task.fields[accuracy]}"), console=console, transient=True) as progress:
+        task = progress.add_task("training", total=scene.rounds, accuracy="")
+        model = remote.sync()
+        _look(split, fleet, model, coordinator, outcome)
+        while (finished := model.manifest.model_version - 1) < scene.rounds:
+            if time.monotonic() - started > _TRAINING_SECONDS_AT_MOST:
+                raise CoordinatorFailedError(f"only {finished} of {scene.rounds} rounds finished in ten minutes")
+            chosen = rng.choice(len(remote.devices), min(scene.cohort, len(remote.devices)), replace=False)
+            outcome.uploads += remote.take_part(chosen.tolist())
+            model = _next_version(remote, model)
+            if (model.manifest.model_version - 1) % ROUNDS_BETWEEN_LOOKS == 0:
+                _look(split, fleet, model, coordinator, outcome)
+            shown = f"HR@10 {outcome.accuracy[-1]['hr']:.3f}"
+            progress.update(task, completed=model.manifest.model_version - 1, accuracy=shown)
+        _look(split, fleet, model, coordinator, outcome)
+    outcome.rounds = finished
+    outcome.codes_bytes = model.manifest.message.codes.size_bytes
+    outcome.seconds["train"] = time.monotonic() - started
+
+
+def _next_version(remote: RemoteFleet, old: LoadedModel) -> LoadedModel:
+    """Wait for the version that comes of the round, or for its deadline to pass."""
+    version, ends = old.manifest.model_version, time.monotonic() + 20
+    while (model := remote.sync()).manifest.model_version == version and time.monotonic() < ends:
+        time.sleep(0.05)
+    return model
+
+
+def _look(split: Split, fleet: Fleet, model: LoadedModel, coordinator: CoordinatorProcess, outcome: Outcome) -> None:
+    """Accuracy on each user's next item; also told to the coordinator, for its status page."""
+    version = model.manifest.model_version
+    if outcome.accuracy and outcome.accuracy[-1]["model_version"] == version:
+        return
+    # A copy, since the fleet's model must not be fitted from two places at a time.
+    published = PublishedModel(model.codes, model.manifest.message.model)
+    codes = {user: fleet.devices[user].code_for_use(published, recency=True) for user in users_of(split.test)}
+    metrics = judge(published, codes, split.test)
+    outcome.accuracy.append({"model_version": version, "hr": metrics.hr, "ndcg": metrics.ndcg})
+    body = {"model_version": version, "users": len(codes), "hit_rate": metrics.hr, "ndcg": metrics.ndcg}
+    request = urllib.request.Request(
+        coordinator.addresses["operations"] + "/accuracy",
+        json.dumps(body).encode(),
+        {"Content-Type": "application/json"},
+    )
+    urllib.request.urlopen(request).close()
+
+
+def _gather(processes: list[subprocess.Popen[str]], outcome: Outcome) -> None:
+    told = [(process.communicate()[0], process.returncode) for process in processes]
+    failed = sum(code != 0 for _, code in told)
+    if failed:
+        raise CoordinatorFailedError(f"{failed} of {len(processes)} device processes failed; their errors stand above")
+    facts = [json.loads(output) for output, _ in told]
+    outcome.device = facts[0]
+    outcome.processes = len(facts)
+    outcome.process_rounds = sum(fact["rounds"] for fact in facts)
+
+
+def _show(console: Console, outcome: Outcome) -> None:
+    table = Table("", "HR@10", "NDCG@10", title="finding each user's next item among 50")
+    rows = {
+        "random item codes": outcome.accuracy[0],
+        "popularity list": outcome.popularity,
+        "learned codes": outcome.accuracy[-1],
+    }
+    for name, metrics in rows.items():
+        table.add_row(name, f"{metrics['hr']:.3f}", f"{metrics['ndcg']:.3f}")
+    console.print(table)
+    shown = Table("", "before training", "after training", title="one device's recommendations")
+    for place, pair in enumerate(zip(outcome.device["before"], outcome.device["after"], strict=True), start=1):
+        shown.add_row(str(place), *map(str, pair))
+    console.print(shown)
+    uploads = max(1, outcome.process_rounds)
+    console.print(
+        f"{outcome.rounds} rounds, {outcome.uploads:,} uploads of the fleet, {outcome.process_rounds} of "
+        f"{outcome.processes} device processes, in {outcome.seconds['all']:.0f} s\n"
+        f"at the TLS sockets of those processes, all in all, per upload: {outcome.process_up_bytes // uploads:,} bytes "
+        f"up, {outcome.process_down_bytes // uploads:,} down\n"
+        "uploads in this demo are in the clear, which is not private: see README, Privacy"
+    )
+
+
+def _matrix(work: Path, out: Path) -> Path:
+    """Keep the codes of one device; the rest of the work folder goes."""
+    models = work / "device0" / "data" / "models"
+    current = max((file for file in models.iterdir() if file.name != "current"), key=lambda file: file.stat().st_mtime)
+    shutil.copy(current, out / "items.codes")
+    shutil.rmtree(work, ignore_errors=True)
+    return out / "items.codes"

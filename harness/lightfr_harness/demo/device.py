@@ -1,0 +1,44 @@
+"""A device of the demo: a process of its own that knows the SDK and nothing else.
+
+Argument: its folder, which holds invitation.json and ratings.json. It enrols, rates, and trains until the coordinator
+says that training is finished. What it would recommend before and after goes to standard output as JSON.
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from lightfr import Client, FileKey, enroll
+
+SHOWN = 5
+
+
+def main(folder: Path) -> None:
+    """Live one device's life."""
+    device = enroll(folder / "invitation.json", folder)
+    ratings = json.loads((folder / "ratings.json").read_text())
+    with Client.open(
+        folder / "data", server=device.server, identity=device.identity, trust=device.trust, key=FileKey(folder / "key")
+    ) as client:
+        client.rate_many((item_id, rating) for item_id, rating in ratings)
+        client.sync()
+        before = shown(client)
+        train(client)
+        client.sync()
+        print(json.dumps({"before": before, "after": shown(client), "rounds": client.status().rounds}))
+
+
+def shown(client: Client) -> list[str | int]:
+    """What the app would show now."""
+    return [item.item_id for item in client.recommend(SHOWN)]
+
+
+def train(client: Client) -> None:
+    """Offer to take part, again and again, at the server's pace."""
+    while (outcome := client.participate()).reason != "training_finished":
+        time.sleep(outcome.retry_after_seconds)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

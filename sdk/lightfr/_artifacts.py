@@ -1,0 +1,17 @@
+"""Opening what was downloaded, with typed errors that name the file but not its folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import BinaryIO
+
+from lightfr.errors import ArtifactFileError
+
+
+def open_artifact(path: str | os.PathLike[str], what: str, error_type: type[ArtifactFileError]) -> BinaryIO:
+    """Open a file for reading; raises error_type if that cannot be done."""
+    try:
+        return open(path, "rb")
+    except OSError as error:
+        raise error_type(f"cannot open {what} '{Path(path).name}': {error.strerror}") from error

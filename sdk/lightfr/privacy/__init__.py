@@ -1,0 +1,22 @@
+"""Secure aggregation on the device: the server learns the sum over a cohort, and no device's part of it.
+
+docs/secagg.md gives every byte. `session` is the device's part of one round; the other modules are what it is made
+of, and what a server needs for the same arithmetic. Loaded only by those who take part in rounds, for it needs
+`cryptography`.
+"""
+
+from lightfr.privacy.roster import Roster, RosterEntry
+from lightfr.privacy.session import DeviceSession, RevealedShares, SealedShare
+from lightfr.privacy.vector import Block, Vector, gate_blocks, round_blocks
+
+__all__ = [
+    "Block",
+    "DeviceSession",
+    "RevealedShares",
+    "Roster",
+    "RosterEntry",
+    "SealedShare",
+    "Vector",
+    "gate_blocks",
+    "round_blocks",
+]

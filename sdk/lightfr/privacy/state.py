@@ -1,0 +1,60 @@
+"""What a device remembers of a round between two steps, as bytes. They are secret: keys, and shares of others."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from lightfr.errors import InvalidInputError
+
+_VERSION = "lightfr session v1"
+
+
+@dataclass(frozen=True)
+class SessionState:
+    """One round of one device. Empty bytes stand for what is not known yet, or not needed any more.
+
+    `neighbours` are 84 bytes each: roster index (uint32, little-endian) and entry. `held` are 70 bytes each: roster
+    index of the owner and its two shares.
+    """
+
+    round_id: bytes
+    peer_id: bytes
+    server_key: bytes
+    minimum_cohort: int
+    next_step: str = "advertise"
+    mask_private: bytes = b""
+    share_private: bytes = b""
+    seed: bytes = b""
+    own_share: bytes = b""
+    roster_digest: bytes = b""
+    cohort: int = 0
+    threshold: int = 0
+    own_index: int = 0
+    neighbours: bytes = b""
+    held: bytes = b""
+    included: bytes = b""
+
+    def __repr__(self) -> str:
+        return f"<SessionState before step '{self.next_step}'>"
+
+    def to_bytes(self) -> bytes:
+        """Return everything, as JSON with bytes in hexadecimal."""
+        known = {name: value.hex() if isinstance(value, bytes) else value for name, value in asdict(self).items()}
+        return json.dumps({"version": _VERSION, **known}).encode()
+
+    @classmethod
+    def from_bytes(cls, stored: bytes) -> SessionState:
+        """Take up what to_bytes() made; raises InvalidInputError for anything else."""
+        try:
+            known: dict[str, Any] = json.loads(stored)
+            if known.pop("version") != _VERSION:
+                raise ValueError("another version")
+            for field in fields(cls):
+                if field.type == "bytes":
+                    known[field.name] = bytes.fromhex(known[field.name])
+            return cls(**known)
+        except (ValueError, TypeError, KeyError, AttributeError):
+            # Not chained: the text of the cause could repeat what was stored.
+            raise InvalidInputError(f"{len(stored)} bytes are no stored session of this release") from None

@@ -1,0 +1,137 @@
+"""The integers that a cohort adds up: blocks of just enough bits, masked in place and packed for the wire."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import AES
+from cryptography.hazmat.primitives.ciphers.modes import CTR
+
+from lightfr import _kernel
+from lightfr.errors import BufferSizeError, InvalidInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+MAX_WEIGHT = 64  # the most that a device weighs, which is the most rows it uploads
+
+# A piece of mask stream: small enough for the second-level cache, large enough to make calls rare.
+_PIECE_BYTES = 65536
+_ZEROS = bytes(_PIECE_BYTES)
+
+
+@dataclass(frozen=True)
+class Block:
+    """`count` numbers whose sum over the cohort fits `bits` bits, in two's complement when `signed`."""
+
+    name: str
+    count: int
+    bits: int
+    signed: bool = True
+
+    @property
+    def packed_bytes(self) -> int:
+        """Bytes on the wire."""
+        return _kernel.packed_bytes(self.count, self.bits)
+
+
+def round_blocks(open_rows: int, code_bits: int, devices: int) -> tuple[Block, ...]:
+    """Return the blocks of a training round.
+
+    `rows` are the ternary rows of all open items by ascending index, zeros where a device has nothing; `products` the
+    elements of w b b' above the diagonal, row by row; `user_sum` is w b; `weight` is w.
+    """
+    row_bits = (2 * devices).bit_length()
+    wide_bits = (2 * MAX_WEIGHT * devices).bit_length()
+    return (
+        Block("rows", open_rows * code_bits, row_bits),
+        Block("products", code_bits * (code_bits - 1) // 2, wide_bits),
+        Block("user_sum", code_bits, wide_bits),
+        Block("weight", 1, wide_bits),
+    )
+
+
+def gate_blocks(n_items: int, devices: int) -> tuple[Block, ...]:
+    """Return the one block of a gate refresh: 1 for each item that the device rated, else 0."""
+    return (Block("counts", n_items, devices.bit_length(), signed=False),)
+
+
+class Vector:
+    """The numbers of some blocks, zeros at first: int16 where a block has at most 16 bits, else int32.
+
+    A mask wraps around in these, which is exact: what counts in the end are the low bits.
+    """
+
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        self.blocks = tuple(blocks)
+        self._numbers = {block.name: _zeros(block) for block in self.blocks}
+
+    def __getitem__(self, name: str) -> array[int]:
+        return self._numbers[name]
+
+    def __repr__(self) -> str:
+        return f"<Vector of {sum(block.count for block in self.blocks)} numbers>"
+
+    @property
+    def packed_bytes(self) -> int:
+        """Bytes on the wire."""
+        return sum(block.packed_bytes for block in self.blocks)
+
+    def mask(self, key: bytes, *, subtract: bool) -> None:
+        """Add the mask of a key in place, or subtract it: AES-256-CTR from a zero counter, block after block."""
+        stream = _MaskStream(key)
+        for block in self.blocks:
+            number_bytes = _kernel.number_bytes(block.bits)
+            for piece in _pieces(self._numbers[block.name]):
+                mask = stream.take(len(piece))
+                _kernel.mask(piece, len(piece) // number_bytes, block.bits, mask, subtract=subtract)
+
+    def pack(self) -> bytes:
+        """Return the low bits of all numbers, each block padded to a whole byte."""
+        return b"".join(_kernel.pack_bits(self._numbers[b.name], b.count, b.bits) for b in self.blocks)
+
+    def add_packed(self, packed: bytes) -> None:
+        """Add what pack() made of a vector of the same blocks; raises InvalidInputError when it is no such thing."""
+        if len(packed) != self.packed_bytes:
+            raise BufferSizeError("packed vector", len(packed), self.packed_bytes)
+        parts = list(self._parts(memoryview(packed)))
+        if any(_has_dirty_padding(block, part) for block, part in parts):
+            raise InvalidInputError("a bit behind the last number of a block is set")
+        for block, part in parts:
+            _kernel.unpack_add(part, block.count, block.bits, self._numbers[block.name])
+
+    def _parts(self, packed: memoryview) -> Iterator[tuple[Block, memoryview]]:
+        first = 0
+        for block in self.blocks:
+            yield block, packed[first : first + block.packed_bytes]
+            first += block.packed_bytes
+
+
+class _MaskStream:
+    """The key stream of one mask, piece by piece in one buffer."""
+
+    def __init__(self, key: bytes) -> None:
+        self._cipher = Cipher(AES(key), CTR(bytes(16))).encryptor()
+        self._buffer = bytearray(_PIECE_BYTES + 15)  # `cryptography` asks for a block's room behind the output
+
+    def take(self, n: int) -> memoryview:
+        """Return the next n bytes, valid until the next call."""
+        self._cipher.update_into(memoryview(_ZEROS)[:n], self._buffer)
+        return memoryview(self._buffer)[:n]
+
+
+def _has_dirty_padding(block: Block, part: memoryview) -> bool:
+    used_bits = block.count * block.bits % 8
+    return bool(used_bits and part[-1] >> used_bits)
+
+
+def _zeros(block: Block) -> array[int]:
+    return array("i" if _kernel.number_bytes(block.bits) == 4 else "h", [0]) * block.count
+
+
+def _pieces(numbers: array[int]) -> Iterator[memoryview]:
+    view = memoryview(numbers).cast("B")
+    return (view[first : first + _PIECE_BYTES] for first in range(0, len(view), _PIECE_BYTES))

@@ -1,0 +1,87 @@
+"""The key ring: the keys of one store, and the number of its last durable record. It is the provider's secret."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from lightfr.errors import StoreKeyError, StoreVersionError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+VERSION = 1
+STORE_ID_BYTES = 16
+KEY_ID_BYTES = 8
+KEY_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class KeyRing:
+    """One key, or two while a rotation is under way. The anchor is the sequence of the last acknowledged record."""
+
+    store_id: bytes
+    keys: Mapping[bytes, bytes]
+    anchor: int
+
+    @classmethod
+    def new(cls) -> KeyRing:
+        """Make the ring of a new store, which has no record yet."""
+        return cls(os.urandom(STORE_ID_BYTES), dict([_new_key()]), anchor=0)
+
+    def with_new_key(self) -> tuple[KeyRing, bytes]:
+        """Return the ring with one more key, and the id of that key."""
+        key_id, key = _new_key()
+        return replace(self, keys={**self.keys, key_id: key}), key_id
+
+    def settled(self, key_id: bytes, anchor: int) -> KeyRing:
+        """Return the ring with one of its keys alone, and a new anchor."""
+        return KeyRing(self.store_id, {key_id: self.keys[key_id]}, anchor)
+
+    def encode(self) -> bytes:
+        """Return the ring as the provider keeps it."""
+        keys = {key_id.hex(): key.hex() for key_id, key in self.keys.items()}
+        ring = {"version": VERSION, "store": self.store_id.hex(), "keys": keys, "anchor": self.anchor}
+        return json.dumps(ring).encode()
+
+    @classmethod
+    def decode(cls, secret: bytes) -> KeyRing:
+        """Read what encode() wrote; raises StoreKeyError or StoreVersionError."""
+        fields = _parse(secret)
+        version = fields.get("version")
+        if isinstance(version, int) and version > VERSION:
+            raise StoreVersionError("key ring", version, VERSION)
+        ring = cls._from_fields(fields) if version == VERSION else None
+        # Raised out here, so that no parser's error, which may quote keys, hangs on this one.
+        if ring is None:
+            raise StoreKeyError("the key ring is damaged, or is not a key ring of lightfr")
+        return ring
+
+    @classmethod
+    def _from_fields(cls, fields: dict[str, Any]) -> KeyRing | None:
+        try:
+            keys = {bytes.fromhex(key_id): bytes.fromhex(key) for key_id, key in fields["keys"].items()}
+            ring = cls(bytes.fromhex(fields["store"]), keys, fields["anchor"])
+        except (KeyError, ValueError, TypeError, AttributeError):
+            return None
+        return ring if ring._is_sound() else None
+
+    def _is_sound(self) -> bool:
+        sizes = {(len(key_id), len(key)) for key_id, key in self.keys.items()}
+        is_anchored = type(self.anchor) is int and 0 <= self.anchor < 2**64
+        return sizes == {(KEY_ID_BYTES, KEY_BYTES)} and len(self.store_id) == STORE_ID_BYTES and is_anchored
+
+
+def _new_key() -> tuple[bytes, bytes]:
+    return os.urandom(KEY_ID_BYTES), os.urandom(KEY_BYTES)
+
+
+def _parse(secret: bytes) -> dict[str, Any]:
+    try:
+        fields = json.loads(secret)
+    except (ValueError, TypeError):
+        return {}
+    return fields if isinstance(fields, dict) else {}

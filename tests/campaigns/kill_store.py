@@ -1,0 +1,106 @@
+"""Kill a process that stores without end, at random moments, and look at what is left.
+
+    python -m tests.campaigns.kill_store --kills 200 --seed 0
+
+Operation number i of the process is a function of i alone, so that the content after any number of them is known.
+"""
+
+import argparse
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from lightfr.keys import FileKey
+from lightfr.store import Store, _store
+from tests.sdk.store.sessions import Model, content
+
+ROOT = Path(__file__).parents[2]
+
+
+def operate(number, target):
+    """Do operation `number` on a store, or on a model, which returns the next model."""
+    draw = random.Random(number)
+    kind = draw.randrange(8)
+    if kind == 0:
+        return target.rate([(draw.randrange(40), draw.randrange(2521)) for _ in range(30)])
+    if kind == 1:
+        return target.unrate(draw.randrange(40))
+    if kind == 2:
+        return target.update({"user": draw.randbytes(8), "pending": draw.choice([None, draw.randbytes(500)])})
+    if kind == 3 and number % 5 == 0:
+        return target if isinstance(target, Model) else target.rotate_key()
+    return target.rate([(f"item {draw.randrange(40)}", draw.randrange(2521))])
+
+
+def work(base, number):
+    """Operate for ever, printing the number of each acknowledged operation."""
+    _store._MIN_REWRITE_BYTES = 4000
+    with open_store(base) as store:
+        while True:
+            operate(number, store)
+            print(number, flush=True)
+            number += 1
+
+
+def open_store(base):
+    return Store.open(base / "store", FileKey(base / "key"))
+
+
+def kill_once(base, number, delay_s):
+    """Start at operation `number`, kill after a while, and return the number of the last acknowledged operation."""
+    command = [sys.executable, "-m", "tests.campaigns.kill_store", "--work", str(base), "--start", str(number)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        first = process.stdout.readline()
+        if not first:
+            raise AssertionError("the storing process ended before it was killed")
+        time.sleep(delay_s)
+        process.kill()
+        rest = process.stdout.read()
+    lines = (first + rest).split("\n")[:-1]  # the last one may be cut
+    return int(lines[-1])
+
+
+def campaign(kills, seed=0, report=lambda line: None):
+    """Kill that often; return how many operations were acknowledged. AssertionError when one is lost or torn."""
+    draw = random.Random(seed)
+    model, done = Model(), 0
+    with tempfile.TemporaryDirectory() as name:
+        for kill in range(kills):
+            acknowledged = kill_once(Path(name), done, draw.uniform(0, 0.05)) + 1
+            model, done = _require_kept(Path(name), model, done, acknowledged)
+            report(f"kill {kill + 1} of {kills}: {done} operations kept")
+    return done
+
+
+def _require_kept(base, model, done, acknowledged):
+    for number in range(done, acknowledged):
+        model = operate(number, model)
+    following = operate(acknowledged, model)
+    with open_store(base) as store:
+        found = content(store)
+    if found == model:
+        return model, acknowledged
+    if found == following:
+        return following, acknowledged + 1
+    raise AssertionError(f"after {acknowledged} acknowledged operations the store holds something else")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--start", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.work:
+        work(options.work, options.start)
+    done = campaign(options.kills, options.seed, lambda line: print(f"\r{line}", end="", file=sys.stderr, flush=True))
+    print(file=sys.stderr)
+    print(f"killed {options.kills} times (seed {options.seed}): all {done} acknowledged operations kept, in order")
+
+
+if __name__ == "__main__":
+    main()

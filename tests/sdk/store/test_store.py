@@ -1,0 +1,275 @@
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from lightfr import errors
+from lightfr.keys import CallbackKey
+from lightfr.store import Store, _log, _store, discard
+from tests.sdk.store.sessions import require_settled, rewrite_often
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "device" / "store"
+
+
+def test_what_was_stored_is_there_after_reopening_oldest_first(folder, keys):
+    with Store.open(folder, keys) as store:
+        store.rate([("a", 0), (-(2**63), 2520), ("ünïcode", 7)])
+        store.rate([("a", 1)])
+        store.put("user", b"\x00\xff")
+        store.update({"user": None, "pending": b"upload", "empty": b""})
+    with Store.open(folder, keys) as store:
+        assert list(store.ratings.items()) == [(-(2**63), 2520), ("ünïcode", 7), ("a", 1)]
+        assert (store.get("user"), store.get("pending"), store.get("empty")) == (None, b"upload", b"")
+
+
+def test_a_number_and_its_digits_are_two_items(folder, keys):
+    with Store.open(folder, keys) as store:
+        store.rate([(1, 10), ("1", 20)])
+        assert store.unrate(1) is True
+        assert store.unrate(1) is False
+        assert store.ratings == {"1": 20}
+
+
+def test_the_ratings_are_a_copy(folder, keys):
+    with Store.open(folder, keys) as store:
+        store.ratings["a"] = 1
+        assert store.ratings == {}
+
+
+@pytest.mark.parametrize("item_id", ["", "x" * 256, "é" * 128, "\ud800", True, 1.0, None, 2**63, -(2**63) - 1, b"a"])
+def test_an_item_id_outside_its_domain_is_refused_and_nothing_is_written(folder, keys, item_id):
+    with Store.open(folder, keys) as store:
+        size = store._path.stat().st_size
+        with pytest.raises(errors.InvalidInputError):
+            store.rate([("good", 1), (item_id, 1)])
+        with pytest.raises(errors.InvalidInputError):
+            store.unrate(item_id)
+        assert store.ratings == {}
+        assert store._path.stat().st_size == size
+
+
+@pytest.mark.parametrize("level", [-1, 2521, True, 1.0, "1", None])
+def test_a_level_outside_its_domain_is_refused(folder, keys, level):
+    with Store.open(folder, keys) as store:
+        with pytest.raises(errors.RatingError):
+            store.rate([("good", 1), ("bad", level)])
+        assert store.ratings == {}
+
+
+@pytest.mark.parametrize(("name", "value"), [("", b""), ("x" * 256, b""), (1, b""), ("x", "text"), ("x", bytearray())])
+def test_a_named_value_outside_its_domain_is_refused(folder, keys, name, value):
+    with Store.open(folder, keys) as store:
+        with pytest.raises(errors.InvalidInputError):
+            store.update({"good": b"", name: value})
+        assert store.get("good") is None
+
+
+def test_a_change_too_large_for_one_record_is_refused(folder, keys, monkeypatch):
+    slack_bytes = _log.MAX_RECORD_BYTES - _log.MAX_CHANGE_BYTES
+    monkeypatch.setattr(_store, "MAX_CHANGE_BYTES", 1000)
+    monkeypatch.setattr(_log, "MAX_RECORD_BYTES", 1000 + slack_bytes)
+    largest = bytes(729)  # 972 characters in base 64, and {"values":{"large":""}} around them
+    with Store.open(folder, keys) as store:
+        with pytest.raises(errors.InvalidInputError, match="at most 1000 fit"):
+            store.put("large", largest + bytes(4))
+        store.put("large", largest)
+        store.put("other", largest)
+        store.rotate_key()
+    with Store.open(folder, keys) as store:
+        assert store.get("large") == store.get("other") == largest
+
+
+def test_changes_of_nothing_write_nothing(folder, keys):
+    with Store.open(folder, keys) as store:
+        size = store._path.stat().st_size
+        store.rate([])
+        store.update({})
+        store.delete("absent")
+        assert store._path.stat().st_size == size
+
+
+def test_a_second_store_is_refused_until_the_first_is_closed(folder, keys):
+    with Store.open(folder, keys):
+        with pytest.raises(errors.StoreLockedError):
+            Store.open(folder, keys)
+        with pytest.raises(errors.StoreLockedError):
+            discard(folder, keys)
+    Store.open(folder, keys).close()
+
+
+def test_a_second_process_is_refused(folder, keys, tmp_path):
+    script = (
+        "import sys; from lightfr.store import Store; from lightfr.keys import FileKey; "
+        "Store.open(sys.argv[1], FileKey(sys.argv[2]))"
+    )
+    with Store.open(folder, keys):
+        command = [sys.executable, "-c", script, str(folder), str(tmp_path / "key")]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "StoreLockedError" in ended.stderr
+
+
+def test_use_after_close_is_refused_and_closing_twice_is_fine(folder, keys):
+    store = Store.open(folder, keys)
+    store.close()
+    store.close()
+    for use in (lambda: store.ratings, lambda: store.get("x"), lambda: store.rate([("a", 1)]), store.forget):
+        with pytest.raises(errors.StoreClosedError):
+            use()
+
+
+def test_files_and_folder_are_the_owners_alone_whatever_the_umask(folder, keys, tmp_path):
+    old = os.umask(0)
+    try:
+        Store.open(folder, keys).close()
+    finally:
+        os.umask(old)
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {path.name: path.stat().st_mode & 0o777 for path in [*folder.iterdir(), tmp_path / "key"]} == {
+        "store.lfr": 0o600,
+        "store.lock": 0o600,
+        "key": 0o600,
+    }
+
+
+def test_a_log_that_grew_is_rewritten_and_its_sequence_goes_on(folder, keys, monkeypatch):
+    rewrite_often(monkeypatch, 5000)
+    with Store.open(folder, keys) as store:
+        for level in range(300):
+            store.rate([("a", level), (level % 7, level)])
+            assert store._path.stat().st_size < 5200
+        assert store._log.header.first_sequence > 100
+        assert store._log.last_sequence > 300
+        require_settled(store)
+        expected = list(store.ratings.items())
+    with Store.open(folder, keys) as store:
+        assert list(store.ratings.items()) == expected
+        assert len(expected) == 8
+
+
+def test_a_snapshot_of_many_records_is_read_whole(folder, keys):
+    with Store.open(folder, keys) as store:
+        store.rate((item_id, item_id % 2521) for item_id in range(25_000))
+        store.update({"a": b"1", "b": b"2"})
+        store.rotate_key()
+        assert store._log.last_sequence - store._log.header.first_sequence + 1 == 5
+    with Store.open(folder, keys) as store:
+        assert list(store.ratings.items()) == [(item_id, item_id % 2521) for item_id in range(25_000)]
+        assert store.get("b") == b"2"
+
+
+def test_an_emptied_store_is_rewritten_with_one_record(folder, keys):
+    with Store.open(folder, keys) as store:
+        store.rate([("a", 1)])
+        store.unrate("a")
+        store.rotate_key()
+        assert store._log.last_sequence == 3
+    with Store.open(folder, keys) as store:
+        assert store.ratings == {}
+
+
+def test_rotation_leaves_one_new_key_and_a_log_that_the_old_one_does_not_open(folder, keys):
+    with Store.open(folder, keys) as store:
+        store.rate([("a", 1)])
+        old = keys.load()
+        store.rotate_key()
+        require_settled(store)
+        assert old != keys.load()
+    new = keys.load()
+    keys.save(old)
+    with pytest.raises(errors.StoreKeyError, match="another store"):
+        Store.open(folder, keys)
+    keys.save(new)
+    with Store.open(folder, keys) as store:
+        assert store.ratings == {"a": 1}
+
+
+def test_a_store_without_its_key_says_so_and_can_be_discarded(folder, keys):
+    with Store.open(folder, keys) as store:
+        store.rate([("a", 1)])
+    keys.destroy()
+    with pytest.raises(errors.StoreKeyError, match="discard"):
+        Store.open(folder, keys)
+    discard(folder, keys)
+    with Store.open(folder, keys) as store:
+        assert store.ratings == {}
+
+
+def test_forgetting_removes_key_and_log_and_closes(folder, keys):
+    store = Store.open(folder, keys)
+    store.rate([("a", 1)])
+    store.forget()
+    assert keys.load() is None
+    assert [path.name for path in folder.iterdir()] == ["store.lock"]
+    with pytest.raises(errors.StoreClosedError):
+        store.ratings  # noqa: B018 - reading is what is tried
+
+
+def test_discarding_where_nothing_is_destroys_the_key_alone(folder, keys):
+    keys.save(b"secret")
+    discard(folder, keys)
+    assert keys.load() is None
+    assert not folder.exists()
+
+
+def test_threads_share_a_store(folder, keys, monkeypatch):
+    rewrite_often(monkeypatch, 3000)
+    with Store.open(folder, keys) as store:
+        workers = [threading.Thread(target=rate_twenty, args=(store, start)) for start in (0, 100, 200)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        assert len(store.ratings) == 60
+    with Store.open(folder, keys) as store:
+        assert len(store.ratings) == 60
+
+
+def rate_twenty(store, start):
+    for item_id in range(start, start + 20):
+        store.rate([(item_id, 1)])
+        assert store.ratings[item_id] == 1
+
+
+def test_a_keystore_that_fails_leaves_the_store_as_it_was(folder):
+    kept, is_failing = [], []
+
+    def save(secret):
+        if is_failing:
+            raise RuntimeError("the keystore is locked")
+        kept[:] = [secret]
+
+    keys = CallbackKey(lambda: kept[-1] if kept else None, save, kept.clear)
+    with Store.open(folder, keys) as store:
+        store.rate([("a", 1)])
+        is_failing.append(True)
+        with pytest.raises(errors.StoreKeyError, match="save failed with RuntimeError"):
+            store.rate([("b", 1)])
+    is_failing.clear()
+    with Store.open(folder, keys) as store:
+        assert store.ratings in ({"a": 1}, {"a": 1, "b": 1})
+        store.rate([("c", 1)])
+
+
+def test_a_key_ring_that_lags_behind_opens_the_newer_store(folder, keys):
+    """A keystore may lose its last saves, or be restored from a backup; only an older store is refused."""
+    with Store.open(folder, keys) as store:
+        lagging = keys.load()
+        store.rate([("a", 1)])
+        store._compact()
+        store.rate([("b", 2)])
+    keys.save(lagging)
+    with Store.open(folder, keys) as store:
+        assert store.ratings == {"a": 1, "b": 2}
+        require_settled(store)
+
+
+def test_left_over_temporary_files_are_removed(folder, keys):
+    Store.open(folder, keys).close()
+    (folder / "store.lfr.new").write_bytes(b"half")
+    Store.open(folder, keys).close()
+    assert not (folder / "store.lfr.new").exists()

@@ -1,0 +1,166 @@
+"""Somebody who can write the store's file, but has not its keys, is noticed."""
+
+import struct
+
+import pytest
+
+from lightfr import errors
+from lightfr.keys import FileKey
+from lightfr.store import Store
+
+HEADER_BYTES = 42
+
+
+@pytest.fixture
+def path(tmp_path, keys):
+    """A store of four records, closed."""
+    with Store.open(tmp_path / "store", keys) as store:
+        for level in range(4):
+            store.rate([("item", level)])
+    return tmp_path / "store" / "store.lfr"
+
+
+def records(data):
+    found, at = [], HEADER_BYTES
+    while at < len(data):
+        end = at + 4 + struct.unpack_from("<I", data, at)[0]
+        found.append(data[at:end])
+        at = end
+    return found
+
+
+def require_refused(path, keys, data, kinds=errors.StoreError):
+    """The changed file is refused and not touched."""
+    path.write_bytes(data)
+    with pytest.raises(kinds) as caught:
+        Store.open(path.parent, keys)
+    assert path.read_bytes() == data
+    return caught.value
+
+
+def test_an_older_copy_is_refused_and_the_newer_one_still_opens(path, keys):
+    old = path.read_bytes()
+    with Store.open(path.parent, keys) as store:
+        store.rate([("item", 9)])
+    new = path.read_bytes()
+    error = require_refused(path, keys, old, errors.StoreRolledBackError)
+    assert (error.last_sequence, error.anchor) == (4, 5)
+    path.write_bytes(new)
+    with Store.open(path.parent, keys) as store:
+        assert store.ratings == {"item": 9}
+
+
+@pytest.mark.parametrize("rotates", [False, True])
+def test_a_copy_from_before_a_rewrite_is_refused(path, keys, rotates, monkeypatch):
+    monkeypatch.setattr("lightfr.store._store._MIN_REWRITE_BYTES", 1)
+    old = path.read_bytes()
+    with Store.open(path.parent, keys) as store:
+        if rotates:
+            store.rotate_key()
+        else:
+            store.rate([("item", 9)])
+        assert store._log.header.first_sequence > 1
+    require_refused(path, keys, old, errors.StoreKeyError if rotates else errors.StoreRolledBackError)
+
+
+def test_a_removed_store_is_refused(path, keys):
+    path.unlink()
+    with pytest.raises(errors.StoreRolledBackError):
+        Store.open(path.parent, keys)
+
+
+def test_every_cut_is_refused(path, keys):
+    data = path.read_bytes()
+    for length in range(len(data)):
+        require_refused(path, keys, data[:length], (errors.StoreRolledBackError, errors.StoreCorruptError))
+
+
+def test_every_flipped_bit_is_refused(path, keys):
+    """In magic, version, ids, first sequence, and in length, nonce, body and tag of every record."""
+    data = path.read_bytes()
+    for at in range(len(data)):
+        changed = bytearray(data)
+        changed[at] ^= 1 << (at % 8)
+        require_refused(path, keys, bytes(changed))
+
+
+@pytest.mark.parametrize("at", range(34, HEADER_BYTES))
+@pytest.mark.parametrize("value", [0, 1, 2, 4, 5, 6, 255])
+def test_every_other_first_sequence_is_refused(path, keys, at, value):
+    changed = bytearray(path.read_bytes())
+    if changed[at] != value:
+        changed[at] = value
+        require_refused(path, keys, bytes(changed), errors.StoreCorruptError)
+
+
+@pytest.mark.parametrize(
+    "order", [(1, 0, 2, 3), (0, 1, 3, 2), (0, 0, 1, 2), (0, 1, 2, 2), (0, 1, 3), (1, 2, 3), (0, 1, 2, 2, 3)]
+)
+def test_swapped_repeated_and_missing_records_are_refused(path, keys, order):
+    data = path.read_bytes()
+    parts = records(data)
+    require_refused(path, keys, data[:HEADER_BYTES] + b"".join(parts[i] for i in order), errors.StoreCorruptError)
+
+
+@pytest.mark.parametrize("dropped", [1, 2, 3])
+def test_a_log_made_to_start_later_is_refused(path, keys, dropped):
+    """The records keep their sequences, but the header is not the one they were sealed with."""
+    data = path.read_bytes()
+    header = data[:34] + struct.pack("<Q", 1 + dropped)
+    require_refused(path, keys, header + b"".join(records(data)[dropped:]), errors.StoreCorruptError)
+
+
+def test_what_stands_behind_the_last_acknowledged_record_is_cut_off(path, keys):
+    data = path.read_bytes()
+    for tail in (b"\x00", records(data)[-1], records(data)[0], b"\xff" * 100):
+        path.write_bytes(data + tail)
+        with Store.open(path.parent, keys) as store:
+            assert store.ratings == {"item": 3}
+        assert path.read_bytes() == data
+
+
+def test_a_snapshot_that_was_renamed_but_not_anchored_must_be_whole(path, keys, monkeypatch):
+    monkeypatch.setattr("lightfr.store._state._RATINGS_PER_RECORD", 1)
+    with Store.open(path.parent, keys) as store:
+        store.rate([("a", 1), ("b", 2)])
+        before = keys.load()
+        store._rewrite(store._ring, store._log.header.key_id)
+    keys.save(before)
+    data = path.read_bytes()
+    for length in range(HEADER_BYTES, len(data)):
+        require_refused(path, keys, data[:length], errors.StoreCorruptError)
+    path.write_bytes(data)
+    with Store.open(path.parent, keys) as store:
+        assert store.ratings == {"item": 3, "a": 1, "b": 2}
+
+
+def test_a_newer_format_asks_for_an_upgrade(path, keys):
+    data = bytearray(path.read_bytes())
+    data[8:10] = struct.pack("<H", 2)
+    assert "upgrade lightfr" in str(require_refused(path, keys, bytes(data), errors.StoreVersionError))
+
+
+def test_a_newer_key_ring_asks_for_an_upgrade(path, keys):
+    keys.save(keys.load().replace(b'"version": 1', b'"version": 2'))
+    require_refused(path, keys, path.read_bytes(), errors.StoreVersionError)
+
+
+@pytest.mark.parametrize(
+    "secret", [b"", b"{", b"[]", b"\xff", b'{"version": 1}', b'{"version": 1, "keys": {}, "anchor": 0}']
+)
+def test_a_damaged_key_ring_is_refused(path, keys, secret):
+    keys.save(secret)
+    require_refused(path, keys, path.read_bytes(), errors.StoreKeyError)
+
+
+def test_the_keys_of_another_store_are_refused(path, keys, tmp_path):
+    other = FileKey(tmp_path / "other")
+    Store.open(tmp_path / "elsewhere", other).close()
+    require_refused(path, other, path.read_bytes(), errors.StoreKeyError)
+
+
+def test_nothing_of_the_content_stands_in_the_file(path, keys):
+    with Store.open(path.parent, keys) as store:
+        store.put("canary-name", b"canary-value")
+    for word in (b"item", b"rate", b"canary"):
+        assert word not in path.read_bytes()
