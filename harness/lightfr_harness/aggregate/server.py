@@ -29,15 +29,20 @@ class Server(ABC):
         gate: int,
         max_rows: int,
         seed: int,
+        privacy_mode: int = model_pb2.PRIVACY_MODE_CLEAR,
+        noise: model_pb2.Noise | None = None,
     ) -> None:
         """Start from random codes. `device_counts[i]` is how many devices rate item i; below `gate` a row is closed.
 
-        Closed rows all start from one code: they then tie, and a tie goes to the more popular item.
+        Closed rows all start from one code: they then tie, and a tie goes to the more popular item. `noise` is what each
+        device adds in mode SECAGG_DP.
         """
         self.code_bits = code_bits
         self.upload_kind = upload_kind
         self.max_rows = max_rows
         self.gate = gate
+        self.privacy_mode = privacy_mode
+        self.noise = noise
         self.device_counts = np.asarray(device_counts, np.int64)
         rng = np.random.default_rng(seed)
         self.codes = rng.integers(0, 256, (self.n_items, code_bits // 8), dtype=np.uint8)
@@ -66,7 +71,8 @@ class Server(ABC):
             item_count=self.n_items,
             upload_kind=self.upload_kind,  # type: ignore[arg-type]
             max_rows=self.max_rows,
-            privacy_mode=model_pb2.PRIVACY_MODE_CLEAR,
+            privacy_mode=self.privacy_mode,  # type: ignore[arg-type]
+            noise=self.noise,
             **self._model_fields(),
         )
 
