@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from lightfr import _kernel
-from lightfr.errors import InvalidInputError
 from lightfr.training.constants import CATALOGUE_WEIGHT, LEAST_CATALOGUE_RATINGS, MEAN_UNIT, catalogue_target
 from lightfr.v1 import model_pb2
 from lightfr_harness.aggregate.bits import unpack_signs
@@ -44,6 +43,30 @@ class CatalogueServer(Server):
         self.codes, self.memory, self.mean_user = state["codes"], state["memory"], state["mean_user"]
         self.begin_round()
 
+    def add_sums(
+        self,
+        rows: npt.NDArray[np.int64],
+        products: npt.NDArray[np.int64],
+        user_sum: npt.NDArray[np.int64],
+        weight: npt.NDArray[np.int64],
+    ) -> None:
+        """Count what a cohort added up in secret, in the blocks of docs/secagg.md, once in a round without uploads."""
+        self._row_sums[self.upload_rows] = rows.reshape(-1, self.code_bits)
+        full = np.diag(np.full(self.code_bits, float(weight[0])))
+        above = np.triu_indices(self.code_bits, 1)
+        full[above] = products
+        full.T[above] = products
+        self._summed = full, user_sum, int(weight[0])
+
+    def add_cohort(self, sums: Mapping[str, npt.NDArray[np.int64]], survivors: int) -> None:
+        """Count the sums over so many devices. With noise all weigh the same, and their blocks come without the weight."""
+        if self.noise is None:
+            self.add_sums(**sums)
+            return
+        weight = max(self.max_rows, LEAST_CATALOGUE_RATINGS)
+        weighted = {name: weight * sums[name] for name in ("products", "user_sum")}
+        self.add_sums(sums["rows"], **weighted, weight=np.array([weight * survivors]))
+
     def _model_fields(self) -> dict[str, Any]:
         mean = self.mean_user.astype("<i2").tobytes() if self.mean_user.any() else b""
         return {"objective": model_pb2.OBJECTIVE_CATALOGUE, "mean_user": mean}
@@ -52,39 +75,7 @@ class CatalogueServer(Server):
         self._row_sums = np.zeros((self.n_items, self.code_bits), np.int32)
         self._user_codes: list[bytes] = []
         self._weights: list[int] = []
-        # What cohorts added up securely: W, v and w.
-        self._products = np.zeros((self.code_bits, self.code_bits))
-        self._user_sum = np.zeros(self.code_bits, np.int64)
-        self._weight = 0
-
-    def add_sums(
-        self,
-        rows: npt.NDArray[np.int64],
-        products: npt.NDArray[np.int64],
-        user_sum: npt.NDArray[np.int64],
-        weight: int,
-    ) -> None:
-        """Count what a cohort added up: the blocks of docs/secagg.md, each a flat array of sums over the devices."""
-        f, is_open = self.code_bits, self.open_rows if self.gate > 1 else np.ones(self.n_items, np.bool_)
-        expected = (int(is_open.sum()) * f, f * (f - 1) // 2, f)
-        if (rows.size, products.size, user_sum.size) != expected:
-            sizes = f"{rows.size}, {products.size} and {user_sum.size}"
-            raise InvalidInputError(f"sums of {sizes} numbers, expected {expected[0]}, {expected[1]} and {expected[2]}")
-        self._row_sums[is_open] += rows.reshape(-1, f).astype(np.int32)
-        above = np.zeros((f, f))
-        above[np.triu_indices(f, 1)] = products
-        self._products += above + above.T + weight * np.eye(f)
-        self._user_sum += user_sum
-        self._weight += weight
-
-    def add_blocks(self, sums: Mapping[str, npt.NDArray[np.int64]], devices: int) -> None:
-        """Count the sums by block over so many devices. With noise all weigh the same, and the sums come without it."""
-        rows, products, user_sum = sums["rows"], sums["products"], sums["user_sum"]
-        if self.noise is None:
-            self.add_sums(rows, products, user_sum, int(sums["weight"][0]))
-        else:
-            weight = max(self.max_rows, LEAST_CATALOGUE_RATINGS)
-            self.add_sums(rows, weight * products, weight * user_sum, weight * devices)
+        self._summed: tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], int] | None = None
 
     def _count(self, upload: Upload) -> None:
         upload.add_to(self._row_sums)
@@ -96,22 +87,24 @@ class CatalogueServer(Server):
 
     def _cohort_sums(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], int]:
         """W = sum w b b', v = sum w b and w: all that the catalogue term needs. float64 is exact below 2^53."""
+        if self._summed is not None:
+            return self._summed
         if not self._user_codes:
-            return self._products, self._user_sum, self._weight
+            return np.zeros((self.code_bits, self.code_bits)), np.zeros(self.code_bits, np.int64), 0
         signs = unpack_signs(b"".join(self._user_codes), (len(self._user_codes), self.code_bits))
         users, weights = signs.astype(np.float64), np.array(self._weights, np.int64)
         weighted = users * weights[:, None]
-        user_sum = self._user_sum + weighted.sum(axis=0).astype(np.int64)
-        return self._products + users.T @ weighted, user_sum, self._weight + int(weights.sum())
+        return users.T @ weighted, weighted.sum(axis=0).astype(np.int64), int(weights.sum())
 
     def _apply(self, *, balanced: bool) -> None:
         products, user_sum, weight = self._cohort_sums()
         for first in range(0, self.n_items, _ROWS_AT_A_TIME):
             rows = slice(first, min(first + _ROWS_AT_A_TIME, self.n_items))
             self._apply_rows(rows, products, user_sum, weight)
-        if weight:
+        if weight > 0:
             mean = (2 * MEAN_UNIT * user_sum + weight) // (2 * weight)
-            self.mean_user = np.clip(mean, -MEAN_UNIT, MEAN_UNIT).astype(np.int16)  # noise may carry it beyond
+            # Beyond the unit only by noise, or by a device that lies.
+            self.mean_user = np.clip(mean, -MEAN_UNIT, MEAN_UNIT).astype(np.int16)
 
     def _apply_rows(
         self, rows: slice, products: npt.NDArray[np.float64], user_sum: npt.NDArray[np.int64], weight: int

@@ -34,15 +34,13 @@ class Server(ABC):
     ) -> None:
         """Start from random codes. `device_counts[i]` is how many devices rate item i; below `gate` a row is closed.
 
-        Closed rows all start from one code: they then tie, and a tie goes to the more popular item. `noise` is what each
-        device adds in mode SECAGG_DP.
+        Closed rows all start from one code: they then tie, and a tie goes to the more popular item.
         """
         self.code_bits = code_bits
         self.upload_kind = upload_kind
         self.max_rows = max_rows
         self.gate = gate
-        self.privacy_mode = privacy_mode
-        self.noise = noise
+        self.privacy_mode, self.noise = privacy_mode, noise
         self.device_counts = np.asarray(device_counts, np.int64)
         rng = np.random.default_rng(seed)
         self.codes = rng.integers(0, 256, (self.n_items, code_bits // 8), dtype=np.uint8)
@@ -56,6 +54,11 @@ class Server(ABC):
     @property
     def open_rows(self) -> npt.NDArray[np.bool_]:
         return self.device_counts >= self.gate
+
+    @property
+    def upload_rows(self) -> npt.NDArray[np.bool_]:
+        """Rows that devices may upload: what they read in the bitmap of open rows, or all without one."""
+        return self.open_rows if self.gate > 1 else np.ones(self.n_items, np.bool_)
 
     def item_codes(self) -> ItemCodes:
         """The published matrix, as a device maps it."""

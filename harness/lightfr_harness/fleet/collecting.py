@@ -78,7 +78,7 @@ def collect_masked(server: Server, cohort: Cohort) -> Collected:
         sums = secure.finish()
     except (SecureSumError, PrivacyError):
         return Collected(*secure.cost(), abandoned=True)
-    _catalogue(server).add_blocks(sums, int(np.count_nonzero(~cohort.drops)))
+    _catalogue(server).add_cohort(sums, int(np.count_nonzero(~cohort.drops)))
     return Collected(*secure.cost())
 
 
@@ -103,7 +103,7 @@ def collect_unmasked(server: Server, cohort: Cohort) -> Collected:
         return Collected(0, 0, 0.0, 0.0, abandoned=True)
     if server.noise is not None:
         _add_summed_noise(totals, server.noise, survivors, cohort.random)
-    _catalogue(server).add_blocks(totals, survivors)
+    _catalogue(server).add_cohort(totals, survivors)
     return Collected(0, 0, time.process_time() - started, 0.0)
 
 
