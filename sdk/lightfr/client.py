@@ -42,6 +42,8 @@ _USER_CODE, _PENDING_UPLOAD, _ROUNDS, _SCALE = "user_code", "pending_upload", "r
 _TOO_LATE = {"ROUND_UNKNOWN", "ROUND_CLOSED", "NOT_ASSIGNED", "MODEL_MISMATCH", "UPLOAD_CONFLICT"}
 # When to offer again after coming too late, in seconds; the server's own window is not known then.
 _PAUSE_AFTER_LATE = (1.0, 10.0)
+# Refusals of the upload itself: it is dropped too, and the error is raised, since sending it again cannot help.
+_NEVER_TAKEN = {"UPLOAD_INVALID", "MALFORMED", "TOO_LARGE"}
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -244,6 +246,7 @@ class Client:
 
     def _require_model(self) -> LoadedModel:
         if self._model is None:
+            self._store.require_open()
             raise NotSyncedError
         return self._model
 
@@ -269,6 +272,7 @@ class Client:
         return self._code_for_use
 
     def _sync(self) -> bool:
+        self._store.require_open()
         old = self._model.manifest if self._model else None
         signed = coordinator.get_manifest(self._channel, self._model_version())
         if signed is None:
@@ -319,7 +323,7 @@ class Client:
         try:
             coordinator.upload(self._channel, request)
         except RefusedError as refused:
-            if refused.reason in _TOO_LATE | {"UPLOAD_INVALID"}:
+            if refused.reason in _TOO_LATE | _NEVER_TAKEN:
                 self._store.delete(_PENDING_UPLOAD)
             if refused.reason in _TOO_LATE:
                 return False

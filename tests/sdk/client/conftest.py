@@ -5,7 +5,11 @@ import json
 import pytest
 
 from lightfr import Client, FileKey, enroll
+from lightfr._wire import channel as channels
 from lightfr_harness.coordinator.child import CoordinatorProcess
+from tests.certificates import client_pem
+from tests.sdk.client.publisher import Publisher
+from tests.sdk.wire.servers import ScriptedServer
 
 ITEMS = [f"item {number}" for number in range(300)]
 
@@ -63,6 +67,35 @@ def open_client(enrolled):
         opened.append(client)
         client.device = device
         return client
+
+    yield make
+    for client in opened:
+        client.close()
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """Pauses between tries are too short to be noticed."""
+    monkeypatch.setattr(channels, "_FIRST_PAUSE", 0.001)
+
+
+@pytest.fixture
+def publisher(authority, tmp_path, impatient):
+    """A scripted server; `publisher.server` remembers what was asked."""
+    made = Publisher(authority, tmp_path)
+    with ScriptedServer(authority.server_context(), made) as made.server:
+        yield made
+
+
+@pytest.fixture
+def open_device(authority, publisher, tmp_path):
+    """Open the one device of the scripted server, again and again; closed at the end."""
+    identity, opened = client_pem(authority, tmp_path), []
+
+    def make(server=None):
+        how = {"server": server or publisher.server.url, "identity": identity, "trust": authority.folder / "trust.pem"}
+        opened.append(Client.open(tmp_path / "device", key=FileKey(tmp_path / "key"), **how))
+        return opened[-1]
 
     yield make
     for client in opened:
