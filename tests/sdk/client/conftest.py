@@ -1,55 +1,23 @@
-"""A real coordinator in its own process, and devices that enrol with it."""
-
-import json
+"""Devices of a real coordinator, and of a scripted server."""
 
 import pytest
 
 from lightfr import Client, FileKey, enroll
 from lightfr._wire import channel as channels
-from lightfr_harness.coordinator.child import CoordinatorProcess
 from tests.certificates import client_pem
 from tests.sdk.client.publisher import Publisher
 from tests.sdk.wire.servers import ScriptedServer
 
-ITEMS = [f"item {number}" for number in range(300)]
-
-
-@pytest.fixture(scope="session")
-def start_coordinator(authority, tmp_path_factory):
-    """Start coordinators that live until the tests end; keyword arguments are options of `serve`."""
-    started = []
-
-    def start(items=ITEMS, **options):
-        folder = tmp_path_factory.mktemp("coordinator")
-        (folder / "items.tsv").write_text("".join(f"{item}\n" for item in items))
-        coordinator = CoordinatorProcess(folder / "data", authority.folder, folder / "items.tsv", **options)
-        started.append(coordinator.start())
-        return coordinator
-
-    yield start
-    for coordinator in started:
-        coordinator.__exit__(None, None, None)
-
-
-@pytest.fixture(scope="session")
-def coordinator(start_coordinator):
-    """One for all tests that only sync, rate and recommend."""
-    return start_coordinator(goal=1000)
-
 
 @pytest.fixture
-def enrolled(authority, tmp_path):
+def enrolled(invitation, tmp_path):
     """Enrol a new device with a coordinator."""
     count = 0
 
-    def make(coordinator, name=None):
+    def make(coordinator):
         nonlocal count
         count += 1
-        folder = tmp_path / (name or f"device{count}")
-        folder.mkdir()
-        invited = authority.invite(coordinator.addresses["server"], coordinator.addresses["enrollment"], 600)
-        (folder / "invitation.json").write_text(json.dumps(invited))
-        return enroll(folder / "invitation.json", folder)
+        return enroll(invitation(coordinator), tmp_path / f"device{count}")
 
     return make
 

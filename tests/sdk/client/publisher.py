@@ -11,6 +11,8 @@ from lightfr_harness.artifacts.catalogue import write_catalogue
 from lightfr_harness.artifacts.deltas import make_delta
 
 ITEMS = [f"item {number}" for number in range(500)]
+# What the real coordinators of the tests have.
+COORDINATED_ITEMS = ITEMS[:300]
 
 
 def random_codes(seed, code_bits=64):

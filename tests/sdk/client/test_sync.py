@@ -10,8 +10,7 @@ from lightfr import models
 from lightfr._wire.channel import Channel
 from lightfr.errors import ArtifactError, LightFRError, ManifestError, ProtocolError, StoreClosedError, StoreWriteError
 from lightfr_harness.measure.proxy import CountingProxy
-from tests.sdk.client.conftest import ITEMS as COORDINATED_ITEMS
-from tests.sdk.client.publisher import ITEMS, random_codes, with_changed_rows
+from tests.sdk.client.publisher import COORDINATED_ITEMS, ITEMS, random_codes, with_changed_rows
 from tests.sdk.store.faults import CrashError, Files
 
 
