@@ -98,6 +98,7 @@ wheel: $(VENV)/installed ## Build the one wheel that serves every Python from 3.
 	@ls dist/lightfr-*-cp311-abi3-*.whl
 	@$(PYTHON) -m venv build/wheel-venv
 	@build/wheel-venv/bin/python -m pip install --quiet --disable-pip-version-check dist/lightfr-*.whl
+	@build/wheel-venv/bin/lightfr --help >/dev/null
 	@cd build && wheel-venv/bin/python -c 'import os, lightfr, lightfr.training, lightfr._wire; \
 	  print("the wheel works:", lightfr.rank(lightfr.UserCode.random(64), lightfr.ItemCodes(os.urandom(800), 64), 1))'
 
