@@ -7,7 +7,7 @@ import pytest
 
 from lightfr.errors import CohortTooSmallError, ServerUnavailableError
 from lightfr.secure_round import SecureRound, is_begun
-from tests.sdk.client.conftest import ITEMS
+from tests.sdk.client.publisher import COORDINATED_ITEMS as ITEMS
 
 COHORT = 5
 
