@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from lightfr_harness.audits.cli import app as audit_app
 from lightfr_harness.authority.cli import app as authority_app
 from lightfr_harness.bench.cli import app as bench_app
 from lightfr_harness.coordinator.cli import rollback, serve
@@ -37,3 +38,4 @@ app.command()(rollback)
 app.add_typer(authority_app, name="ca")
 app.add_typer(data_app, name="data")
 app.add_typer(bench_app, name="bench")
+app.add_typer(audit_app, name="audit")

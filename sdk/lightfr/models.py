@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from lightfr import _files
@@ -9,7 +10,7 @@ from lightfr._wire.downloads import download, install
 from lightfr.catalogue import Catalogue
 from lightfr.codes import ItemCodes
 from lightfr.deltas import apply_delta
-from lightfr.errors import ArtifactError, DeltaError, ManifestError
+from lightfr.errors import ArtifactError, CodesFileError, DeltaError, ManifestError
 from lightfr.manifest import Manifest
 from lightfr.training.model import PublishedModel
 
@@ -83,9 +84,10 @@ class ModelFolder:
 
     def remove(self) -> None:
         """Delete every file; the folder must not be in use any more."""
-        for file in self._path.iterdir():
-            file.unlink()
-        self._path.rmdir()
+        with _files.step("remove the models"):
+            for file in self._path.iterdir():
+                _files.remove(file)
+            self._path.rmdir()
 
     def _fetch_codes(self, channel: Channel, manifest: Manifest, old: Manifest | None) -> None:
         """Take the delta where there is one; should it not lead to the codes, take the codes."""
@@ -96,7 +98,7 @@ class ModelFolder:
             try:
                 changes, base = download(channel, delta, self._path), self._path / old.message.codes.sha256.hex()
                 self._patch(changes, base, final, codes.size_bytes)
-            except (ArtifactError, DeltaError):
+            except (ArtifactError, DeltaError, CodesFileError):
                 pass
         download(channel, codes, self._path)
 
@@ -109,9 +111,13 @@ class ModelFolder:
         install(patched, final)
 
     def _sweep(self, manifest: Manifest) -> None:
-        """Remove what the version in use does not name. Mapped files live on until they are closed."""
+        """Remove what the version in use does not name. Mapped files live on until they are closed.
+
+        A file that cannot be removed now waits for the next sweep.
+        """
         message = manifest.message
         named = {artifact.sha256.hex() for artifact in (message.codes, message.catalogue, message.open_rows)}
         for file in self._path.iterdir():
             if file.name not in named | {_CURRENT}:
-                file.unlink()
+                with suppress(OSError):
+                    _files.remove(file)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,15 @@ class CatalogueServer(Server):
         full[above] = products
         full.T[above] = products
         self._summed = full, user_sum, int(weight[0])
+
+    def add_cohort(self, sums: Mapping[str, npt.NDArray[np.int64]], survivors: int) -> None:
+        """Count the sums over so many devices. With noise all weigh the same, and their blocks come without the weight."""
+        if self.noise is None:
+            self.add_sums(**sums)
+            return
+        weight = max(self.max_rows, LEAST_CATALOGUE_RATINGS)
+        weighted = {name: weight * sums[name] for name in ("products", "user_sum")}
+        self.add_sums(sums["rows"], **weighted, weight=np.array([weight * survivors]))
 
     def _model_fields(self) -> dict[str, Any]:
         mean = self.mean_user.astype("<i2").tobytes() if self.mean_user.any() else b""

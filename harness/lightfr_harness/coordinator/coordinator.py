@@ -366,7 +366,7 @@ class Coordinator:
             # The same codes if this is done again after a crash.
             self._server.set_gate(**current.cohort.finish(), seed=int.from_bytes(current.round_id, "little"))
         else:
-            self._server.add_sums(**current.cohort.finish())
+            self._server.add_cohort(current.cohort.finish(), survivors=len(current.cohort.delivered[UPLOADING]))
             self._server.finish_round()
         older = [manifest_pb2.Manifest.FromString(manifest) for manifest in self._manifests]
         number = self.version.manifest.model_version + 1

@@ -295,16 +295,19 @@ class Storage:
         futures = [future for _, future in batch]
         try:
             results = _transaction(self._connection, [job for job, _ in batch])
-        except BaseException as error:  # Whatever it was, nothing of the batch may be promised.
+            self._loop.call_soon_threadsafe(_resolve, futures, results)
+            self._forget_deleted()
+        except BaseException as error:  # Whatever it was, nothing more may be promised.
             self._connection.close()
             self._loop.call_soon_threadsafe(self._fail, futures, error)
             return False
-        self._loop.call_soon_threadsafe(_resolve, futures, results)
+        return True
+
+    def _forget_deleted(self) -> None:
+        """Deleted uploads leave the write-ahead log too: they are user data."""
         if self._has_deleted:
-            # Deleted uploads leave the write-ahead log too: they are user data.
             self._has_deleted = False
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        return True
 
     def _fail(self, futures: list[asyncio.Future[Any]], error: BaseException) -> None:
         self._failed = True

@@ -6,12 +6,14 @@ import asyncio
 import re
 import ssl
 import time
+from asyncio import sslproto
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from aiohttp import web
 
+from lightfr.errors import InvalidInputError
 from lightfr.v1 import error_pb2
 from lightfr_harness.coordinator import downloads
 from lightfr_harness.coordinator.logs import Log
@@ -29,11 +31,18 @@ KEEP_ALIVE_SECONDS = 75.0
 LINGERING_SECONDS = 2.0
 # When stopping, how long requests may still take.
 SHUTDOWN_SECONDS = 5.0
+# asyncio gives each TLS connection a read buffer of 256 KB, and touches all of it: half a gigabyte for 2,000 devices
+# that wait. A TLS record has at most 16 KB.
+TLS_BUFFER_BYTES = 16 * 1024
 _TIMEOUT = re.compile(r"\d{1,10}", re.ASCII)
 
 # The device that a connection belongs to; None: nobody that we know.
 Identify = Callable[[Any], str | None]
 Service = CoordinatorService | EnrollmentService
+
+
+class AddressError(InvalidInputError):
+    """An address that cannot be listened on."""
 
 
 class Door:
@@ -169,6 +178,7 @@ async def listen(
     application: web.Application, host: str, port: int, context: ssl.SSLContext | None
 ) -> tuple[web.AppRunner, int]:
     """Start to serve; the runner and the port it got."""
+    sslproto.SSLProtocol.max_size = TLS_BUFFER_BYTES
     runner = web.AppRunner(
         application,
         access_log=None,
@@ -179,5 +189,9 @@ async def listen(
     )
     await runner.setup()
     site = web.TCPSite(runner, host, port, ssl_context=context, backlog=1024)
-    await site.start()
+    try:
+        await site.start()
+    except OSError as error:
+        await runner.cleanup()
+        raise AddressError(f"cannot listen on {host}, port {port}: {error.strerror}. Name another one") from error
     return runner, runner.addresses[0][1]

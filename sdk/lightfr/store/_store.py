@@ -142,7 +142,13 @@ class Store:
     def __repr__(self) -> str:
         return f"<Store, {'closed' if self._is_closed else 'open'}>"
 
+    def require_open(self) -> None:
+        """Raise StoreClosedError if nothing can be read or kept any more."""
+        with self._lock:
+            self._require_usable()
+
     def _require_usable(self) -> None:
+        # Under the lock: while a change is being written, the files differ from the memory.
         if self._is_closed:
             raise StoreClosedError("the store is closed: open it anew")
         if not self._is_whole:

@@ -18,7 +18,7 @@ from lightfr.errors import (
     StoreClosedError,
     StoreLockedError,
 )
-from tests.sdk.client.conftest import ITEMS
+from tests.sdk.client.publisher import COORDINATED_ITEMS as ITEMS
 
 
 def test_a_session_from_enrolment_to_recommendations(coordinator, open_client):

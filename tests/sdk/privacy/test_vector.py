@@ -1,7 +1,10 @@
 """Vectors have just enough bits for the sum of a cohort, and masks that are added and subtracted leave no trace."""
 
+import math
 import os
 import tracemalloc
+from array import array
+from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
@@ -9,6 +12,7 @@ from hypothesis import strategies as st
 
 from lightfr.errors import BufferSizeError, InvalidInputError
 from lightfr.privacy import Block, Vector, gate_blocks, round_blocks
+from lightfr.v1 import model_pb2
 
 
 @pytest.mark.parametrize("n", [2, 3, 64, 255, 256, 512, 8192])
@@ -29,6 +33,18 @@ def test_an_upload_of_512_devices_and_128000_values_is_within_its_limit():
     assert Vector(blocks).packed_bytes <= 128_000 * 11 // 8 + 12_000
 
 
+@given(st.integers(2, 8192), st.integers(500, 1_000_000), st.integers(500, 1_000_000))
+def test_with_noise_bits_leave_room_for_10_deviations_of_the_sum_and_no_weight_is_sent(n, rows_noise, sums_noise):
+    noise = model_pb2.Noise(rows_thousandths=rows_noise, sums_thousandths=sums_noise)
+    blocks = round_blocks(10, 16, n, noise)
+    assert [b.name for b in blocks] == ["rows", "products", "user_sum"]
+    for block, thousandths in zip(blocks, (rows_noise, sums_noise, sums_noise), strict=True):
+        room = Fraction(n) + Fraction(10 * thousandths, 1000) * Fraction(math.sqrt(n))
+        assert 2 ** (block.bits - 2) <= room + 1
+        assert room <= 2 ** (block.bits - 1)
+        assert block.bits <= 32
+
+
 @settings(max_examples=30)
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 32)), max_size=4), st.binary(min_size=32, max_size=32))
 def test_a_mask_that_is_subtracted_again_leaves_no_trace(shapes, key):
@@ -46,7 +62,7 @@ def test_a_mask_continues_over_pieces_and_blocks():
     whole, parts = Vector([Block("all", 100_001, 16)]), Vector([Block("a", 70_001, 16), Block("b", 30_000, 16)])
     for vector in (whole, parts):
         vector.mask(key, subtract=False)
-    assert whole["all"] == parts["a"] + parts["b"]
+    assert whole["all"].tolist() == parts["a"].tolist() + parts["b"].tolist()
     assert len(set(whole["all"])) > 40_000
 
 
@@ -66,6 +82,12 @@ def test_packed_bytes_that_do_not_fit_are_refused_and_nothing_is_added():
         with pytest.raises(error):
             total.add_packed(bad)
     assert total.pack() == bytes(3)
+
+
+def test_a_block_keeps_its_size():
+    vector = Vector([Block("a", 3, 5)])
+    with pytest.raises(ValueError, match="different structures"):
+        vector["a"][:] = array("h", [1, 2])
 
 
 def test_a_vector_shows_no_values():

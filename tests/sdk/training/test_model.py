@@ -17,6 +17,7 @@ SIGNS = random_signs(20, 16, 0)
         ({"balance": 2**40, "objective": model_pb2.OBJECTIVE_PAPER}, "balance"),
         ({"balance": 1}, "balance belongs to objective PAPER"),
         ({"mean_user": bytes(30)}, "mean_user"),
+        ({"mean_user": bytes(31)}, "mean_user"),
         ({"mean_user": np.full(16, 257, "<i2").tobytes()}, "mean_user leaves"),
         ({"open_rows": bytes(2)}, "open_rows"),
     ],
