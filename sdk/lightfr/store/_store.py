@@ -63,14 +63,14 @@ class Store:
     def ratings(self) -> dict[ItemId, int]:
         """A copy of the levels by item id, oldest first."""
         with self._lock:
-            self.require_open()
+            self._require_usable()
             return dict(self._state.ratings)
 
     def rate(self, rated: Iterable[tuple[ItemId, int]]) -> None:
         """Keep levels, 0 .. 2520, as the newest ratings of their items: all of them or, on an error, none."""
         change = Change(rated=[(require_item_id(item_id), require_level(level)) for item_id, level in rated])
         with self._lock:
-            self.require_open()
+            self._require_usable()
             if change.rated:
                 self._commit(change)
 
@@ -78,7 +78,7 @@ class Store:
         """Forget a rating; say whether there was one."""
         require_item_id(item_id)
         with self._lock:
-            self.require_open()
+            self._require_usable()
             if item_id not in self._state.ratings:
                 return False
             self._commit(Change(unrated=[item_id]))
@@ -92,7 +92,7 @@ class Store:
         """Return a named value, or None."""
         require_name(name)
         with self._lock:
-            self.require_open()
+            self._require_usable()
             return self._state.values.get(name)
 
     def delete(self, name: str) -> None:
@@ -103,7 +103,7 @@ class Store:
         """Keep several named values, None forgetting one: all of them or, on an error, none."""
         wanted = {require_name(name): require_value(value) for name, value in values.items()}
         with self._lock:
-            self.require_open()
+            self._require_usable()
             kept = self._state.values
             change = Change(values={name: value for name, value in wanted.items() if value is not None or name in kept})
             if change.values:
@@ -112,11 +112,16 @@ class Store:
     def rotate_key(self) -> None:
         """Seal everything under a new key and drop the old one."""
         with self._lock:
-            self.require_open()
+            self._require_usable()
             ring, key_id = self._ring.with_new_key()
             with _files.step("save the key ring"):
                 self._keys.save(ring.encode())
             self._rewrite(ring, key_id)
+
+    def require_open(self) -> None:
+        """Raise StoreClosedError if nothing can be read or kept any more."""
+        with self._lock:
+            self._require_usable()
 
     def close(self) -> None:
         """Let the files go. Closing twice is fine."""
@@ -142,8 +147,7 @@ class Store:
     def __repr__(self) -> str:
         return f"<Store, {'closed' if self._is_closed else 'open'}>"
 
-    def require_open(self) -> None:
-        """Raise StoreClosedError if nothing can be read or kept any more."""
+    def _require_usable(self) -> None:
         if self._is_closed:
             raise StoreClosedError("the store is closed: open it anew")
         if not self._is_whole:
