@@ -38,7 +38,7 @@ class PrivacyLoss:
         return PrivacyLoss(self.rho * releases if releases else 0.0)
 
     def delta(self, epsilon: float) -> float:
-        """The smallest delta for an epsilon (>= 0) by CKS, Corollary 13; every alpha gives a bound, the best is sought."""
+        """The smallest delta for an epsilon (>= 0) by CKS, Corollary 13: every alpha bounds it, the best is sought."""
         if not epsilon >= 0:
             raise OutOfRangeError("epsilon", epsilon, 0, math.inf)
         if self.rho == 0 or epsilon == math.inf:

@@ -26,9 +26,7 @@ def test_a_round_is_its_rows_and_its_sums():
 
 def test_no_vector_of_a_device_is_longer_than_the_accountant_says():
     """Sensitivities by the SDK's own vectors, at the ends too: the user who rates more than may be uploaded."""
-    model = make_model(
-        random_signs(90, 16, 0), max_rows=40, privacy_mode=model_pb2.PRIVACY_MODE_SECAGG_DP, noise=NOISE
-    )
+    model = make_model(random_signs(90, 16, 0), max_rows=40, privacy_mode=model_pb2.PRIVACY_MODE_SECAGG_DP, noise=NOISE)
     code = UserCode(stream("code")(2))
     update = make_update(model, Interactions((i, 0) for i in range(90)), code, bytes)  # zeros round every element up
     vector = vector_without_noise(model, update, 500)

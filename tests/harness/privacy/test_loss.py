@@ -1,4 +1,4 @@
-"""Privacy losses against published values, exact divergences and better bounds: never too optimistic, hardly too large."""
+"""Privacy losses against published values and exact divergences: never too small, hardly too large."""
 
 import math
 
