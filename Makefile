@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 BUILT := pyproject.toml setup.py $(wildcard csrc/*.c csrc/*.h sdk/*.py harness/*.py harness/lightfr_harness/bench/floor.c)
 
-.PHONY: help test demo bench bench-accuracy lint format gen gen-check baseline test-arm test-sanitize size wheel clean
+.PHONY: help test demo bench bench-accuracy bench-load fuzz lint format gen gen-check baseline test-arm test-sanitize size wheel clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
@@ -46,6 +46,13 @@ bench: $(VENV)/installed-bench ## Time the kernel against faiss, float64 and a p
 
 bench-accuracy: $(VENV)/installed ## Train the accuracy table on MovieLens-100K (fetched; takes minutes)
 	$(BIN)/lightfr-harness bench accuracy --data "$$($(BIN)/lightfr-harness data fetch ml-100k)"
+
+bench-load: $(VENV)/installed ## Load a coordinator: 150 new mutual-TLS check-ins and uploads a second, 2,000 kept connections
+	$(BIN)/lightfr-harness bench load
+
+fuzz: $(VENV)/installed ## Spoil a million messages of each kind, and 20,000 requests to a live coordinator (an hour or so)
+	$(BIN)/python -m tests.campaigns.fuzz_coordinator
+	$(BIN)/python -m tests.campaigns.fuzz_messages
 
 lint: $(VENV)/installed-lint ## Check style, types and C formatting
 	$(BIN)/ruff check .

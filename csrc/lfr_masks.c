@@ -29,86 +29,71 @@ int lfr_mask32(uint32_t* values, size_t n, const uint8_t* stream, int subtract) 
 
 /* ---- packed integers ---- */
 
-/* Bits that wait for a whole byte: fewer than 8 between two values, so at most 39 in all. */
-typedef struct bit_writer {
-  uint64_t waiting;
-  uint32_t n_waiting;
-  uint8_t* next;
-} bit_writer;
+/* Written once for both widths; `wide` is a constant wherever these land, so that no branch is left in a loop. */
+LFR_INLINE uint32_t number_at(const void* numbers, size_t i, int wide) {
+  return wide ? ((const uint32_t*)numbers)[i] : ((const uint16_t*)numbers)[i];
+}
 
-LFR_INLINE void write_bits(bit_writer* writer, uint32_t value, uint32_t bits) {
-  writer->waiting |= (value & ((UINT64_C(1) << bits) - 1)) << writer->n_waiting;
-  for (writer->n_waiting += bits; writer->n_waiting >= 8; writer->n_waiting -= 8) {
-    *writer->next++ = (uint8_t)writer->waiting;
-    writer->waiting >>= 8;
+LFR_INLINE void add_number(void* numbers, size_t i, uint32_t value, int wide) {
+  if (wide)
+    ((uint32_t*)numbers)[i] += value;
+  else
+    ((uint16_t*)numbers)[i] = (uint16_t)(((uint16_t*)numbers)[i] + value);
+}
+
+static int check_bits(const void* numbers, const void* packed, size_t n, uint32_t bits, int wide) {
+  if (bits < 1 || bits > (wide ? 32 : 16)) return LFR_ERR_COUNT;
+  return n && (!numbers || !packed) ? LFR_ERR_NULL : LFR_OK;
+}
+
+/* Fewer than 8 bits wait for a whole byte between two values, so that there are never more than 39. */
+LFR_INLINE int pack_bits(const void* numbers, size_t n, uint32_t bits, int wide, uint8_t* packed) {
+  const int status = check_bits(numbers, packed, n, bits, wide);
+  if (status != LFR_OK) return status;
+  uint64_t waiting = 0;
+  uint32_t n_waiting = 0;
+  for (size_t i = 0; i < n; i++) {
+    waiting |= (number_at(numbers, i, wide) & ((UINT64_C(1) << bits) - 1)) << n_waiting;
+    for (n_waiting += bits; n_waiting >= 8; n_waiting -= 8, waiting >>= 8) *packed++ = (uint8_t)waiting;
   }
-}
-
-LFR_INLINE void finish_bits(bit_writer* writer) {
-  if (writer->n_waiting) *writer->next = (uint8_t)writer->waiting;
-}
-
-static int check_bits(const void* values, const void* packed, size_t n, uint32_t bits, uint32_t most) {
-  if (bits < 1 || bits > most) return LFR_ERR_COUNT;
-  return n && (!values || !packed) ? LFR_ERR_NULL : LFR_OK;
+  if (n_waiting) *packed = (uint8_t)waiting;
+  return LFR_OK;
 }
 
 int lfr_pack_bits16(const uint16_t* values, size_t n, uint32_t bits, uint8_t* packed) {
-  const int status = check_bits(values, packed, n, bits, 16);
-  if (status != LFR_OK) return status;
-  bit_writer writer = {.next = packed};
-  for (size_t i = 0; i < n; i++) write_bits(&writer, values[i], bits);
-  finish_bits(&writer);
-  return LFR_OK;
+  return pack_bits(values, n, bits, 0, packed);
 }
 
 int lfr_pack_bits32(const uint32_t* values, size_t n, uint32_t bits, uint8_t* packed) {
-  const int status = check_bits(values, packed, n, bits, 32);
-  if (status != LFR_OK) return status;
-  bit_writer writer = {.next = packed};
-  for (size_t i = 0; i < n; i++) write_bits(&writer, values[i], bits);
-  finish_bits(&writer);
-  return LFR_OK;
+  return pack_bits(values, n, bits, 1, packed);
 }
 
-typedef struct bit_reader {
-  uint64_t waiting;
-  uint32_t n_waiting;
-  const uint8_t* next;
-} bit_reader;
-
-LFR_INLINE uint32_t read_bits(bit_reader* reader, uint32_t bits) {
-  for (; reader->n_waiting < bits; reader->n_waiting += 8)
-    reader->waiting |= (uint64_t)*reader->next++ << reader->n_waiting;
-  const uint32_t value = (uint32_t)(reader->waiting & ((UINT64_C(1) << bits) - 1));
-  reader->waiting >>= bits;
-  reader->n_waiting -= bits;
-  return value;
-}
-
-/* One vector has one encoding: what is left of the last byte is zero. n * bits mod 8, without the product's overflow.
- */
+/* One vector has one encoding: what is left of the last byte is zero. By eighths, for n * bits may overflow. */
 static int padding_is_zero(const uint8_t* packed, size_t n, uint32_t bits) {
-  const uint32_t used = (uint32_t)(n % 8) * bits % 8;
-  if (!used) return 1;
-  const size_t last = n / 8 * bits + (n % 8) * bits / 8;
-  return packed[last] >> used == 0;
+  const uint32_t rest_bits = (uint32_t)(n % 8) * bits;
+  if (rest_bits % 8 == 0) return 1;
+  return packed[n / 8 * bits + rest_bits / 8] >> (rest_bits % 8) == 0;
+}
+
+LFR_INLINE int unpack_add(const uint8_t* packed, size_t n, uint32_t bits, int wide, void* sums) {
+  const int status = check_bits(sums, packed, n, bits, wide);
+  if (status != LFR_OK) return status;
+  if (!padding_is_zero(packed, n, bits)) return LFR_ERR_VALUE;
+  uint64_t waiting = 0;
+  uint32_t n_waiting = 0;
+  for (size_t i = 0; i < n; i++) {
+    for (; n_waiting < bits; n_waiting += 8) waiting |= (uint64_t)*packed++ << n_waiting;
+    add_number(sums, i, (uint32_t)(waiting & ((UINT64_C(1) << bits) - 1)), wide);
+    waiting >>= bits;
+    n_waiting -= bits;
+  }
+  return LFR_OK;
 }
 
 int lfr_unpack_add16(const uint8_t* packed, size_t n, uint32_t bits, uint16_t* sums) {
-  const int status = check_bits(sums, packed, n, bits, 16);
-  if (status != LFR_OK) return status;
-  if (!padding_is_zero(packed, n, bits)) return LFR_ERR_VALUE;
-  bit_reader reader = {.next = packed};
-  for (size_t i = 0; i < n; i++) sums[i] = (uint16_t)(sums[i] + read_bits(&reader, bits));
-  return LFR_OK;
+  return unpack_add(packed, n, bits, 0, sums);
 }
 
 int lfr_unpack_add32(const uint8_t* packed, size_t n, uint32_t bits, uint32_t* sums) {
-  const int status = check_bits(sums, packed, n, bits, 32);
-  if (status != LFR_OK) return status;
-  if (!padding_is_zero(packed, n, bits)) return LFR_ERR_VALUE;
-  bit_reader reader = {.next = packed};
-  for (size_t i = 0; i < n; i++) sums[i] += read_bits(&reader, bits);
-  return LFR_OK;
+  return unpack_add(packed, n, bits, 1, sums);
 }

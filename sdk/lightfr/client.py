@@ -12,18 +12,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from lightfr._wire import coordinator, encode_update, tls
 from lightfr._wire.channel import Channel
 from lightfr.catalogue import require_item_id
+from lightfr.clear_round import PENDING_UPLOAD, ClearRound
 from lightfr.codes import UserCode
 from lightfr.errors import (
     InvalidInputError,
     NotPrivateError,
     NotSyncedError,
-    ProtocolError,
-    RefusedError,
     ServerUnavailableError,
 )
 from lightfr.interactions import LEVELS, Interactions, RatingScale
 from lightfr.models import LoadedModel, ModelFolder
+from lightfr.privacy.contribution import gate_vector, round_vector
+from lightfr.privacy.session import DEFAULT_MINIMUM_COHORT
 from lightfr.ranking import recommend
+from lightfr.secure_round import SecureRound, is_begun
 from lightfr.store import Store
 from lightfr.training import fit_for_round, fit_for_use, make_update
 from lightfr.trust import Trust
@@ -35,11 +37,11 @@ if TYPE_CHECKING:
     from typing import Self
 
     from lightfr.keys import KeyProvider
+    from lightfr.privacy import Vector
+    from lightfr.training import RowUpdate
 
 # Names of the values in the store.
-_USER_CODE, _PENDING_UPLOAD, _ROUNDS, _SCALE = "user_code", "pending_upload", "rounds", "scale"
-# Refusals after which an upload will never be taken: it is dropped, and the device may check in anew.
-_TOO_LATE = {"ROUND_UNKNOWN", "ROUND_CLOSED", "NOT_ASSIGNED", "MODEL_MISMATCH", "UPLOAD_CONFLICT"}
+_USER_CODE, _ROUNDS, _SCALE = "user_code", "rounds", "scale"
 # When to offer again after coming too late, in seconds; the server's own window is not known then.
 _PAUSE_AFTER_LATE = (1.0, 10.0)
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -91,6 +93,7 @@ class Client:
         # Whoever needs both takes _network first.
         self._network = threading.Lock()
         self._state = threading.RLock()
+        self._minimum_cohort = DEFAULT_MINIMUM_COHORT
         self._scale = RatingScale(1, 5)
         self._interactions: Interactions | None = None
         self._code_for_use: UserCode | None = None
@@ -106,13 +109,15 @@ class Client:
         trust: str | os.PathLike[str],
         key: KeyProvider,
         scale: RatingScale | None = None,
+        minimum_cohort: int = DEFAULT_MINIMUM_COHORT,
         not_private: bool = False,
     ) -> Client:
         """Open the data of one user in a folder, making it when there is none. Needs no network.
 
         `server` is https://host:port; `identity` and `trust` are the PEM files that enrolment wrote; `key` keeps the
         secret that encrypts the store. `scale` is the range of ratings, 1 to 5 unless given when the folder was made.
-        `not_private` lets this device upload in the clear, which reveals its ratings to the server: for audits only.
+        With secure aggregation this device takes part only among at least `minimum_cohort` devices; fewer than 256 are
+        for tests. `not_private` lets it upload in the clear, which reveals its ratings to the server: for audits only.
         """
         trusted = Trust(trust)
         channel = Channel(server, tls.context(trusted.path, identity))
@@ -120,6 +125,7 @@ class Client:
         try:
             allow_clear = not_private or channel.host in _LOOPBACK
             client = cls(Path(folder), store, channel, ModelFolder(Path(folder) / "models", trusted), allow_clear)
+            client._minimum_cohort = minimum_cohort
             client._scale = _agreed_scale(store, scale)
             client._model = client._models.load()
         except BaseException:
@@ -164,20 +170,24 @@ class Client:
     def participate(self) -> Participation:
         """Offer to take part in a training round, and do so if there is a place.
 
-        An upload that was begun before is finished first: sending it twice does no harm.
+        A round that was begun before is finished first. With secure aggregation this takes as long as the slowest of
+        the cohort: seconds to minutes, most of it waiting.
         """
         with self._network:
-            if self._deliver_pending():
-                return Participation(took_part=True, retry_after_seconds=0.0)
             if self._model is not None:
                 self._require_private(self._model)
-            answer = coordinator.check_in(self._channel, self._model_version(), self._privacy_modes())
-            if isinstance(answer, coordinator.RetryWindow):
-                return _not_this_time(answer.earliest_seconds, answer.latest_seconds, answer.reason)
-            self._train(answer)
-            if self._deliver_pending():
-                return Participation(took_part=True, retry_after_seconds=0.0)
-            return _not_this_time(*_PAUSE_AFTER_LATE, "too_late")
+            current = self._resumed()
+            if current is None:
+                answer = coordinator.check_in(self._channel, self._model_version(), self._privacy_modes())
+                if isinstance(answer, coordinator.RetryWindow):
+                    return _not_this_time(answer.earliest_seconds, answer.latest_seconds, answer.reason)
+                current = self._begun(answer)
+            if not (current.run() if isinstance(current, ClearRound) else current.run(self._vector)):
+                return _not_this_time(*_PAUSE_AFTER_LATE, "too_late")
+            with self._state:
+                rounds = self.status().rounds + 1
+                self._store.update({_ROUNDS: rounds.to_bytes(8, "little"), **current.forgotten})
+            return Participation(took_part=True, retry_after_seconds=0.0)
 
     def status(self) -> Status:
         """Say how things stand, in numbers."""
@@ -191,7 +201,7 @@ class Client:
                 item_id_kind=model.catalogue.kind if model else "",
                 rating_count=len(self._store.ratings),
                 rounds=int.from_bytes(self._store.get(_ROUNDS) or b"", "little"),
-                upload_pending=self._store.get(_PENDING_UPLOAD) is not None,
+                upload_pending=self._store.get(PENDING_UPLOAD) is not None or is_begun(self._store),
             )
 
     def export_my_data(self) -> dict[str, Any]:
@@ -206,7 +216,7 @@ class Client:
                 "rating_scale": [self._scale.minimum, self._scale.maximum],
                 "user_code": (self._store.get(_USER_CODE) or b"").hex(),
                 "rounds": self.status().rounds,
-                "pending_upload": (self._store.get(_PENDING_UPLOAD) or b"").hex(),
+                "pending_upload": (self._store.get(PENDING_UPLOAD) or b"").hex(),
             }
 
     def forget(self) -> None:
@@ -282,7 +292,8 @@ class Client:
         return True
 
     def _privacy_modes(self) -> list[int]:
-        return [model_pb2.PRIVACY_MODE_CLEAR] if self._allow_clear else []
+        private: list[int] = [model_pb2.PRIVACY_MODE_SECAGG, model_pb2.PRIVACY_MODE_SECAGG_DP]
+        return [*private, model_pb2.PRIVACY_MODE_CLEAR] if self._allow_clear else private
 
     def _require_private(self, model: LoadedModel) -> None:
         if model.manifest.message.model.privacy_mode not in self._privacy_modes():
@@ -291,43 +302,47 @@ class Client:
                 "for audits, open the client with not_private=True"
             )
 
-    def _train(self, assignment: coordinator.Assignment) -> None:
-        """Compute this device's part of the round, and keep it until the server has it."""
+    def _resumed(self) -> ClearRound | SecureRound | None:
+        """The round that was begun before, unless the model has moved on since."""
+        clear = ClearRound.resume(self._store, self._channel)
+        secure = SecureRound.resume(self._store, self._channel)
+        if secure is not None and (self._model is None or self._model.manifest.sha256 != secure.manifest_sha256):
+            secure.leave()
+            secure = None
+        return clear or secure
+
+    def _begun(self, assignment: coordinator.Assignment) -> ClearRound | SecureRound:
+        """Take the place: with the round's model, and in a mode that this device agrees to."""
         if self._model is None or self._model.manifest.sha256 != assignment.manifest_sha256:
             self._sync()
         model = self._require_model()
         if model.manifest.sha256 != assignment.manifest_sha256:
             raise ServerUnavailableError("the round is over before it began for this device: check in again later")
         self._require_private(model)
-        open_rows = self._models.open_rows(self._channel, model.manifest)
+        model.published.set_open_rows(self._models.open_rows(self._channel, model.manifest))
+        if model.manifest.message.model.privacy_mode != model_pb2.PRIVACY_MODE_CLEAR:
+            key = model.manifest.signing_key
+            return SecureRound.begin(self._store, self._channel, assignment, key, self._minimum_cohort)
         with self._state:
-            model.published.set_open_rows(open_rows)
-            code = fit_for_round(model.published, self._rated(model), self._user_code(model))
-            update = encode_update(make_update(model.published, self._rated(model), code))
-            request = coordinator.encode_upload(assignment, os.urandom(coordinator.UPLOAD_ID_BYTES), update)
-            if len(request) > assignment.upload_limit_bytes:
-                raise ProtocolError(
-                    f"an upload of {len(request)} bytes, the server takes {assignment.upload_limit_bytes}"
-                )
-            self._store.update({_PENDING_UPLOAD: request, _USER_CODE: code.reveal()})
+            update, code = self._update(model)
+            return ClearRound.begin(self._store, self._channel, assignment, encode_update(update), code)
 
-    def _deliver_pending(self) -> bool:
-        """Send the upload that is kept, if there is one; say whether the server has it."""
-        request = self._store.get(_PENDING_UPLOAD)
-        if request is None:
-            return False
-        try:
-            coordinator.upload(self._channel, request)
-        except RefusedError as refused:
-            if refused.reason in _TOO_LATE | {"UPLOAD_INVALID"}:
-                self._store.delete(_PENDING_UPLOAD)
-            if refused.reason in _TOO_LATE:
-                return False
-            raise
+    def _update(self, model: LoadedModel) -> tuple[RowUpdate, dict[str, bytes]]:
+        """This device's gradients, and the user code behind them as the store keeps it."""
+        code = fit_for_round(model.published, self._rated(model), self._user_code(model))
+        return make_update(model.published, self._rated(model), code), {_USER_CODE: code.reveal()}
+
+    def _vector(self, is_gate_refresh: bool, cohort: int) -> Vector:
+        """What this device adds to the sum of a cohort."""
+        model = self._require_model()
+        # The gate is needed again after a restart in the middle of a round.
+        model.published.set_open_rows(self._models.open_rows(self._channel, model.manifest))
         with self._state:
-            rounds = self.status().rounds + 1
-            self._store.update({_PENDING_UPLOAD: None, _ROUNDS: rounds.to_bytes(8, "little")})
-        return True
+            if is_gate_refresh:
+                return gate_vector(model.codes.n_items, self._rated(model), cohort)
+            update, code = self._update(model)
+            self._store.update(code)
+            return round_vector(model.published, update, cohort)
 
 
 def _not_this_time(earliest_seconds: float, latest_seconds: float, reason: str) -> Participation:

@@ -35,6 +35,8 @@ class Manifest:
             message = manifest_pb2.Manifest.FromString(envelope.manifest)
         except DecodeError as error:
             raise ManifestError(f"{len(signed)} bytes are no manifest") from error
+        # The raw key that signed it, which signs the rosters of its rounds too.
+        self.signing_key = trust.manifest_keys[envelope.key_id]
         self.sha256 = hashlib.sha256(envelope.manifest).digest()
         self.message = message
         _require(

@@ -16,34 +16,44 @@ static uint64_t value_at(const uint8_t* packed, size_t i, uint32_t bits) {
   return value;
 }
 
-static void check_mask16(size_t n, int subtract) {
-  uint16_t* values = exact(n * sizeof *values);
-  uint16_t before[MOST_VALUES];
-  uint8_t* stream = exact_odd(2 * n);
-  random_bytes((uint8_t*)values, n * sizeof *values);
-  if (n) memcpy(before, values, n * sizeof *values);
-  random_bytes(stream, 2 * n);
-  CHECK_STATUS(LFR_OK, lfr_mask16(values, n, stream, subtract));
-  for (size_t i = 0; i < n; i++) {
-    const int mask = stream[2 * i] + 256 * stream[2 * i + 1];
-    CHECK(values[i] == (uint16_t)(before[i] + (subtract ? -mask : mask)), "value %zu of %zu", i, n);
-  }
-  free_odd(stream);
-  free(values);
+/* Both widths through one pair of eyes: numbers of 2 or 4 bytes, read and cut as uint32. */
+static uint32_t number_at(const void* numbers, size_t i, int wide) {
+  return wide ? ((const uint32_t*)numbers)[i] : ((const uint16_t*)numbers)[i];
 }
 
-static void check_mask32(size_t n, int subtract) {
-  uint32_t* values = exact(n * sizeof *values);
+static uint32_t cut(uint64_t value, int wide) { return wide ? (uint32_t)value : (uint16_t)value; }
+
+static void* random_numbers(size_t n, int wide) {
+  void* numbers = exact(n * (wide ? 4 : 2));
+  random_bytes(numbers, n * (wide ? 4 : 2));
+  return numbers;
+}
+
+static int add_mask(void* values, size_t n, const uint8_t* stream, int subtract, int wide) {
+  return wide ? lfr_mask32(values, n, stream, subtract) : lfr_mask16(values, n, stream, subtract);
+}
+
+static int pack_bits(const void* values, size_t n, uint32_t bits, uint8_t* packed, int wide) {
+  return wide ? lfr_pack_bits32(values, n, bits, packed) : lfr_pack_bits16(values, n, bits, packed);
+}
+
+static int unpack_add(const uint8_t* packed, size_t n, uint32_t bits, void* sums, int wide) {
+  return wide ? lfr_unpack_add32(packed, n, bits, sums) : lfr_unpack_add16(packed, n, bits, sums);
+}
+
+static void check_mask(size_t n, int subtract, int wide) {
+  const size_t size = wide ? 4 : 2;
   uint32_t before[MOST_VALUES];
-  uint8_t* stream = exact_odd(4 * n);
-  random_bytes((uint8_t*)values, n * sizeof *values);
-  if (n) memcpy(before, values, n * sizeof *values);
-  random_bytes(stream, 4 * n);
-  CHECK_STATUS(LFR_OK, lfr_mask32(values, n, stream, subtract));
+  void* values = random_numbers(n, wide);
+  uint8_t* stream = exact_odd(size * n);
+  random_bytes(stream, size * n);
+  for (size_t i = 0; i < n; i++) before[i] = number_at(values, i, wide);
+  CHECK_STATUS(LFR_OK, add_mask(values, n, stream, subtract, wide));
   for (size_t i = 0; i < n; i++) {
-    int64_t mask = 0;
-    for (int byte = 0; byte < 4; byte++) mask += (int64_t)stream[4 * i + (size_t)byte] << (8 * byte);
-    CHECK(values[i] == (uint32_t)(before[i] + (subtract ? -mask : mask)), "value %zu of %zu", i, n);
+    uint64_t mask = 0;
+    for (size_t byte = 0; byte < size; byte++) mask += (uint64_t)stream[size * i + byte] << (8 * byte);
+    const uint32_t expected = cut(subtract ? before[i] - mask : before[i] + mask, wide);
+    CHECK(number_at(values, i, wide) == expected, "value %zu of %zu, subtract %d, wide %d", i, n, subtract, wide);
   }
   free_odd(stream);
   free(values);
@@ -51,55 +61,32 @@ static void check_mask32(size_t n, int subtract) {
 
 static void test_masks(void) {
   for (size_t n = 0; n <= MOST_VALUES; n++)
-    for (int subtract = 0; subtract < 2; subtract++) {
-      check_mask16(n, subtract);
-      check_mask32(n, subtract);
-    }
+    for (int choice = 0; choice < 4; choice++) check_mask(n, choice & 1, choice >> 1);
 }
 
-static void check_packing16(size_t n, uint32_t bits) {
-  const size_t bytes = packed_bytes(n, bits);
-  uint16_t *values = exact(n * sizeof *values), *sums = exact(n * sizeof *sums);
-  uint8_t* packed = exact_odd(bytes);
-  random_bytes((uint8_t*)values, n * sizeof *values);
-  CHECK_STATUS(LFR_OK, lfr_pack_bits16(values, n, bits, packed));
-  for (size_t i = 0; i < n; i++) {
-    CHECK(value_at(packed, i, bits) == low_bits(values[i], bits), "%" PRIu32 " bits, value %zu of %zu", bits, i, n);
-    sums[i] = (uint16_t)(UINT16_MAX - i);
-  }
-  CHECK_STATUS(LFR_OK, lfr_unpack_add16(packed, n, bits, sums));
-  for (size_t i = 0; i < n; i++)
-    CHECK(sums[i] == (uint16_t)(UINT16_MAX - i + low_bits(values[i], bits)), "%" PRIu32 " bits, sum %zu", bits, i);
-  if (n * bits % 8) {
-    packed[bytes - 1] |= 0x80;
-    const uint16_t kept = sums[0];
-    CHECK_STATUS(LFR_ERR_VALUE, lfr_unpack_add16(packed, n, bits, sums));
-    CHECK(sums[0] == kept, "a sum was changed before the padding was seen");
-  }
-  free_odd(packed);
-  free(values);
-  free(sums);
+static void check_dirty_padding(uint8_t* packed, size_t n, uint32_t bits, void* sums, int wide) {
+  const uint32_t kept = number_at(sums, 0, wide);
+  packed[packed_bytes(n, bits) - 1] |= 0x80;
+  CHECK_STATUS(LFR_ERR_VALUE, unpack_add(packed, n, bits, sums, wide));
+  CHECK(number_at(sums, 0, wide) == kept, "a sum was changed before the padding was seen");
 }
 
-static void check_packing32(size_t n, uint32_t bits) {
-  const size_t bytes = packed_bytes(n, bits);
-  uint32_t *values = exact(n * sizeof *values), *sums = exact(n * sizeof *sums);
-  uint8_t* packed = exact_odd(bytes);
-  random_bytes((uint8_t*)values, n * sizeof *values);
-  CHECK_STATUS(LFR_OK, lfr_pack_bits32(values, n, bits, packed));
+static void check_packing(size_t n, uint32_t bits, int wide) {
+  uint32_t before[MOST_VALUES];
+  void *values = random_numbers(n, wide), *sums = random_numbers(n, wide);
+  uint8_t* packed = exact_odd(packed_bytes(n, bits));
+  CHECK_STATUS(LFR_OK, pack_bits(values, n, bits, packed, wide));
   for (size_t i = 0; i < n; i++) {
-    CHECK(value_at(packed, i, bits) == low_bits(values[i], bits), "%" PRIu32 " bits, value %zu of %zu", bits, i, n);
-    sums[i] = (uint32_t)(UINT32_MAX - i);
+    const uint64_t low = low_bits(number_at(values, i, wide), bits);
+    CHECK(value_at(packed, i, bits) == low, "%" PRIu32 " bits, value %zu of %zu", bits, i, n);
+    before[i] = number_at(sums, i, wide);
   }
-  CHECK_STATUS(LFR_OK, lfr_unpack_add32(packed, n, bits, sums));
-  for (size_t i = 0; i < n; i++)
-    CHECK(sums[i] == (uint32_t)(UINT32_MAX - i + low_bits(values[i], bits)), "%" PRIu32 " bits, sum %zu", bits, i);
-  if (n * bits % 8) {
-    packed[bytes - 1] |= 0x80;
-    const uint32_t kept = sums[0];
-    CHECK_STATUS(LFR_ERR_VALUE, lfr_unpack_add32(packed, n, bits, sums));
-    CHECK(sums[0] == kept, "a sum was changed before the padding was seen");
+  CHECK_STATUS(LFR_OK, unpack_add(packed, n, bits, sums, wide));
+  for (size_t i = 0; i < n; i++) {
+    const uint32_t expected = cut(before[i] + low_bits(number_at(values, i, wide), bits), wide);
+    CHECK(number_at(sums, i, wide) == expected, "%" PRIu32 " bits, sum %zu of %zu", bits, i, n);
   }
+  if (n * bits % 8) check_dirty_padding(packed, n, bits, sums, wide);
   free_odd(packed);
   free(values);
   free(sums);
@@ -108,8 +95,8 @@ static void check_packing32(size_t n, uint32_t bits) {
 static void test_packing(void) {
   for (size_t n = 0; n <= MOST_VALUES; n += n < 18 ? 1 : 13)
     for (uint32_t bits = 1; bits <= 32; bits++) {
-      if (bits <= 16) check_packing16(n, bits);
-      check_packing32(n, bits);
+      if (bits <= 16) check_packing(n, bits, 0);
+      check_packing(n, bits, 1);
     }
 }
 

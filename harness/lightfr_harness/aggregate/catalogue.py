@@ -33,14 +33,36 @@ class CatalogueServer(Server):
         self.memory = np.zeros((len(device_counts), code_bits), np.int32)
         self.mean_user = np.zeros(code_bits, np.int16)
         super().__init__(device_counts, code_bits, **options)
+        # Rows that have been open at some time; the others all share one code.
+        self.has_own_code = self.open_rows
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """The matrix, its memory and the mean user."""
-        return {"codes": self.codes, "memory": self.memory, "mean_user": self.mean_user}
+        """The matrix, its memory, the mean user and the gate."""
+        return {
+            "codes": self.codes,
+            "memory": self.memory,
+            "mean_user": self.mean_user,
+            "device_counts": self.device_counts,
+            "has_own_code": self.has_own_code,
+        }
 
     def restore(self, state: dict[str, npt.NDArray[Any]]) -> None:
         """Take up a state."""
         self.codes, self.memory, self.mean_user = state["codes"], state["memory"], state["mean_user"]
+        self.device_counts, self.has_own_code = state["device_counts"], state["has_own_code"]
+        self.begin_round()
+
+    def set_gate(self, counts: npt.NDArray[np.int64], seed: int) -> None:
+        """Open and close rows by new counts, and begin a round.
+
+        A row that opens for the first time gets a random code and an empty memory; one that closes keeps what it has.
+        """
+        self.device_counts = np.asarray(counts, np.int64)
+        fresh = self.open_rows & ~self.has_own_code
+        random = np.random.default_rng(seed).integers(0, 256, self.codes.shape, dtype=np.uint8)
+        self.codes = np.where(fresh[:, None], random, self.codes)
+        self.memory = np.where(fresh[:, None], np.int32(0), self.memory)
+        self.has_own_code = self.has_own_code | fresh
         self.begin_round()
 
     def add_sums(
@@ -84,6 +106,7 @@ class CatalogueServer(Server):
 
     def _grow(self, n_new: int) -> None:
         self.memory = np.concatenate([self.memory, np.zeros((n_new, self.code_bits), np.int32)])
+        self.has_own_code = np.concatenate([self.has_own_code, np.ones(n_new, np.bool_)])
 
     def _cohort_sums(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], int]:
         """W = sum w b b', v = sum w b and w: all that the catalogue term needs. float64 is exact below 2^53."""

@@ -82,6 +82,44 @@ def rounds(
 
 
 @app.command()
+def load(
+    rate: Annotated[float, typer.Option(min=1, help="New connections a second, each a check-in and an upload.")] = 160,
+    seconds: Annotated[float, typer.Option(min=1, help="Seconds that they come for.")] = 60,
+    runs: Annotated[int, typer.Option(min=1, help="How often; the machine may be busy with other things.")] = 1,
+    kept: Annotated[int, typer.Option(min=1, help="Connections held at once afterwards.")] = 2000,
+    as_json: Json = False,
+) -> None:
+    """A coordinator under new mutual-TLS connections that upload, then under many that stay."""
+    from lightfr_harness.bench import load as bench
+    from lightfr_harness.errors import errors_as_messages
+
+    with errors_as_messages(), bench.started() as running:
+        units = [bench.run_units(running, rate, seconds) for _ in range(runs)]
+        held = bench.run_held(running, kept, seconds=10)
+    if as_json:
+        print(json.dumps({"units": units, "held": held}))
+        return
+    Console().print(_load_table(units))
+    Console().print(f"{held['open_at_the_server']:,} connections open at once, {held['check_ins']:,} check-ins served, "
+                    f"{held['errors']} errors; the server held {held['server_rss_bytes'] / 1e6:.0f} MB, "
+                    f"{held['kilobytes_each']:.0f} KB for each")  # fmt: skip
+
+
+def _load_table(runs: list[dict[str, Any]]) -> Table:
+    table = Table(
+        title=f"new mutual-TLS connections: a check-in and an upload of {runs[0]['request_bytes']:,} bytes each"
+    )
+    for name in ("accepted / s", "errors", "min ms", "p50", "p95", "p99", "max", "client CPU ms", "server", "load"):
+        table.add_column(name, justify="right")
+    for r in runs:
+        latencies = (f"{r['latency_ms'][name]:.0f}" for name in ("min", "p50", "p95", "p99", "max"))
+        cpu = (f"{r[f'{side}_cpu_ms_each']:.1f}" for side in ("client", "server"))
+        errors = str(sum(r["errors"].values()))
+        table.add_row(f"{r['accepted_per_second']:.1f}", errors, *latencies, *cpu, f"{r['load_average']:.1f}")
+    return table
+
+
+@app.command()
 def report(
     out: Annotated[Path, typer.Option(help="Folder for the figure and the records.")] = Path("out/bench"),
     seed: Seed = 0,

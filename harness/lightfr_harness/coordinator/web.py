@@ -6,18 +6,20 @@ import asyncio
 import re
 import ssl
 import time
+from asyncio import sslproto
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from aiohttp import web
 
+from lightfr.errors import InvalidInputError
 from lightfr.v1 import error_pb2
 from lightfr_harness.coordinator import downloads
 from lightfr_harness.coordinator.logs import Log
 from lightfr_harness.coordinator.metrics import Metrics
 from lightfr_harness.coordinator.refusals import STATUS_OF_CODE, Refusal, connect_error
-from lightfr_harness.coordinator.service import CoordinatorService, EnrollmentService
+from lightfr_harness.coordinator.service import CoordinatorService, EnrollmentService, seconds_allowed
 from lightfr_harness.coordinator.storage import StorageError
 
 CONTENT_TYPE = "application/proto"
@@ -29,11 +31,18 @@ KEEP_ALIVE_SECONDS = 75.0
 LINGERING_SECONDS = 2.0
 # When stopping, how long requests may still take.
 SHUTDOWN_SECONDS = 5.0
+# asyncio gives each TLS connection a read buffer of 256 KB, and touches all of it: half a gigabyte for 2,000 devices
+# that wait. A TLS record has at most 16 KB.
+TLS_BUFFER_BYTES = 16 * 1024
 _TIMEOUT = re.compile(r"\d{1,10}", re.ASCII)
 
 # The device that a connection belongs to; None: nobody that we know.
 Identify = Callable[[Any], str | None]
 Service = CoordinatorService | EnrollmentService
+
+
+class AddressError(InvalidInputError):
+    """An address that cannot be listened on."""
 
 
 class Door:
@@ -92,7 +101,9 @@ class Door:
             raise Refusal(error_pb2.ERROR_REASON_OVERLOADED, "the server is busy or stopping: try again later")
         device = self._device(request)
         _require_protocol(request)
-        async with asyncio.timeout(_timeout_seconds(request)):
+        seconds = _timeout_seconds(request)
+        seconds_allowed.set(seconds)
+        async with asyncio.timeout(seconds):
             body = await _read(request, self._service.limit_bytes(name))
             self._metrics.received.inc(len(body))
             return await self._service.methods[name](device, body)
@@ -167,6 +178,7 @@ async def listen(
     application: web.Application, host: str, port: int, context: ssl.SSLContext | None
 ) -> tuple[web.AppRunner, int]:
     """Start to serve; the runner and the port it got."""
+    sslproto.SSLProtocol.max_size = TLS_BUFFER_BYTES
     runner = web.AppRunner(
         application,
         access_log=None,
@@ -177,5 +189,9 @@ async def listen(
     )
     await runner.setup()
     site = web.TCPSite(runner, host, port, ssl_context=context, backlog=1024)
-    await site.start()
+    try:
+        await site.start()
+    except OSError as error:
+        await runner.cleanup()
+        raise AddressError(f"cannot listen on {host}, port {port}: {error.strerror}. Name another one") from error
     return runner, runner.addresses[0][1]

@@ -35,6 +35,10 @@ class Assignment:
     model_version: int
     manifest_sha256: bytes
     upload_limit_bytes: int
+    deadline_seconds: float
+    # Modes with secure aggregation: this device's name in the round.
+    peer_id: bytes
+    is_gate_refresh: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,7 @@ def get_manifest(channel: Channel, known_model_version: int) -> bytes | None:
         capabilities=_capabilities(), known_model_version=known_model_version
     ).SerializeToString()
     body = channel.call("CoordinatorService/GetManifest", request, SIGNED_LIMIT_BYTES + 16)
-    answer = _decode(coordinator_pb2.GetManifestResponse, body)
+    answer = decode(coordinator_pb2.GetManifestResponse, body)
     return answer.signed_manifest.SerializeToString() if answer.HasField("signed_manifest") else None
 
 
@@ -69,24 +73,33 @@ def check_in(channel: Channel, known_model_version: int, privacy_modes: Sequence
     request = coordinator_pb2.CheckInRequest(
         capabilities=_capabilities(privacy_modes), known_model_version=known_model_version
     ).SerializeToString()
-    answer = _decode(
+    answer = decode(
         coordinator_pb2.CheckInResponse, channel.call("CoordinatorService/CheckIn", request, _SMALL_ANSWER_BYTES)
     )
     if answer.WhichOneof("answer") == "assignment":
         return _assignment(answer.assignment)
-    _require(answer.WhichOneof("answer") == "retry_window", "a check-in was answered with nothing")
+    require(answer.WhichOneof("answer") == "retry_window", "a check-in was answered with nothing")
     return _retry_window(answer.retry_window)
 
 
 def _assignment(message: coordinator_pb2.Assignment) -> Assignment:
-    _require(len(message.round_id) == ROUND_ID_BYTES, "a round_id has not 16 bytes")
-    _require(len(message.manifest_sha256) == 32, "a manifest_sha256 has not 32 bytes")
-    _require(1 <= message.deadline_ms <= _DAY_MS, "a deadline is out of range")
-    return Assignment(message.round_id, message.model_version, message.manifest_sha256, message.upload_limit_bytes)
+    require(len(message.round_id) == ROUND_ID_BYTES, "a round_id has not 16 bytes")
+    require(len(message.manifest_sha256) == 32, "a manifest_sha256 has not 32 bytes")
+    require(1 <= message.deadline_ms <= _DAY_MS, "a deadline is out of range")
+    require(len(message.peer_id) in (0, ROUND_ID_BYTES), "a peer_id has not 16 bytes")
+    return Assignment(
+        message.round_id,
+        message.model_version,
+        message.manifest_sha256,
+        message.upload_limit_bytes,
+        message.deadline_ms / 1000,
+        message.peer_id,
+        message.kind == coordinator_pb2.ROUND_KIND_GATE_REFRESH,
+    )
 
 
 def _retry_window(message: coordinator_pb2.RetryWindow) -> RetryWindow:
-    _require(message.earliest_ms <= message.latest_ms <= _DAY_MS, "a retry window is out of range")
+    require(message.earliest_ms <= message.latest_ms <= _DAY_MS, "a retry window is out of range")
     known = message.reason in coordinator_pb2.RetryReason.values()
     reason = coordinator_pb2.RetryReason.Name(message.reason) if known else "RETRY_REASON_ROUND_FULL"
     return RetryWindow(
@@ -106,26 +119,28 @@ def encode_upload(assignment: Assignment, upload_id: bytes, row_update: bytes) -
 def upload(channel: Channel, request: bytes) -> None:
     """Send a serialised UploadRequest; returns when the server says that it is durable."""
     body = channel.call("CoordinatorService/Upload", request, _SMALL_ANSWER_BYTES)
-    receipt = _decode(coordinator_pb2.UploadResponse, body)
-    _require(receipt.request_sha256 == hashlib.sha256(request).digest(), "a receipt is for another upload")
+    receipt = decode(coordinator_pb2.UploadResponse, body)
+    require(receipt.request_sha256 == hashlib.sha256(request).digest(), "a receipt is for another upload")
 
 
 def enroll(channel: Channel, token: str, signing_request: bytes) -> list[bytes]:
     """Spend an invitation's token; returns the device's certificates, DER, its own first."""
     request = enrollment_pb2.EnrollRequest(token=token, signing_request=signing_request).SerializeToString()
     body = channel.call("EnrollmentService/Enroll", request, _CERTIFICATES_LIMIT_BYTES)
-    certificates = list(_decode(enrollment_pb2.EnrollResponse, body).certificates)
-    _require(1 <= len(certificates) <= 4, "an enrolment was answered without a certificate, or with too many")
+    certificates = list(decode(enrollment_pb2.EnrollResponse, body).certificates)
+    require(1 <= len(certificates) <= 4, "an enrolment was answered without a certificate, or with too many")
     return certificates
 
 
-def _decode(kind: type[Answer], body: bytes) -> Answer:
+def decode(kind: type[Answer], body: bytes) -> Answer:
+    """Parse an answer; raises ProtocolError."""
     try:
         return kind.FromString(body)
     except DecodeError as error:
         raise ProtocolError(f"{len(body)} bytes of the server are no {kind.DESCRIPTOR.name}") from error
 
 
-def _require(condition: bool, reason: str) -> None:
+def require(condition: bool, reason: str) -> None:
+    """Raise ProtocolError unless the server kept to the protocol."""
     if not condition:
         raise ProtocolError(f"the server broke the protocol: {reason}")

@@ -43,7 +43,7 @@ def _parse(body: bytes) -> tuple[str, str, error_pb2.ErrorDetail]:
         detail = (
             error_pb2.ErrorDetail.FromString(_unpadded(details[0]["value"])) if details else error_pb2.ErrorDetail()
         )
-        return str(answer["code"]), _printable(str(answer.get("message", ""))), detail
+        return _printable(str(answer["code"])), _printable(str(answer.get("message", ""))), detail
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, DecodeError, Base64Error):
         return "", "no Connect error in the answer", error_pb2.ErrorDetail()
 

@@ -75,12 +75,12 @@ def _require_fit(model: PublishedModel, update: RowUpdate) -> None:
         raise OutOfRangeError("number of rows of the update", n_rows, 0, most)
 
 
-def _put_rows(model: PublishedModel, update: RowUpdate, numbers: array[int]) -> None:
+def _put_rows(model: PublishedModel, update: RowUpdate, numbers: memoryview[int]) -> None:
     f, n_rows = model.code_bits, len(update.item_indices)
     rows = array("i", bytes(4 * n_rows * f))
     _kernel.ternary_add(update.nonzero, update.positive, array("I", range(n_rows)), n_rows, f, n_rows, rows)
     for i, place in enumerate(_places(model, update.item_indices)):
-        numbers[place * f : (place + 1) * f] = array(numbers.typecode, rows[i * f : (i + 1) * f])
+        numbers[place * f : (place + 1) * f] = array(numbers.format, rows[i * f : (i + 1) * f])
 
 
 def _places(model: PublishedModel, item_indices: array[int]) -> Iterator[int]:
@@ -113,7 +113,7 @@ def _count_between(gate: bytes | None, first: int, end: int) -> int:
 def _put_sums(user_code: bytes, weight: int, vector: Vector) -> None:
     """Put in w b, and w b_j b_k for j < k, which is a stretch of w b or of -w b for each j."""
     f = 8 * len(user_code)
-    signs, kind = array("b", bytes(f)), vector["products"].typecode
+    signs, kind = array("b", bytes(f)), vector["products"].format
     _kernel.unpack(user_code, f, signs)
     plus, minus = (array(kind, [w * sign for sign in signs]) for w in (weight, -weight))
     products = array(kind)

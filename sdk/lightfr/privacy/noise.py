@@ -28,21 +28,21 @@ _DRAW_BYTES = 16
 _AT_A_TIME = 4096
 
 
-def add_noise(numbers: array[int], thousandths: int, random_bytes: Callable[[int], bytes]) -> None:
+def add_noise(target: array[int] | memoryview[int], thousandths: int, random_bytes: Callable[[int], bytes]) -> None:
     """Add noise of a standard deviation, given in thousandths (500 to 1,000,000), to each number in place.
 
     `random_bytes` must be cryptographic, except in simulations; docs/secagg.md says what becomes of its bytes.
     """
     if not LEAST_NOISE <= thousandths <= MOST_NOISE:
         raise OutOfRangeError("noise in thousandths", thousandths, LEAST_NOISE, MOST_NOISE)
-    table = _table(thousandths)
+    numbers, table = memoryview(target), _table(thousandths)
     most = len(table) // 2
     for first in range(0, len(numbers), _AT_A_TIME):
         piece = numbers[first : first + _AT_A_TIME]
         words = array("Q", random_bytes(_DRAW_BYTES * len(piece)))
         draws = zip(piece, words[0::2], words[1::2], strict=True)
         noisy = [number + bisect_right(table, high << 64 | low) - most for number, low, high in draws]
-        numbers[first : first + len(piece)] = array(numbers.typecode, noisy)
+        numbers[first : first + len(piece)] = array(numbers.format, noisy)
 
 
 @lru_cache(maxsize=4)

@@ -120,6 +120,20 @@ class DeviceSession:
         session._random = random
         return session
 
+    @property
+    def peer_id(self) -> bytes:
+        """What the roster calls this device."""
+        return self._state.peer_id
+
+    @property
+    def cohort(self) -> int:
+        """Devices in the roster; 0 before the roster is known."""
+        return self._state.cohort
+
+    def neighbours(self) -> dict[int, bytes]:
+        """Return the ids of this device's neighbours by roster index; empty before the roster is known."""
+        return {neighbour.index: neighbour.entry.peer_id for neighbour in self._neighbours()}
+
     def advertise(self) -> RosterEntry:
         """Make fresh keys and return the public ones, for the roster."""
         state = self._begin("advertise")

@@ -84,7 +84,8 @@ class Vector:
         self.blocks = tuple(blocks)
         self._numbers = {block.name: _zeros(block) for block in self.blocks}
 
-    def __getitem__(self, name: str) -> array[int]:
+    def __getitem__(self, name: str) -> memoryview[int]:
+        """Return the numbers of a block, to read and write; their count is fixed."""
         return self._numbers[name]
 
     def __repr__(self) -> str:
@@ -143,10 +144,10 @@ def _has_dirty_padding(block: Block, part: memoryview) -> bool:
     return bool(used_bits and part[-1] >> used_bits)
 
 
-def _zeros(block: Block) -> array[int]:
-    return array("i" if _kernel.number_bytes(block.bits) == 4 else "h", [0]) * block.count
+def _zeros(block: Block) -> memoryview[int]:
+    return memoryview(array("i" if _kernel.number_bytes(block.bits) == 4 else "h", [0]) * block.count)
 
 
-def _pieces(numbers: array[int]) -> Iterator[memoryview]:
-    view = memoryview(numbers).cast("B")
+def _pieces(numbers: memoryview[int]) -> Iterator[memoryview]:
+    view = numbers.cast("B")
     return (view[first : first + _PIECE_BYTES] for first in range(0, len(view), _PIECE_BYTES))

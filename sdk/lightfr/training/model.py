@@ -80,8 +80,8 @@ def _require(condition: bool, reason: str) -> None:
 
 
 def _mean_user(field: bytes, code_bits: int) -> array[int]:
+    _require(len(field) in (0, 2 * code_bits), "mean_user has another length than code_bits")
     mean = array("h", field or bytes(2 * code_bits))
-    _require(len(mean) == code_bits, "mean_user has another length than code_bits")
     _require(all(-MEAN_UNIT <= value <= MEAN_UNIT for value in mean), "mean_user leaves -256 to 256")
     return mean
 

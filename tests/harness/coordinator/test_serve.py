@@ -3,6 +3,7 @@
 import http.client
 import json
 import signal
+import socket
 import subprocess
 import sys
 from urllib.parse import urlsplit
@@ -49,7 +50,7 @@ def test_it_says_where_it_listens_and_stops_when_asked(tmp_path, authority, item
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        (["--host", "10.0.0.1"], "--not-private"),
+        (["--host", "10.0.0.1", "--privacy", "clear"], "--not-private"),
         (["--goal", "0"], "goal is 0"),
         (["--bits", "60"], "60 bits"),
         (["--integer-ids"], "line 1"),
@@ -60,6 +61,14 @@ def test_options_that_cannot_be_are_one_sentence(tmp_path, authority, items, mor
     assert result.exit_code == 1
     assert says in result.output
     assert not (tmp_path / "folder").exists()
+
+
+def test_a_port_that_is_taken_is_one_sentence(tmp_path, authority, items):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        result = CliRunner().invoke(app, command(tmp_path, authority, items, "--enrollment-port", port))
+    assert result.exit_code == 1
+    assert f"cannot listen on 127.0.0.1, port {port}" in result.output
 
 
 def test_killed_six_times_it_loses_nothing_and_counts_nothing_twice(tmp_path):

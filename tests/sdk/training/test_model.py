@@ -18,6 +18,7 @@ NOISY = {"privacy_mode": model_pb2.PRIVACY_MODE_SECAGG_DP}
         ({"balance": 2**40, "objective": model_pb2.OBJECTIVE_PAPER}, "balance"),
         ({"balance": 1}, "balance belongs to objective PAPER"),
         ({"mean_user": bytes(30)}, "mean_user"),
+        ({"mean_user": bytes(31)}, "mean_user"),
         ({"mean_user": np.full(16, 257, "<i2").tobytes()}, "mean_user leaves"),
         ({"open_rows": bytes(2)}, "open_rows"),
         ({"noise": model_pb2.Noise(rows_thousandths=800, sums_thousandths=800)}, "noise belongs to mode SECAGG_DP"),

@@ -155,12 +155,13 @@ def test_an_answer_that_is_no_connect_error_is_still_a_refusal(serve, body):
 
 
 def test_what_a_server_says_is_printed_short_and_without_control_characters(serve):
-    body = json.dumps({"code": "internal", "message": "\x1b[31m" + "x" * 5000}).encode()
+    loud = "\x1b[31m" + "x" * 5000
+    body = json.dumps({"code": loud, "message": loud}).encode()
     _, channel = serve(lambda *_: (500, {}, body))
     with pytest.raises(RefusedError) as refused:
         channel.call(CALL, b"", 0)
     assert "\x1b" not in str(refused.value)
-    assert len(str(refused.value)) < 300
+    assert len(str(refused.value)) < 500
 
 
 def test_a_receipt_for_other_bytes_is_no_receipt(serve):

@@ -1,0 +1,111 @@
+"""lightfr-harness audit ...: try the claims, and leave with exit code 1 when a limit is broken."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from lightfr_harness.audits.finding import Finding, broken
+from lightfr_harness.audits.privacy.plan import MODES, AuditOptions
+from lightfr_harness.errors import errors_as_messages
+from lightfr_harness.runs.cli import Bits, Data, Format, Seed, Synthetic
+
+app = typer.Typer(no_args_is_help=True, help="Try the claims; exit code 1 when a limit is broken.")
+
+
+@app.callback()
+def _commands() -> None:
+    """Keep `audit privacy` a sub-command while it is the only one."""
+
+
+@app.command()
+def privacy(
+    mode: Annotated[list[str] | None, typer.Option(help=f"One or more of {', '.join(MODES)}. Default: all.")] = None,
+    data: Data = None,
+    format: Format = "ml-100k",
+    synthetic: Synthetic = "small",
+    rounds: Annotated[int, typer.Option(help="Rounds of the campaign that is attacked.")] = 10,
+    cohort: Annotated[
+        list[int] | None, typer.Option(help="Devices in a round; several are compared. Default: 60 % of the devices.")
+    ] = None,
+    minimum_cohort: Annotated[
+        int, typer.Option(help="Cohorts below promise nothing: their figures are for information.")
+    ] = 256,
+    bits: Bits = 64,
+    seed: Seed = 0,
+    json_file: Annotated[Path | None, typer.Option("--json", help="File for the record.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Folder for the HTML page and the record.")] = None,
+) -> None:
+    """Attack what a coordinator captures and what everybody downloads: user codes, ratings, rated items.
+
+    Every figure stands beside what guessing reaches. Modes paper and clear are not private, and there to compare with;
+    mode secagg must stay within 2 points of guessing. Masked uploads are a stand-in of uniform bytes.
+    """
+    from lightfr_harness.audits.privacy.run import run
+    from lightfr_harness.reports import privacy as pages
+
+    with errors_as_messages():
+        options = AuditOptions(
+            modes=tuple(mode or MODES),
+            data=data,
+            format=format,
+            synthetic=synthetic,
+            rounds=rounds,
+            cohorts=tuple(cohort or ()),
+            minimum_cohort=minimum_cohort,
+            bits=bits,
+            seed=seed,
+        )
+        with _bar() as bar:
+            task = bar.add_task("audit", total=1.0)
+            audited = run(options, lambda what, share: bar.update(task, description=what, completed=share))
+    if report is not None:
+        _write(report / "privacy.html", pages.page(audited.record))
+        json_file = json_file or report / "privacy.json"
+    if json_file is not None:
+        _write(json_file, json.dumps(audited.record, indent=1) + "\n")
+    Console().print(_table(audited.findings))
+    if broken(audited.findings):
+        raise typer.Exit(code=1)
+
+
+def _bar() -> Progress:
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def _table(findings: list[Finding]) -> Table:
+    table = Table(title="Privacy: what the attacks reach")
+    for name in ("mode", "claim"):
+        table.add_column(name)
+    for name in ("guessing", "measured", "95 % interval", "limit", "verdict"):
+        table.add_column(name, justify="right")
+    for found in findings:
+        interval = f"{found.interval[0]:.3f} to {found.interval[1]:.3f}"
+        table.add_row(
+            found.mode,
+            found.claim,
+            f"{found.predicted:.3f}",
+            f"{found.measured:.3f}",
+            interval,
+            limit_text(found),
+            found.verdict,
+        )
+    return table
+
+
+def limit_text(found: Finding) -> str:
+    """The limit with its direction, or a dash."""
+    return "-" if found.limit is None else f"{'>=' if found.at_least else '<='} {found.limit:.3f}"

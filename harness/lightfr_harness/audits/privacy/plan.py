@@ -1,0 +1,78 @@
+"""Which runs an audit of privacy makes: one for each mode and cohort, and two that only show what the gate does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lightfr.errors import InvalidInputError
+from lightfr_harness.runs.options import TrainOptions
+
+MODES: dict[str, dict[str, Any]] = {
+    "paper": {"objective": "paper"},
+    "paper-para": {"objective": "paper", "aggregate": "para"},
+    "clear-exact": {"upload": "exact"},
+    "clear": {"upload": "ternary"},
+    "secagg": {"upload": "ternary"},
+}
+# The other side of the gate, for what the published matrices say.
+GATE_ONLY = {"paper": 10, "secagg": 0}
+DEFAULT_FRACTION = 0.6
+SMALL_COHORTS = (1, 2, 3, 5, 10, 50, 256)
+
+
+@dataclass(frozen=True)
+class AuditOptions:
+    """What an audit is asked for. An empty `cohorts` means 60 % of the devices."""
+
+    modes: tuple[str, ...] = tuple(MODES)
+    data: Path | None = None
+    format: str = "ml-100k"
+    synthetic: str = "small"
+    rounds: int = 10
+    cohorts: tuple[int, ...] = ()
+    minimum_cohort: int = 256
+    bits: int = 64
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        unknown = [mode for mode in self.modes if mode not in MODES]
+        if unknown or not self.modes:
+            raise InvalidInputError(f"unknown mode {', '.join(unknown)!r}, choose among: {', '.join(MODES)}")
+        if self.rounds < 1:
+            raise InvalidInputError(f"rounds is {self.rounds}, expected at least 1")
+        if any(cohort < 1 for cohort in self.cohorts):
+            raise InvalidInputError(f"a cohort of {min(self.cohorts)} devices, expected at least 1")
+
+    def training(self, mode: str, gate: int | None) -> TrainOptions:
+        """The run behind a scenario."""
+        common = {"data": self.data, "format": self.format, "synthetic": self.synthetic, "seed": self.seed}
+        return TrainOptions(**common, **MODES[mode], rounds=self.rounds, bits=self.bits, gate=gate)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One run: a mode, its cohort size, and whether only the gate is looked at."""
+
+    name: str
+    mode: str
+    cohort: int
+    gate: int | None = None
+    gate_only: bool = False
+
+
+def scenarios(options: AuditOptions, n_users: int) -> list[Scenario]:
+    """Clear modes once, with the largest cohort; secagg for every cohort."""
+    asked = options.cohorts or (max(1, round(DEFAULT_FRACTION * n_users)),)
+    cohorts = sorted({min(cohort, n_users) for cohort in asked})
+    plan = []
+    for mode in options.modes:
+        sizes = cohorts if mode == "secagg" else cohorts[-1:]
+        names = [f"{mode}, cohort {size}" if mode == "secagg" else mode for size in sizes]
+        plan += [Scenario(name, mode, size) for name, size in zip(names, sizes, strict=True)]
+        if mode in GATE_ONLY:
+            gate = GATE_ONLY[mode]
+            name = f"{names[-1]}, gate {gate or 'off'}"
+            plan.append(Scenario(name, mode, cohorts[-1], gate, gate_only=True))
+    return plan

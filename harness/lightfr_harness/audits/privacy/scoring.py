@@ -1,0 +1,52 @@
+"""How attacks are scored: what they say against the truth, beside what guessing says."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lightfr_harness.audits.capture import Floats, Signs
+from lightfr_harness.audits.finding import Finding, Measurement, at_most, for_information
+from lightfr_harness.audits.intervals import bootstrap_ratio, wilson
+
+# A code counts as read when this share of its bits is right.
+READ = 0.9
+# How far above guessing a private mode may be, as a share.
+MARGIN = 0.02
+OUR_CLAIM = "secure aggregation and the gate, docs/protocol.md"
+PAPER_CLAIM = "LightFR (TOIS 2023): the server cannot infer ratings"
+CLEAR_CLAIM = "none: clear uploads are for audits"
+
+
+def best_agreement(claims: Signs, codes: Signs) -> Floats:
+    """For each true code the share of right bits in the claim that suits it best; one half is chance."""
+    if not len(claims) or not len(codes):
+        return np.full(len(codes), 0.5)
+    products = codes.astype(np.float32) @ claims.astype(np.float32).T
+    return (0.5 + products.max(axis=1) / (2 * codes.shape[1])).astype(np.float64)
+
+
+def share_of_trials(hits: Floats, guesses: Floats, note: str = "") -> Measurement:
+    """Independent trials: successes of the attack and of guessing, with Wilson's interval."""
+    measured, predicted = (float(np.mean(column)) if len(column) else 0.0 for column in (hits, guesses))
+    return Measurement(predicted, measured, wilson(float(np.sum(hits)), len(hits)), f"{note} n = {len(hits)}.".strip())
+
+
+def share_by_user(hits: Floats, guesses: Floats, sizes: Floats, note: str = "") -> Measurement:
+    """Sums by user over sizes by user; the interval resamples users."""
+    total = max(float(np.sum(sizes)), 1.0)
+    note = f"{note} {int(np.sum(sizes))} of {len(sizes)} users.".strip()
+    return Measurement(np.sum(guesses) / total, np.sum(hits) / total, bootstrap_ratio(hits, sizes), note)
+
+
+def judged(claim: str, what: Measurement, unit: str, mode: str, *, private: bool) -> Finding:
+    """A mode that is to be private must stay within 2 points of guessing; the others are only told."""
+    if private:
+        return at_most(claim, OUR_CLAIM, what, unit, round(what.predicted + MARGIN, 9), mode)
+    return for_information(claim, source_of(mode), what, unit, mode)
+
+
+def source_of(mode: str) -> str:
+    """Whose claim a mode tries."""
+    if mode.startswith("paper"):
+        return PAPER_CLAIM
+    return OUR_CLAIM if mode.startswith("secagg") else CLEAR_CLAIM

@@ -1,0 +1,85 @@
+"""Claim: nobody can tell a device's user code from what it uploads.
+
+Attack on clear uploads: `rank_one` on each single upload, and `mirrors` for the sign with objective paper; with the
+catalogue objective the field user_code says it, and the rows alone are tried beside it. Attack on sums: `sums`. Those
+claims are anonymous, so a device's code counts as read when any claim is right in 90 % of its bits; there is at most
+one claim per device. Guessing: the codes that the colluding devices fitted themselves and the signs of their mean;
+against sums topped up with codes of devices outside the cohort, until there are as many guesses as claims.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lightfr.v1 import model_pb2
+from lightfr_harness.audits.capture import Capture, CohortSum, Floats, RoundView, Signs, Truth
+from lightfr_harness.audits.finding import Finding
+from lightfr_harness.audits.privacy import rank_one, sums
+from lightfr_harness.audits.privacy.decoded import Decoded
+from lightfr_harness.audits.privacy.scoring import READ, best_agreement, judged, share_of_trials
+
+CLAIM = "user codes read from uploads"
+EXACT_CLAIM = "user codes read from uploads to the last bit"
+ROWS_CLAIM = "user codes read from the rows alone"
+UNIT = "share of codes"
+
+
+def codes_from_sum(total: CohortSum) -> Signs:
+    """Anonymous codes, at most one per device: proven ones first, then those of lone rows."""
+    proven = sums.codes_from_products(total)
+    lone, _ = sums.codes_from_lone_rows(total)
+    return np.concatenate([proven, lone])[: total.n_devices]
+
+
+def codes_from_rows_alone(view: RoundView) -> dict[int, Signs]:
+    """By device, from catalogue uploads whose field user_code is not looked at."""
+    return {device: rank_one.code_from_rows_alone(view, upload) for device, upload in view.read()}
+
+
+def guessed_codes(capture: Capture, round_index: int) -> Signs:
+    """Without the capture: the colluders' own codes and their mean."""
+    own = capture.knowledge.codes[round_index]
+    mean = np.where(own.sum(axis=0, dtype=np.int64) >= 0, 1, -1).astype(np.int8)
+    return np.concatenate([own, mean[None]])
+
+
+def as_many_guesses(claimed: Signs, guessed: Signs, bystanders: Signs | None) -> Signs:
+    """Users resemble each other, so the more claims, the more lucky ones: guessing gets as many, from bystanders."""
+    more = max(0, len(claimed) - len(guessed))
+    return guessed if bystanders is None else np.concatenate([guessed, bystanders[:more]])
+
+
+def audit(capture: Capture, truth: Truth, decoded: Decoded | None, *, private: bool) -> list[Finding]:
+    """Score the last round, in which the item codes are most mature."""
+    if not capture.rounds:
+        return []
+    view, codes = capture.rounds[-1], truth.codes[-1]
+    scored = set(truth.scored)
+    users = [user for user in codes if user in scored]
+    true = np.array([codes[user] for user in users], np.int8).reshape(-1, view.model.code_bits)
+    if decoded is None:
+        claimed = codes_from_sum(view.total)
+        guesses = best_agreement(as_many_guesses(claimed, guessed_codes(capture, -1), truth.bystanders), true)
+        return _findings(best_agreement(claimed, true), guesses, capture.mode, private=private)
+    guesses = best_agreement(guessed_codes(capture, -1), true)
+    findings = _findings(_linked(decoded.codes[-1], codes, users), guesses, capture.mode, private=private)
+    if view.model.objective == model_pb2.OBJECTIVE_CATALOGUE:
+        hits = _linked(codes_from_rows_alone(view), codes, users)
+        findings.append(_finding(ROWS_CLAIM, READ, hits, guesses, capture.mode, private=private))
+    return findings
+
+
+def _linked(claimed: dict[int, Signs], codes: dict[int, Signs], users: list[int]) -> Floats:
+    """Share of right bits where each claim names its device; a device without a claim counts as chance."""
+    return np.array([np.mean(claimed[user] == codes[user]) if user in claimed else 0.5 for user in users])
+
+
+def _findings(agreement: Floats, guesses: Floats, mode: str, *, private: bool) -> list[Finding]:
+    """By 90 % of the bits, and by all of them, which luck hardly reaches."""
+    settings = ((CLAIM, READ), (EXACT_CLAIM, 1.0))
+    return [_finding(claim, bar, agreement, guesses, mode, private=private) for claim, bar in settings]
+
+
+def _finding(claim: str, bar: float, agreement: Floats, guesses: Floats, mode: str, *, private: bool) -> Finding:
+    note = f"Mean share of right bits {agreement.mean() if len(agreement) else 0.5:.3f};"
+    return judged(claim, share_of_trials(agreement >= bar, guesses >= bar, note), UNIT, mode, private=private)

@@ -1,0 +1,1 @@
+"""Reports: records in, pages out; they compute nothing new."""

@@ -1,0 +1,144 @@
+"""What a device can send: the procedures of both services, with a real coordinator and a real authority underneath."""
+
+import asyncio
+import hashlib
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from lightfr.v1 import coordinator_pb2 as pb
+from lightfr.v1 import enrollment_pb2
+from lightfr_harness.authority import Authority
+from lightfr_harness.coordinator.refusals import Refusal
+from lightfr_harness.coordinator.service import EnrollmentService
+from tests.certificates import signing_request
+from tests.harness.coordinator.helpers import CAPABILITIES, Clock, small, upload_request
+
+# Messages that are under way at once, so that those that are kept share the waits for the disk.
+SLOTS = 256
+# Seconds by the coordinator's own clock that a batch takes: a round ends after 60 batches, with uploads or without.
+BATCH_SECONDS = 1.0
+
+
+class CoordinatorTarget:
+    """One procedure of CoordinatorService. Places and rounds go on turning over while it is tried."""
+
+    allowed = Refusal
+
+    def __init__(self, method, kind, answer):
+        self.name, self.kind, self._answer = method, kind, answer
+        self.slots = SLOTS
+        self._batches = 0
+
+    @asynccontextmanager
+    async def opened(self, folder):
+        self._clock = Clock()
+        async with small(Path(folder), self._clock, goal=2000) as it:
+            self._it = it
+            self.limit_bytes = it.service.limit_bytes(self.name)
+            self._method = it.service.methods[self.name]
+            yield
+
+    async def valid(self):
+        """A valid message for each slot, as things stand."""
+        self._clock.now += BATCH_SECONDS
+        await self._it.coordinator.end_due_round()
+        self._batches += 1
+        return await self._messages()
+
+    async def _messages(self):
+        if self.name == "GetRoundStatus":
+            request = pb.GetRoundStatusRequest(round_id=self._it.coordinator.book.current.round_id)
+        else:
+            request = self.kind(capabilities=CAPABILITIES, known_model_version=self._batches % 3)
+        return [request.SerializeToString()] * SLOTS
+
+    async def judge(self, slot, message):
+        """Send a message; what it was answered with."""
+        answer = self._answer.FromString(await self._method(self._device(slot), message))
+        return self._judge_answer(slot, message, answer)
+
+    def _device(self, slot):
+        # A device comes back in eight batches, then another takes its place.
+        return f"device {slot} {self._batches // 8}"
+
+    def _judge_answer(self, slot, message, answer):
+        return answer.WhichOneof("answer") if self.name == "CheckIn" else "answered"
+
+
+class UploadTarget(CoordinatorTarget):
+    """Uploads of devices that have a place; a device whose spoiled upload was taken is followed by a new one."""
+
+    def __init__(self):
+        super().__init__("Upload", pb.UploadRequest, pb.UploadResponse)
+        self._round_id = None
+        self._generation = [0] * SLOTS
+        self._spent = set(range(SLOTS))
+
+    async def _messages(self):
+        current = self._it.coordinator.book.current.round_id
+        if current != self._round_id:
+            self._round_id, self._spent = current, set(range(SLOTS))
+            self._valid = [b""] * SLOTS
+        await asyncio.gather(*(self._new_device(slot) for slot in self._spent))
+        self._spent = set()
+        return self._valid
+
+    async def _new_device(self, slot):
+        self._generation[slot] += 1
+        answer = await self._it.check_in(self._device(slot))
+        # A full round: the slot goes on with what is refused anyway, until the next round.
+        if answer.WhichOneof("answer") == "assignment":
+            self._valid[slot] = upload_request(answer.assignment, slot)
+
+    def _device(self, slot):
+        return f"device {slot} {self._generation[slot]}"
+
+    def _judge_answer(self, slot, message, answer):
+        if answer.request_sha256 != hashlib.sha256(message).digest():
+            raise AssertionError("the receipt is for another upload")
+        self._spent.add(slot)
+        return "receipt"
+
+
+class EnrollTarget:
+    """EnrollmentService.Enroll; each slot holds a token that is good until a spoiled request spends it."""
+
+    name, kind, allowed = "Enroll", enrollment_pb2.EnrollRequest, Refusal
+    slots = 32
+
+    @asynccontextmanager
+    async def opened(self, folder):
+        self._authority = Authority.init(Path(folder) / "ca", ["localhost"])
+        self._service = EnrollmentService(self._authority)
+        self.limit_bytes = self._service.limit_bytes("Enroll")
+        self._valid, self._spent = [b""] * self.slots, set(range(self.slots))
+        self._request = signing_request()
+        yield
+        self._authority.close()
+
+    async def valid(self):
+        """A request with a token that is good, for each slot."""
+        for slot in self._spent:
+            token = self._authority.invite("https://localhost:1", "https://localhost:2", 86_400)["token"]
+            self._valid[slot] = self.kind(token=token, signing_request=self._request).SerializeToString()
+        self._spent = set()
+        return self._valid
+
+    async def judge(self, slot, message):
+        """Send a message; what it was answered with."""
+        answer = enrollment_pb2.EnrollResponse.FromString(await self._service.enroll("", message))
+        if len(answer.certificates) != 1:
+            raise AssertionError("enrolled without a certificate")
+        self._spent.add(slot)
+        return "certificate"
+
+
+def server_targets():
+    """One target for each procedure."""
+    return [
+        CoordinatorTarget("GetManifest", pb.GetManifestRequest, pb.GetManifestResponse),
+        CoordinatorTarget("CheckIn", pb.CheckInRequest, pb.CheckInResponse),
+        UploadTarget(),
+        CoordinatorTarget("GetRoundStatus", pb.GetRoundStatusRequest, pb.GetRoundStatusResponse),
+        EnrollTarget(),
+    ]

@@ -1,0 +1,94 @@
+"""`lightfr-harness audit privacy` end to end on a tiny set."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+from typer.testing import CliRunner
+
+from lightfr_harness.cli import app
+
+ARGUMENTS = ["audit", "privacy", "--synthetic", "tiny", "--rounds", "2", "--mode", "secagg", "--mode", "clear"]
+
+
+def audit(tmp_path, *more):
+    answer = CliRunner().invoke(app, [*ARGUMENTS, "--report", str(tmp_path), *more])
+    return answer, json.loads((tmp_path / "privacy.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("audit")
+    return folder, *audit(folder)
+
+
+def test_it_prints_a_table_and_writes_a_record_of_every_claim(audited):
+    _, answer, record = audited
+    assert "guessing" in answer.output
+    claims = {finding["claim"] for finding in record["findings"]}
+    assert {"ratings recovered exactly", "rated items named", "user codes read from one sum"} <= claims
+    assert {run["mode"] for run in record["runs"]} >= {"clear", "secagg, cohort 38"}
+    assert all(finding["interval"][0] <= finding["interval"][1] for finding in record["findings"])
+
+
+def test_the_exit_code_says_whether_a_limit_is_broken(audited, tmp_path):
+    _, answer, record = audited
+    assert answer.exit_code == int(any(finding["verdict"] == "broken" for finding in record["findings"]))
+    # A cohort of one device that is told to be private cannot be.
+    strict, record = audit(tmp_path, "--cohort", "1", "--minimum-cohort", "1")
+    assert strict.exit_code == 1
+    assert any(finding["verdict"] == "broken" for finding in record["findings"])
+
+
+def test_the_same_seed_gives_the_same_record(audited, tmp_path):
+    assert audit(tmp_path)[1] == audited[2]
+
+
+class Page(HTMLParser):
+    """Collects what a self-contained and readable page must and must not have."""
+
+    def __init__(self):
+        super().__init__()
+        self.links, self.tags, self.open = [], [], []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        self.links += [value for name, value in attributes if name in ("src", "href", "data")]
+        if tag not in ("meta", "line"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_the_page_stands_alone_and_can_be_read_aloud(audited):
+    text = (audited[0] / "privacy.html").read_text()
+    page = Page()
+    page.feed(text)
+    assert (page.open, page.links) == ([], [])
+    assert not re.search(r"url\(|@import|<script", text)
+    assert "prefers-color-scheme: dark" in text
+    assert "@media print" in text
+    plots = [attributes for tag, attributes in page.tags if tag == "svg"]
+    assert len(plots) == 2
+    assert all(plot["role"] == "img" and len(plot["aria-label"]) > 50 for plot in plots)
+    assert text.index("limits") < text.index("<table")
+    assert all("scope" in attributes for tag, attributes in page.tags if tag == "th")
+
+
+@pytest.mark.parametrize(
+    ("option", "reason"),
+    [
+        (["--mode", "open"], "unknown mode"),
+        (["--rounds", "0"], "rounds is 0"),
+        (["--cohort", "0"], "a cohort of 0"),
+    ],
+)
+def test_bad_options_end_as_one_sentence(option, reason):
+    answer = CliRunner().invoke(app, ["audit", "privacy", *option])
+    assert answer.exit_code == 1
+    assert reason in answer.output
