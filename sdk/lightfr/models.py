@@ -60,7 +60,7 @@ class ModelFolder:
         return LoadedModel(Manifest(current.read_bytes(), self._trust), self._path) if current.exists() else None
 
     def load_or_begin_anew(self) -> LoadedModel | None:
-        """Open the version in use; if its files are damaged or no longer trusted, remove them: a sync brings new ones."""
+        """Open the version in use; files that are damaged or not trusted any more go: a sync brings new ones."""
         try:
             return self.load()
         except (ArtifactFileError, ProtocolError):
