@@ -128,7 +128,7 @@ class Client:
             client = cls(Path(folder), store, channel, ModelFolder(Path(folder) / "models", trusted), allow_clear)
             client._minimum_cohort = minimum_cohort
             client._scale = _agreed_scale(store, scale)
-            client._model = client._models.load()
+            client._model = client._models.load_or_begin_anew()
         except BaseException:
             store.close()
             raise

@@ -65,7 +65,8 @@ def _save_identity(enrolled: Enrolled, identity: bytes) -> None:
     except InvalidInputError as error:
         raise EnrollmentError("the server's certificate is none, or not for this device's key: enrol again") from error
     finally:
-        _files.remove(incoming)
+        with _files.step("remove an identity that was tried"):
+            _files.remove(incoming)
     _save(enrolled.identity, identity)
 
 

@@ -10,7 +10,7 @@ from lightfr._wire.downloads import download, install
 from lightfr.catalogue import Catalogue
 from lightfr.codes import ItemCodes
 from lightfr.deltas import apply_delta
-from lightfr.errors import ArtifactError, CodesFileError, DeltaError, ManifestError
+from lightfr.errors import ArtifactError, ArtifactFileError, CodesFileError, DeltaError, ManifestError, ProtocolError
 from lightfr.manifest import Manifest
 from lightfr.training.model import PublishedModel
 
@@ -59,6 +59,14 @@ class ModelFolder:
         current = self._path / _CURRENT
         return LoadedModel(Manifest(current.read_bytes(), self._trust), self._path) if current.exists() else None
 
+    def load_or_begin_anew(self) -> LoadedModel | None:
+        """Open the version in use; files that are damaged or not trusted any more go: a sync brings new ones."""
+        try:
+            return self.load()
+        except (ArtifactFileError, ProtocolError):
+            self._remove_files()
+            return None
+
     def fetch(self, channel: Channel, signed: bytes, old: Manifest | None) -> LoadedModel:
         """Check a signed manifest, complete what it names, and make it the version in use."""
         manifest = Manifest(signed, self._trust)
@@ -84,10 +92,14 @@ class ModelFolder:
 
     def remove(self) -> None:
         """Delete every file; the folder must not be in use any more."""
+        self._remove_files()
+        with _files.step("remove the models"):
+            self._path.rmdir()
+
+    def _remove_files(self) -> None:
         with _files.step("remove the models"):
             for file in self._path.iterdir():
                 _files.remove(file)
-            self._path.rmdir()
 
     def _fetch_codes(self, channel: Channel, manifest: Manifest, old: Manifest | None) -> None:
         """Take the delta where there is one; should it not lead to the codes, take the codes."""

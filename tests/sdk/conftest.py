@@ -37,8 +37,8 @@ def start_coordinator(authority, tmp_path_factory):
 @pytest.fixture(scope="session")
 def coordinator(start_coordinator):
     """One for all tests that only sync, rate and recommend."""
-    # Its one round never ends, however slow the tests are.
-    return start_coordinator(goal=1000, deadline_seconds=86_000)
+    # No round ends while the tests run, so that there is one version.
+    return start_coordinator(goal=1000, deadline_seconds=36_000)
 
 
 @pytest.fixture

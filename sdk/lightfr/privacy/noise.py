@@ -1,8 +1,8 @@
 """Discrete Gaussian noise: integers x with probability proportional to exp(-x^2 / (2 sigma^2)).
 
-The distribution is that of Canonne, Kamath and Steinke ("The Discrete Gaussian for Differential Privacy", 2020), drawn by
-inversion of its cumulative table (as in Peikert, "An Efficient and Parallel Gaussian Sampler for Lattices", 2010): 128
-random bits a number are compared with a table of 128-bit integers. What is drawn is within 2^-100 of the distribution.
+The distribution is that of Canonne, Kamath and Steinke ("The Discrete Gaussian for Differential Privacy", 2020). It is
+drawn by inversion of its cumulative table (as in Peikert, "An Efficient and Parallel Gaussian Sampler for Lattices",
+2010): 128 random bits a number are compared with a table of 128-bit integers. What is drawn is within 2^-100 of it.
 """
 
 from __future__ import annotations

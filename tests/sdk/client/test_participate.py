@@ -127,7 +127,7 @@ def test_a_crash_between_sending_and_the_receipt_sends_the_same_bytes_again(
 def _assignment_of(publisher):
     from lightfr._wire.coordinator import Assignment
 
-    return Assignment(b"r" * 16, 1, hashlib.sha256(publisher.current.manifest).digest(), 1_000_000)
+    return Assignment(b"r" * 16, 1, hashlib.sha256(publisher.current.manifest).digest(), 1_000_000, 60.0, b"", False)
 
 
 def test_a_receipt_that_could_not_be_noted_is_asked_for_again(publisher, device, monkeypatch):

@@ -76,7 +76,9 @@ def test_one_connection_serves_many_calls(serve):
     assert (len(server.requests), server.connections) == (5, 1)
 
 
-def test_a_connection_that_the_server_closed_meanwhile_is_opened_anew(serve):
+def test_a_connection_that_the_server_closed_meanwhile_is_opened_anew(serve, monkeypatch):
+    """At once: it is no failed try."""
+    monkeypatch.setattr(channels, "_TRIES", 1)
     server, channel = serve(lambda *_: (200, {}, b"x"))
     assert channel.call(CALL, b"", 1) == b"x"
     channel._connection.sock.shutdown(socket.SHUT_RDWR)
@@ -296,6 +298,15 @@ def test_other_content_than_the_manifest_names_is_thrown_away(serve, tmp_path, w
     with pytest.raises(ArtifactError):
         download(channel, ARTIFACT, tmp_path)
     assert not (tmp_path / NAME).exists()
+
+
+def test_a_download_without_end_is_stopped_at_the_size_of_the_manifest(serve, tmp_path):
+    """The server says nothing about the length and goes on: the disk must not fill up."""
+    endless = {"Content-Length": None, "Connection": "close"}
+    _, channel = serve(lambda *_: (200, endless, CONTENT * 20))
+    with pytest.raises(ArtifactError, match=f"longer than the {len(CONTENT)} bytes"):
+        download(channel, ARTIFACT, tmp_path)
+    assert sum(file.stat().st_size for file in tmp_path.iterdir()) <= len(CONTENT)
 
 
 def test_a_part_that_went_bad_on_disk_is_not_kept_and_the_next_try_succeeds(serve, tmp_path):
