@@ -135,9 +135,9 @@ class SecureDevice:
 
     async def only_prepare(self, step, method):
         """The request of a step, not sent."""
-        due = await self.step()
+        due = [] if step == "advertise" else [await self.step()]
         self.is_silent = True
-        await getattr(self, step)(due)
+        await getattr(self, step)(*due)
         self.is_silent = False
         return self.sent[method]
 
