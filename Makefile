@@ -33,7 +33,7 @@ $(VENV)/installed-lint: $(VENV)/installed
 	@touch $@
 
 test: $(VENV)/installed ## Run all tests (under 5 minutes)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 3
 	@$(MAKE) --no-print-directory -C csrc check
 
 demo: $(VENV)/installed ## See it work: train on a generated catalogue and recommend

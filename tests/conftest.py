@@ -13,10 +13,13 @@ ROOM_BYTES = 2**30
 
 
 def pytest_configure(config):
-    if config.option.basetemp is None and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM_BYTES:
+    is_worker = hasattr(config, "workerinput")
+    has_room = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM_BYTES
+    if config.option.basetemp is None and has_room and not is_worker:
         config.option.basetemp = MEMORY / f"lightfr-tests-{os.getuid()}-{os.getpid()}"
 
 
 def pytest_unconfigure(config):
-    if config.option.basetemp is not None and Path(config.option.basetemp).parent == MEMORY:
-        shutil.rmtree(config.option.basetemp, ignore_errors=True)
+    base = config.option.basetemp
+    if base is not None and Path(base).parent == MEMORY and not hasattr(config, "workerinput"):
+        shutil.rmtree(base, ignore_errors=True)
