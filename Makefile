@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 BUILT := pyproject.toml setup.py $(wildcard csrc/*.c csrc/*.h sdk/*.py harness/*.py harness/lightfr_harness/bench/floor.c)
 
-.PHONY: help test demo bench bench-accuracy bench-load fuzz lint format gen gen-check baseline test-arm test-sanitize size wheel test-protobuf clean
+.PHONY: help test demo bench bench-accuracy bench-load fuzz lint format gen gen-check baseline test-arm test-sanitize size wheel test-protobuf coverage kill bench-device clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
@@ -35,6 +35,18 @@ $(VENV)/installed-lint: $(VENV)/installed
 test: $(VENV)/installed ## Run all tests (under 5 minutes)
 	$(BIN)/python -m pytest --numprocesses 3
 	@$(MAKE) --no-print-directory -C csrc check
+
+coverage: $(VENV)/installed ## Check that tests walk at least 95 % of the branches of cryptography, store and wire
+	$(BIN)/python -m pytest --numprocesses 3 --cov --cov-report=term tests/sdk
+
+kill: $(VENV)/installed ## Kill the store, the device and the coordinator 200 times each, and look for anything lost (takes minutes)
+	$(BIN)/python -m tests.campaigns.kill_store --kills 200
+	$(BIN)/python -m tests.campaigns.kill_device --kills 200
+	$(BIN)/python -m tests.campaigns.kill_coordinator --kills 200
+	$(BIN)/python -m tests.campaigns.kill_coordinator --kills 200 --privacy secagg
+
+bench-device: $(VENV)/installed ## Measure one real device from outside: memory, CPU, bytes at the TLS socket
+	$(BIN)/lightfr-harness bench device
 
 demo: $(VENV)/installed ## See it work: train on a generated catalogue and recommend
 	@$(BIN)/lightfr-harness demo
