@@ -10,7 +10,7 @@ import typer
 from lightfr_harness.audits.cli import app as audit_app
 from lightfr_harness.authority.cli import app as authority_app
 from lightfr_harness.bench.cli import app as bench_app
-from lightfr_harness.coordinator.cli import serve
+from lightfr_harness.coordinator.cli import rollback, serve
 from lightfr_harness.datasets.cli import app as data_app
 from lightfr_harness.runs import cli as runs_cli
 
@@ -34,6 +34,7 @@ def demo(out: Annotated[Path, typer.Option(help="Folder for the learned matrix."
 app.command()(runs_cli.train)
 app.command()(runs_cli.sweep)
 app.command()(serve)
+app.command()(rollback)
 app.add_typer(authority_app, name="ca")
 app.add_typer(data_app, name="data")
 app.add_typer(bench_app, name="bench")
