@@ -1,7 +1,7 @@
 """What emulated devices promise, measured on this machine: `python -m tests.campaigns.measure_emulation`.
 
 - memory: a device with 4 MiB less than it needs, in every enforcement mode;
-- link: bytes and time at a greedy sender and receiver over 10 s, for every profile, both ways;
+- link: bytes and time at the proxy, between a greedy sender and receiver, over 10 s, for every profile, both ways;
 - cpu: a busy loop of 5 s against its quota;
 - cost: CPU time and peak memory of devices that are sampled and of devices that are not, in turns;
 - many: 64 devices at once.
@@ -62,7 +62,7 @@ def link() -> None:
 
 
 def _rate(loop: Loop, profile: Profile, way: str, seconds: float = 10.0) -> float:
-    """Bits a second that arrive, from the first byte on."""
+    """Bits a second that pass the bottleneck, once the first have arrived."""
     server = socket.create_server(("127.0.0.1", 0))
     with server, Link(loop, server.getsockname(), profile) as proxy:
         device = socket.create_connection(("127.0.0.1", proxy.port))
@@ -70,12 +70,13 @@ def _rate(loop: Loop, profile: Profile, way: str, seconds: float = 10.0) -> floa
         source, sink = (device, far) if way == "up" else (far, device)
         threading.Thread(target=_send, args=[source], daemon=True).start()
         sink.recv(65_536)
-        arrived, begin = 0, time.monotonic()
+        begin, before = time.monotonic(), sum(proxy.counts())
         while (now := time.monotonic()) - begin < seconds:
-            arrived += len(sink.recv(65_536))
+            sink.recv(65_536)
+        passed = sum(proxy.counts()) - before
         for end in (device, far):
             end.close()
-    return 8 * arrived / (now - begin)
+    return 8 * passed / (now - begin)
 
 
 def _send(source: socket.socket) -> None:

@@ -28,6 +28,7 @@ from lightfr_harness.emulation.session import STOCK_DEVICE, Session, Setting
 MOST_DEVICES = 4096
 # Seconds between the starts of two devices: interpreters that start together fight for the cores.
 STAGGER_SECONDS = 0.1
+_PROGRESS_SECONDS = 0.5
 _DAY_SECONDS = 86_400
 # By name: a program that is imported before it is started would be loaded twice.
 SERVING = "lightfr_harness.emulation.serving"
@@ -169,9 +170,9 @@ class _Run:
                 home = folder / f"device-{number}"
                 names[number] = _identity(authority, home)
                 session = Session(setting, profile, number, home, self._plan.seed + number)
-                pending.add(workers.submit(self._one, session, profile))
+                pending.add(workers.submit(self._one, session))
             while pending:
-                ended, pending = wait(pending, return_when=FIRST_COMPLETED)
+                ended, pending = wait(pending, _PROGRESS_SECONDS, FIRST_COMPLETED)
                 self._take(ended, names, folder)
         except KeyboardInterrupt:
             self._stopping.set()
@@ -183,11 +184,10 @@ class _Run:
         finally:
             workers.shutdown(cancel_futures=True)
 
-    def _one(self, session: Session, profile: Profile) -> Record:
-        self._live.add(session)
+    def _one(self, session: Session) -> Record:
         with self._turn:
-            self._tell(profile.name)
             self._stopping.wait(STAGGER_SECONDS)
+        self._live.add(session)
         if self._stopping.is_set():
             session.stop()
         try:
@@ -200,12 +200,14 @@ class _Run:
             device = future.result()
             device["message_bytes"] = _message_bytes(folder / JOURNAL, names[device["number"]])
             self._record["devices"].append(device)
-            self._tell(device["profile"]["name"])
         self._record["devices"].sort(key=lambda device: device["number"])
-        self._save()
+        if ended:
+            self._save()
+        live = list(self._live)
+        self._tell(", ".join(sorted({session.name for session in live})), sum(session.share_done() for session in live))
 
-    def _tell(self, what: str) -> None:
-        self._progress(what, len(self._record["devices"]) / self._total)
+    def _tell(self, what: str, under_way: float = 0.0) -> None:
+        self._progress(what, (len(self._record["devices"]) + under_way) / self._total)
 
     def _save(self) -> None:
         if self._file is None:
