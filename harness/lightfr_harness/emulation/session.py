@@ -112,7 +112,8 @@ class Session:
             "fits": self._setting.fits,
             "recommendations": self._setting.recommendations,
         }
-        command = cage.command([sys.executable, str(self._setting.script), json.dumps(asked)])
+        # -P: modules beside the script must not stand in for others.
+        command = cage.command([sys.executable, "-P", str(self._setting.script), json.dumps(asked)])
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         with (self._folder / "errors.txt").open("w") as errors:
             # A session of its own: Ctrl-C is for whoever runs the devices, who then ends them.

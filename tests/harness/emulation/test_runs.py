@@ -1,6 +1,8 @@
 """Real runs: a coordinator, devices in processes of their own, limits and links."""
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from lightfr_harness.emulation.enforcement import RLIMIT, memory_modes
 from lightfr_harness.emulation.profiles import MIB, load_profile
 from lightfr_harness.emulation.record import PHASES
 from lightfr_harness.emulation.runner import ResumeError
+from lightfr_harness.emulation.session import STOCK_DEVICE
 
 # Budgets that no machine is too slow for: what is tried here is not the clock.
 PHONE = replace(
@@ -69,6 +72,18 @@ def test_a_breached_limit_is_a_finding_of_its_device_alone(record):
     usual, full = (device["breaches"] for device in record["devices"])
     assert usual == []
     assert [(breach["kind"], breach["phase"]) for breach in full] == [("storage", "recommend")]
+
+
+def test_a_device_loads_the_sdk_and_nothing_of_the_harness():
+    program = """
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location("device", sys.argv[1])
+spec.loader.exec_module(importlib.util.module_from_spec(spec))
+import lightfr.client
+print([name for name in ("lightfr_harness", "numpy", "asyncio", "sqlite3") if name in sys.modules])
+"""
+    loaded = subprocess.run([sys.executable, "-c", program, str(STOCK_DEVICE)], capture_output=True, text=True)
+    assert loaded.stdout == "[]\n"
 
 
 @pytest.mark.parametrize("mode", memory_modes())
