@@ -3,7 +3,7 @@
 - memory: a device with 4 MiB less than it needs, in every enforcement mode;
 - link: bytes and time at the proxy, between a greedy sender and receiver, over 10 s, for every profile, both ways;
 - cpu: a busy loop of 5 s against its quota;
-- cost: CPU time and peak memory of devices that are sampled and of devices that are not, in turns;
+- cost: CPU time and peak memory of a process while it is sampled and while it is not, in turns;
 - many: 64 devices at once.
 
 By the clock and on whatever else the machine is doing, so no test.
@@ -22,7 +22,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from lightfr_harness import emulation
-from lightfr_harness.emulation import measuring, runner
+from lightfr_harness.emulation import measuring
 from lightfr_harness.emulation.enforcement import CPU_MODES, NONE, RLIMIT, Cage, Enforcement, cpu_modes, memory_modes
 from lightfr_harness.emulation.link import Link, Loop
 from lightfr_harness.emulation.profiles import MIB, Profile, load_profile, profile_names
@@ -34,6 +34,15 @@ import time
 begin, used = time.monotonic(), time.process_time()
 while time.monotonic() - begin < 5: pass
 print((time.process_time() - used) / (time.monotonic() - begin))
+"""
+# What a device does most: scans of its codes. One slice is about a fifth of a second.
+WORK = """
+import os, sys, time, lightfr
+codes, user = lightfr.ItemCodes(os.urandom(8_000_000), 64), lightfr.UserCode.random(64)
+for _ in sys.stdin:
+    used = time.process_time()
+    for _ in range(700): lightfr.rank(user, codes, 10)
+    print(time.process_time() - used, flush=True)
 """
 
 
@@ -100,23 +109,44 @@ def cpu() -> None:
 
 
 def cost(turns: int) -> None:
-    """Unsampled: the peak and CPU time that the kernel counts at the ends of phases alone."""
+    """The same work in one process again and again, in turns sampled and not, so that the machine's drift cancels.
+
+    Sampled 25 times as often as usual, since the effect of the usual rate is lost in the noise; then scaled down.
+    """
     usual = measuring.SAMPLE_SECONDS
-    seen: dict[float, list[tuple[float, float]]] = {usual: [], 1e6: []}
-    for _ in range(turns):
-        for interval, figures in seen.items():
-            runner.Sampler = lambda interval=interval: measuring.Sampler(interval)  # type: ignore[assignment,misc]
-            plan = emulation.Plan(recommendations=2000, cpu=NONE)
-            phases = emulation.run(emulation.Scenario(items=1_000_000), [UNHURRIED], plan=plan)["devices"][0]["phases"]
-            peak = max(phase["peak_rss_bytes"] for phase in phases.values())
-            figures.append((sum(phase["cpu_seconds"] for phase in phases.values()), peak / MIB))
-    runner.Sampler = measuring.Sampler  # type: ignore[misc]
-    for what, at in (("CPU seconds", 0), ("peak MiB", 1)):
-        sampled, alone = ([figure[at] for figure in seen[interval]] for interval in seen)
-        for name, of in (("median", statistics.median), ("least", min)):
-            print(
-                f"{what}, {name}: sampled {of(sampled):.3f}, alone {of(alone):.3f}: {of(sampled) / of(alone) - 1:+.2%}"
-            )
+    with subprocess.Popen([sys.executable, "-c", WORK], stdin=-1, stdout=-1, text=True) as child:
+        watched = measuring.Watched(child.pid, "work")
+        with measuring.Sampler(usual / 25) as sampler:
+            _slice(child), _slice(child)
+            figures = [_pair(child, sampler, watched, sampled_first=turn % 2 == 0) for turn in range(turns)]
+        child.kill()
+    (used, peak), (used_alone, peak_alone) = (
+        [statistics.mean(values) for values in zip(*which, strict=True)] for which in zip(*figures, strict=True)
+    )
+    differences = [1e6 * turns * (one[0] - other[0]) / len(watched.samples) for one, other in figures]
+    each, error = statistics.mean(differences), statistics.stdev(differences) / turns**0.5
+    print(f"{len(watched.samples) / turns / used:.0f} samples per CPU second: CPU {used / used_alone - 1:+.2%}")
+    print(f"a sample costs the device {each:.0f} us of CPU time (standard error {error:.0f}),")
+    print(f"{each / usual / 1e6:+.2%} of a whole core at the usual rate (standard error {error / usual / 1e6:.2%})")
+    print(f"peak: {peak:.3f} MiB sampled, {peak_alone:.3f} alone")
+
+
+def _pair(child: subprocess.Popen[str], sampler: measuring.Sampler, watched: measuring.Watched, *, sampled_first: bool):
+    """CPU seconds and peak MiB of two slices of work: sampled, and not."""
+    found = {}
+    for is_sampled in (sampled_first, not sampled_first):
+        measuring.reset_peak(child.pid)
+        if is_sampled:
+            sampler.add(watched)
+        found[is_sampled] = (_slice(child), measuring.peak_rss_bytes(child.pid) / MIB)
+        sampler.remove(watched)
+    return found[True], found[False]
+
+
+def _slice(child: subprocess.Popen[str]) -> float:
+    child.stdin.write("\n")
+    child.stdin.flush()
+    return float(child.stdout.readline())
 
 
 def many() -> None:
@@ -132,7 +162,7 @@ def many() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", nargs="*", default=["memory", "cpu", "cost", "many", "link"])
-    parser.add_argument("--turns", type=int, default=10)
+    parser.add_argument("--turns", type=int, default=60)
     asked = parser.parse_args()
     for what in asked.what:
         cost(asked.turns) if what == "cost" else {"memory": memory, "link": link, "cpu": cpu, "many": many}[what]()

@@ -27,9 +27,10 @@ def main(asked: dict) -> None:
 
 
 def done(phase: str, latencies_ms: list[float] | None = None) -> None:
-    """Say that a phase has ended and wait."""
+    """Say that a phase has ended and wait; without anybody who measures there is nothing to go on for."""
     print(json.dumps({"phase": phase, "latencies_ms": latencies_ms or []}), flush=True)
-    sys.stdin.readline()
+    if not sys.stdin.readline():
+        sys.exit("nobody measures this device any more")
 
 
 def opened(asked: dict):

@@ -19,6 +19,7 @@ import os
 import shlex
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -88,7 +89,7 @@ def cpu_modes() -> tuple[str, ...]:
 def _parent(mode: str, controller: str) -> Path | None:
     """The group below which ours can be made; None where that is refused. Tried, since rights are hard to predict."""
     for parent in _own_groups(mode, controller):
-        probe = parent / f"lightfr-probe-{os.getpid()}"
+        probe = parent / f"lightfr-{os.getpid()}-probe"
         try:
             if mode == V2 and controller not in (parent / "cgroup.subtree_control").read_text().split():
                 (parent / "cgroup.subtree_control").write_text(f"+{controller}")
@@ -97,10 +98,19 @@ def _parent(mode: str, controller: str) -> Path | None:
             continue
         try:
             if (probe / _LIMIT_FILES[mode, controller]).exists():
+                _sweep(parent)
                 return parent
         finally:
             probe.rmdir()
     return None
+
+
+def _sweep(parent: Path) -> None:
+    """Remove what a harness that was killed could not; a group that is in use refuses."""
+    for left in parent.glob("lightfr-*-*"):
+        if not Path(f"/proc/{left.name.split('-')[1]}").exists():
+            with suppress(OSError):
+                left.rmdir()
 
 
 _LIMIT_FILES = {
