@@ -28,6 +28,10 @@ _LEAST_STALL_SECONDS = 0.2
 # Read at a time: at most this long on the bottleneck, so that rates hold over short times too.
 _CHUNK_SECONDS = 0.02
 _CHUNK_BYTES = (1448, 65_536)
+# How late the proxy may come back to a sender that waits, and still make good for it.
+_LATEST_SECONDS = 0.2
+# A read that takes less found bytes that were there already.
+_INSTANT_SECONDS = 0.001
 
 
 class Loop:
@@ -63,12 +67,15 @@ class Lane:
         longest_way = delay_seconds + max(2 * delay_seconds, _LEAST_STALL_SECONDS)
         self.most_chunks = 2 + int(longest_way * self.bytes_per_second / self.chunk_bytes)
 
-    def take(self, n_bytes: int, now: float) -> tuple[float, float]:
-        """Send this many bytes: when the bottleneck is free again, and when they are at the other end."""
-        # Who sleeps wakes late: what was missed for that is made good, but no more than one chunk's time.
-        self._free_at = max(self._free_at, now - _CHUNK_SECONDS) + n_bytes / self.bytes_per_second
+    def take(self, n_bytes: int, now: float, *, have_waited: bool) -> tuple[float, float]:
+        """Send this many bytes: when the bottleneck is free again, and when they are at the other end.
+
+        Bytes that have waited for the bottleneck go when it became free, even if that was noticed late.
+        """
+        earliest = now - _LATEST_SECONDS if have_waited else now
+        self._free_at = max(self._free_at, earliest) + n_bytes / self.bytes_per_second
         self.bytes += n_bytes
-        return self._free_at, self._free_at + self._delay + self._stall(n_bytes)
+        return self._free_at, max(self._free_at, now) + self._delay + self._stall(n_bytes)
 
     def _stall(self, n_bytes: int) -> float:
         if not self._loss:
@@ -138,10 +145,13 @@ async def _pass_on(source: asyncio.StreamReader, target: asyncio.StreamWriter, l
     on_the_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(lane.most_chunks)
     delivery = asyncio.create_task(_deliver(on_the_way, target))
     try:
+        asked = time.monotonic()
         while chunk := await source.read(lane.chunk_bytes):
-            free_at, arrival = lane.take(len(chunk), time.monotonic())
+            now = time.monotonic()
+            free_at, arrival = lane.take(len(chunk), now, have_waited=now - asked < _INSTANT_SECONDS)
             await on_the_way.put((arrival, chunk))
             await asyncio.sleep(free_at - time.monotonic())
+            asked = time.monotonic()
         await on_the_way.put((0.0, b""))
         await delivery
     finally:
