@@ -42,7 +42,7 @@ def training_vector(update, devices, n_open=N_OPEN):
     products = (weight * np.outer(user, user))[np.triu_indices(BITS, 1)]
     vector = Vector(round_blocks(n_open, BITS, devices))
     for name, values in (("rows", rows), ("products", products), ("user_sum", weight * user), ("weight", [weight])):
-        vector[name][:] = type(vector[name])(vector[name].typecode, np.ravel(values).tolist())
+        np.asarray(vector[name])[:] = np.ravel(values)
     return vector
 
 
@@ -135,9 +135,9 @@ class SecureDevice:
 
     async def only_prepare(self, step, method):
         """The request of a step, not sent."""
-        due = await self.step()
+        due = [] if step == "advertise" else [await self.step()]
         self.is_silent = True
-        await getattr(self, step)(due)
+        await getattr(self, step)(*due)
         self.is_silent = False
         return self.sent[method]
 

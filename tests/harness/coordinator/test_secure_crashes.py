@@ -1,10 +1,13 @@
 """A crash at any step of a round of secure aggregation: one roster, one survivor set, one sum."""
 
 import asyncio
+import sqlite3
+import threading
 
 import pytest
 
 from lightfr_harness.coordinator import steps
+from lightfr_harness.coordinator.cohort import SHARING
 from lightfr_harness.coordinator.files import FolderError
 from lightfr_harness.coordinator.rounds import Plan
 from lightfr_harness.coordinator.storage import StorageError
@@ -114,6 +117,28 @@ def test_a_crash_at_each_step_of_a_whole_round_leads_to_the_same_roster_and_sum(
         run(story(after))
 
 
+def test_nobody_hears_of_a_roster_before_it_is_durable(tmp_path, monkeypatch):
+    may_write = threading.Event()
+
+    async def story():
+        async with secure(tmp_path) as it:
+            devices = it.devices(6)
+            for device in devices:
+                await device.check_in()
+                await device.advertise()
+            monkeypatch.setattr(steps, "reached", lambda step: may_write.wait(20))
+            going_on = asyncio.create_task(it.go_on())
+            asked = asyncio.create_task(devices[0].step())
+            await asyncio.sleep(0.05)
+            assert it.coordinator.book.current.cohort.phase == SHARING
+            assert not asked.done()
+            may_write.set()
+            assert (await asked).HasField("share")
+            await going_on
+
+    run(story())
+
+
 @pytest.mark.parametrize("until", ["advertise", "share", "upload"])
 def test_each_phase_is_resumed_with_its_roster_and_its_time(tmp_path, until):
     async def story():
@@ -142,8 +167,6 @@ def test_each_phase_is_resumed_with_its_roster_and_its_time(tmp_path, until):
     ],
 )
 def test_a_folder_that_would_lead_to_another_set_than_was_signed_is_refused(tmp_path, until, sql):
-    import sqlite3
-
     async def story():
         async with secure(tmp_path) as it:
             await it.run_steps(it.devices(6), until)
