@@ -133,7 +133,12 @@ class Link:
             device_out.close()
             raise
         try:
-            await asyncio.gather(_pass_on(device_in, server_out, self._up), _pass_on(server_in, device_out, self._down))
+            # A group: when one direction breaks, the other ends too.
+            async with asyncio.TaskGroup() as both:
+                both.create_task(_pass_on(device_in, server_out, self._up))
+                both.create_task(_pass_on(server_in, device_out, self._down))
+        except* OSError:
+            pass
         finally:
             for end in (server_out, device_out):
                 end.close()
@@ -143,19 +148,20 @@ async def _pass_on(source: asyncio.StreamReader, target: asyncio.StreamWriter, l
     """Read as fast as the bottleneck takes it; deliver later, in order."""
     # A device that does not keep up makes its server wait, as TCP does.
     on_the_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(lane.most_chunks)
-    delivery = asyncio.create_task(_deliver(on_the_way, target))
-    try:
+    async with asyncio.TaskGroup() as both:
+        both.create_task(_deliver(on_the_way, target))
+        await _take_in(source, on_the_way, lane)
+
+
+async def _take_in(source: asyncio.StreamReader, on_the_way: asyncio.Queue[tuple[float, bytes]], lane: Lane) -> None:
+    asked = time.monotonic()
+    while chunk := await source.read(lane.chunk_bytes):
+        now = time.monotonic()
+        free_at, arrival = lane.take(len(chunk), now, have_waited=now - asked < _INSTANT_SECONDS)
+        await on_the_way.put((arrival, chunk))
+        await asyncio.sleep(free_at - time.monotonic())
         asked = time.monotonic()
-        while chunk := await source.read(lane.chunk_bytes):
-            now = time.monotonic()
-            free_at, arrival = lane.take(len(chunk), now, have_waited=now - asked < _INSTANT_SECONDS)
-            await on_the_way.put((arrival, chunk))
-            await asyncio.sleep(free_at - time.monotonic())
-            asked = time.monotonic()
-        await on_the_way.put((0.0, b""))
-        await delivery
-    finally:
-        delivery.cancel()
+    await on_the_way.put((0.0, b""))
 
 
 async def _deliver(on_the_way: asyncio.Queue[tuple[float, bytes]], target: asyncio.StreamWriter) -> None:

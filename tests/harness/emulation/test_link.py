@@ -1,5 +1,6 @@
 import random
 import socket
+import struct
 import threading
 import time
 from dataclasses import replace
@@ -131,6 +132,18 @@ def test_who_closes_ends_the_connection_at_the_other_end(ends):
     device, far, _ = ends
     device.close()
     assert far.recv(1) == b""
+
+
+def test_a_device_that_dies_during_a_download_frees_the_server(ends):
+    device, far, _ = ends
+    device.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    far.settimeout(10)
+    far.sendall(bytes(100_000))
+    device.recv(1)
+    device.close()
+    # Far more than fits the buffers on the way: a proxy that went on would make it wait until it times out.
+    with pytest.raises(ConnectionError):
+        far.sendall(bytes(100_000_000))
 
 
 def test_a_server_that_is_not_there_is_a_closed_connection(loop):
