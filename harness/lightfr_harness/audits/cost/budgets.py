@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from lightfr_harness.audits.finding import Finding, counted, enforced
+from lightfr_harness.emulation.record import quantile
 
 SOURCE = "the device's profile"
+_UNITS = {"latency": "ms", "memory": "bytes"}
 MIB = 2**20
 Device = dict[str, Any]
 
@@ -27,25 +29,22 @@ class Budget:
     factor: float
     unit: str
     measured: Callable[[Device], float]
-    # Only breaches of this phase; None for all.
-    phase: str | None = None
-    # Only breaches that name this, of those with the same kind.
-    what: str | None = None
 
-    def is_about(self, breach: dict[str, Any]) -> bool:
-        """Whether a breach is one of this budget."""
-        same = breach["kind"] == self.kind and self.what in (None, breach.get("what"))
-        return same and self.phase in (None, breach["phase"])
+    def limit(self, profile: dict[str, Any]) -> float:
+        """What the profile grants."""
+        return self.factor * profile[self.figure]
 
-
-def percentile(latencies: list[float], share: float) -> float:
-    """The least latency that `share` of the calls do not pass; 0 without calls."""
-    ordered = sorted(latencies)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
+    def is_about(self, breach: dict[str, Any], profile: dict[str, Any]) -> bool:
+        """Whether a breach is one of this budget. Budgets of one kind are told apart by their limit."""
+        return breach["kind"] == self.kind and abs(breach["limit"] - self.limit(profile)) < 1
 
 
 def _p95(phase: str) -> Callable[[Device], float]:
-    return lambda device: percentile(device["phases"].get(phase, {}).get("latencies_ms", []), 0.95)
+    def measured(device: Device) -> float:
+        latencies = device["phases"].get(phase, {}).get("latencies_ms")
+        return quantile(latencies, 0.95) if latencies else 0.0
+
+    return measured
 
 
 def _sum(direction: str) -> Callable[[Device], float]:
@@ -53,6 +52,9 @@ def _sum(direction: str) -> Callable[[Device], float]:
 
 
 def _peak(device: Device) -> float:
+    """What the enforcing group charged where there is one: pages of mapped files that can be dropped do not count."""
+    if device["peak_charged_bytes"]:
+        return device["peak_charged_bytes"]
     return max((phase["peak_rss_bytes"] for phase in device["phases"].values()), default=0)
 
 
@@ -63,9 +65,9 @@ def _disk(device: Device) -> float:
 BUDGETS = (
     Budget("memory", "memory", "memory_mib", MIB, "bytes", _peak),
     Budget("storage", "storage", "storage_mib", MIB, "bytes", _disk),
-    Budget("upload a day", "traffic", "up_mib_per_day", MIB, "bytes", _sum("up_bytes"), what="up"),
-    Budget("download a day", "traffic", "down_mib_per_day", MIB, "bytes", _sum("down_bytes"), what="down"),
-    *(Budget(f"latency of {p}, p95", "latency", f"{p}_ms", 1, "ms", _p95(p), phase=p) for p in ("fit", "round", "recommend")),
+    Budget("upload a day", "traffic", "up_mib_per_day", MIB, "bytes", _sum("up_bytes")),
+    Budget("download a day", "traffic", "down_mib_per_day", MIB, "bytes", _sum("down_bytes")),
+    *(Budget(f"latency of {p}, p95", "latency", f"{p}_ms", 1, "ms", _p95(p)) for p in ("fit", "round", "recommend")),
 )
 
 
@@ -76,34 +78,30 @@ def audit(devices: list[Device]) -> list[Finding]:
         same = [device for device in devices if device["profile"]["name"] == name]
         for budget in BUDGETS:
             findings += _findings(budget, name, same)
-        findings += [_other(name, breach) for breach in _breaches(same) if _is_other(breach)]
+        findings += [_broken(f"budget: {b['kind']}", name, b, _UNITS.get(b["kind"], "")) for b in _others(same)]
     return findings
 
 
 def _findings(budget: Budget, name: str, devices: list[Device]) -> list[Finding]:
     """The worst breach of each phase, or one finding that the budget holds."""
-    limit = budget.factor * devices[0]["profile"][budget.figure]
-    worst = {}
-    for breach in sorted(filter(budget.is_about, _breaches(devices)), key=lambda breach: breach["actual"]):
+    profile, claim, worst = devices[0]["profile"], f"budget: {budget.claim}", {}
+    breaches = [breach for device in devices for breach in device["breaches"] if budget.is_about(breach, profile)]
+    for breach in sorted(breaches, key=lambda breach: breach["actual"]):
         worst[breach["phase"]] = breach
-    if not worst:
-        if not any(device["finished"] for device in devices):
-            return []
-        what = counted(limit, max(budget.measured(device) for device in devices))
-        return [enforced(f"budget: {budget.claim}", SOURCE, what, budget.unit, limit, holds=True, mode=name)]
-    return [_broken(f"budget: {budget.claim}", name, breach, budget.unit) for breach in worst.values()]
+    if worst:
+        return [_broken(claim, name, breach, budget.unit) for breach in worst.values()]
+    measured = [budget.measured(device) for device in devices if device["finished"]]
+    if not measured:
+        return []
+    what = counted(budget.limit(profile), max(measured))
+    return [enforced(claim, SOURCE, what, budget.unit, budget.limit(profile), holds=True, mode=name)]
 
 
-def _breaches(devices: list[Device]) -> list[dict[str, Any]]:
-    return [breach for device in devices for breach in device["breaches"]]
-
-
-def _is_other(breach: dict[str, Any]) -> bool:
-    return not any(budget.is_about(breach) for budget in BUDGETS)
-
-
-def _other(name: str, breach: dict[str, Any]) -> Finding:
-    return _broken(f"budget: {breach['kind']}", name, breach, breach.get("unit", ""))
+def _others(devices: list[Device]) -> list[dict[str, Any]]:
+    """Breaches that no figure of a profile stands for: a device that was given up, lost its link or failed."""
+    profile = devices[0]["profile"]
+    breaches = [breach for device in devices for breach in device["breaches"]]
+    return [breach for breach in breaches if not any(budget.is_about(breach, profile) for budget in BUDGETS)]
 
 
 def _broken(claim: str, name: str, breach: dict[str, Any], unit: str) -> Finding:
