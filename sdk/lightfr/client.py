@@ -22,7 +22,8 @@ from lightfr.errors import (
 )
 from lightfr.interactions import LEVELS, Interactions, RatingScale
 from lightfr.models import LoadedModel, ModelFolder
-from lightfr.privacy import DEFAULT_MINIMUM_COHORT, gate_vector, training_vector
+from lightfr.privacy.contribution import gate_vector, round_vector
+from lightfr.privacy.session import DEFAULT_MINIMUM_COHORT
 from lightfr.ranking import recommend
 from lightfr.secure_round import SecureRound, is_begun
 from lightfr.store import Store
@@ -115,8 +116,8 @@ class Client:
 
         `server` is https://host:port; `identity` and `trust` are the PEM files that enrolment wrote; `key` keeps the
         secret that encrypts the store. `scale` is the range of ratings, 1 to 5 unless given when the folder was made.
-        With secure aggregation this device takes part only among at least `minimum_cohort` others; fewer than 256 are for
-        tests. `not_private` lets it upload in the clear, which reveals its ratings to the server: for audits only.
+        With secure aggregation this device takes part only among at least `minimum_cohort` devices; fewer than 256 are
+        for tests. `not_private` lets it upload in the clear, which reveals its ratings to the server: for audits only.
         """
         trusted = Trust(trust)
         channel = Channel(server, tls.context(trusted.path, identity))
@@ -169,8 +170,8 @@ class Client:
     def participate(self) -> Participation:
         """Offer to take part in a training round, and do so if there is a place.
 
-        A round that was begun before is finished first. With secure aggregation this takes as long as the slowest of the
-        cohort: seconds to minutes, most of it waiting.
+        A round that was begun before is finished first. With secure aggregation this takes as long as the slowest of
+        the cohort: seconds to minutes, most of it waiting.
         """
         with self._network:
             if self._model is not None:
@@ -291,7 +292,7 @@ class Client:
         return True
 
     def _privacy_modes(self) -> list[int]:
-        private = [model_pb2.PRIVACY_MODE_SECAGG, model_pb2.PRIVACY_MODE_SECAGG_DP]
+        private: list[int] = [model_pb2.PRIVACY_MODE_SECAGG, model_pb2.PRIVACY_MODE_SECAGG_DP]
         return [*private, model_pb2.PRIVACY_MODE_CLEAR] if self._allow_clear else private
 
     def _require_private(self, model: LoadedModel) -> None:
@@ -338,10 +339,10 @@ class Client:
         model.published.set_open_rows(self._models.open_rows(self._channel, model.manifest))
         with self._state:
             if is_gate_refresh:
-                return gate_vector(model.published, self._rated(model), cohort)
+                return gate_vector(model.codes.n_items, self._rated(model), cohort)
             update, code = self._update(model)
             self._store.update(code)
-            return training_vector(model.published, update, cohort)
+            return round_vector(model.published, update, cohort)
 
 
 def _not_this_time(earliest_seconds: float, latest_seconds: float, reason: str) -> Participation:

@@ -7,6 +7,7 @@ import logging
 import sys
 import time
 import traceback
+from contextlib import suppress
 from typing import TextIO
 
 
@@ -18,7 +19,9 @@ class Log:
 
     def event(self, name: str, **facts: object) -> None:
         line = json.dumps({"time": round(time.time(), 3), "event": name, **facts}, separators=(",", ":"))
-        print(line, file=self._stream, flush=True)
+        # Whoever read the log may be gone; the rounds go on without.
+        with suppress(OSError, ValueError):
+            print(line, file=self._stream, flush=True)
 
     def fault(self, name: str, error: BaseException) -> None:
         """What went wrong by its type and place alone: its text might quote what a device sent."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass
+from math import isqrt
 from typing import TYPE_CHECKING
 
 from cryptography.hazmat.primitives.ciphers import Cipher
@@ -16,7 +17,12 @@ from lightfr.errors import BufferSizeError, InvalidInputError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from lightfr.v1.model_pb2 import Noise
+
 MAX_WEIGHT = 64  # the most that a device weighs, which is the most rows it uploads
+
+# Room for noise, in standard deviations of the sum: it leaves it with a probability below 2^-70 a number.
+_NOISE_ROOM = 10
 
 # A piece of mask stream: small enough for the second-level cache, large enough to make calls rare.
 _PIECE_BYTES = 65536
@@ -38,20 +44,29 @@ class Block:
         return _kernel.packed_bytes(self.count, self.bits)
 
 
-def round_blocks(open_rows: int, code_bits: int, devices: int) -> tuple[Block, ...]:
-    """Return the blocks of a training round.
+def round_blocks(open_rows: int, code_bits: int, devices: int, noise: Noise | None = None) -> tuple[Block, ...]:
+    """Return the blocks of a training round; `noise` is that of the RoundModel, which mode SECAGG_DP alone has.
 
     `rows` are the ternary rows of all open items by ascending index, zeros where a device has nothing; `products` the
-    elements of w b b' above the diagonal, row by row; `user_sum` is w b; `weight` is w.
+    elements of w b b' above the diagonal, row by row; `user_sum` is w b; `weight` is w. With noise w is 1, for every
+    device the same, and so there is no block for it.
     """
-    row_bits = (2 * devices).bit_length()
-    wide_bits = (2 * MAX_WEIGHT * devices).bit_length()
-    return (
+    n_products = code_bits * (code_bits - 1) // 2
+    row_bits = _bits_for(devices, noise.rows_thousandths if noise else 0, devices)
+    sum_bits = _bits_for(devices if noise else MAX_WEIGHT * devices, noise.sums_thousandths if noise else 0, devices)
+    blocks = (
         Block("rows", open_rows * code_bits, row_bits),
-        Block("products", code_bits * (code_bits - 1) // 2, wide_bits),
-        Block("user_sum", code_bits, wide_bits),
-        Block("weight", 1, wide_bits),
+        Block("products", n_products, sum_bits),
+        Block("user_sum", code_bits, sum_bits),
     )
+    return blocks if noise else (*blocks, Block("weight", 1, sum_bits))
+
+
+def _bits_for(largest_sum: int, noise_thousandths: int, devices: int) -> int:
+    """Return the bits of sums from -largest_sum to largest_sum and of the noise of so many devices on top."""
+    deviation_thousandths = isqrt(devices * (_NOISE_ROOM * noise_thousandths) ** 2)
+    room = -(-deviation_thousandths // 1000)
+    return (2 * (largest_sum + room)).bit_length()
 
 
 def gate_blocks(n_items: int, devices: int) -> tuple[Block, ...]:

@@ -20,6 +20,11 @@ TERNARY = model_pb2.UPLOAD_KIND_TERNARY
 EXACT = model_pb2.UPLOAD_KIND_EXACT
 CODES = model_pb2.UPLOAD_KIND_CODES
 
+# Standard deviations of noise, in thousandths. Below the least a sum of discrete Gaussians is far from being one; beyond the
+# most the table that they are drawn from would be large.
+LEAST_NOISE = 500
+MOST_NOISE = 1_000_000
+
 
 class PublishedModel:
     """Item codes and their RoundModel. Raises ProtocolError where they contradict each other or the protocol.
@@ -41,6 +46,7 @@ class PublishedModel:
         self.upload_kind = message.upload_kind
         self.max_rows = message.max_rows
         self.balance = message.balance
+        self.noise = _noise(message)
         self.mean_user = _mean_user(message.mean_user, codes.code_bits)
         self.set_open_rows(open_rows)
 
@@ -78,6 +84,17 @@ def _mean_user(field: bytes, code_bits: int) -> array[int]:
     mean = array("h", field or bytes(2 * code_bits))
     _require(all(-MEAN_UNIT <= value <= MEAN_UNIT for value in mean), "mean_user leaves -256 to 256")
     return mean
+
+
+def _noise(message: model_pb2.RoundModel) -> model_pb2.Noise | None:
+    """Return the noise that each device adds, which mode SECAGG_DP has and no other."""
+    wanted = message.privacy_mode == model_pb2.PRIVACY_MODE_SECAGG_DP
+    _require(wanted == message.HasField("noise"), "noise belongs to mode SECAGG_DP, which cannot be without")
+    if not wanted:
+        return None
+    levels = (message.noise.rows_thousandths, message.noise.sums_thousandths)
+    _require(all(LEAST_NOISE <= level <= MOST_NOISE for level in levels), "noise is not 500 to 1,000,000 thousandths")
+    return message.noise
 
 
 def _open_rows(bitmap: bytes, n_items: int) -> bytes | None:
