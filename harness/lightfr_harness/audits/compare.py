@@ -8,8 +8,8 @@ from typing import Any
 from lightfr_harness.audits.finding import BROKEN
 
 WORSE, BETTER, SAME, NEW, GONE = "worse", "better", "same", "new", "gone"
-# Change of a figure that is noise. Bytes are counted, and move only by what TLS adds; the rest is timed on a shared machine,
-# where a latency moves most.
+# Change of a figure that is noise. Bytes are counted, and move only by what TLS adds; the rest is timed on a shared
+# machine, where a latency moves most.
 NOISE = {"bytes": 0.01, "ms": 0.3}
 MEMORY, MEMORY_NOISE = "budget: memory", 0.05
 TIMED_NOISE = 0.1

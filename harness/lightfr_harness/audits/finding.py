@@ -1,7 +1,7 @@
 """What an audit says about one claim.
 
-A verdict is about somebody's promise. Ours are limits: they hold or are broken, and a broken one makes the exit code 1. The
-paper's are claims: they are confirmed or refuted, and refuting one is a result, not a failure.
+A verdict is about somebody's promise. Ours are limits: they hold or are broken, and a broken one makes the exit code 1.
+The paper's are claims: they are confirmed or refuted, and refuting one is a result, not a failure.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """FCF: federated collaborative filtering with real values (Ammad-ud-din et al., 2019).
 
-Implicit feedback: preference p is 1 for rated items and 0 elsewhere, with confidence c = 1 + alpha r. A device solves for its
-own factors x (one half of alternating least squares) and uploads a gradient for each item's factors y; the server sums
-them and takes a step. Ratings and x stay on the device, as the authors have it; what the gradients tell is another matter.
+Implicit feedback: preference p is 1 for rated items and 0 elsewhere, with confidence c = 1 + alpha r. A device solves
+for its own factors x (one half of alternating least squares) and uploads a gradient for each item's factors y; the
+server sums them and takes a step. Ratings and x stay on the device; what the gradients tell of them is another matter.
 
 `unrated_weight` is the confidence of items without a rating. With 1 it is FCF as published: every item has a gradient.
 With 0 only rated items have one, which is what the cost formula of the LightFR paper counts.

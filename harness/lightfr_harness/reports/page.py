@@ -32,7 +32,10 @@ svg text { fill: currentColor; font-size: 12px } .grid { stroke: var(--line) } .
 .s4 { fill: var(--s4); stroke: var(--s4); color: var(--s4) }
 .s5 { fill: var(--s5); stroke: var(--s5); color: var(--s5) }
 .line.s0, .line.s1, .line.s2, .line.s3, .line.s4, .line.s5 { fill: none }
-@media print { body { margin: 0; max-width: none; font-size: 10pt } table, figure { break-inside: avoid } .scroll { overflow: visible } }
+@media print {
+  body { margin: 0; max-width: none; font-size: 10pt }
+  table, figure { break-inside: avoid } .scroll { overflow: visible }
+}
 """
 
 

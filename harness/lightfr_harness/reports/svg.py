@@ -95,10 +95,7 @@ def draw(title: str, across: Axis, up: Axis, series: list[Series], limit: Limit 
     if limit is not None:
         body.append(_limit(limit, up))
         words.append(limit.label)
-    return (
-        f'<figure><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}. {escape("; ".join(words))}">'
-        f"{''.join(body)}</svg><figcaption>{escape(title)}. {_legend(series)}</figcaption></figure>"
-    )
+    return _figure(title, HEIGHT, "; ".join(words), "".join(body), _legend(series))
 
 
 def _round_step(step: float) -> float:
@@ -134,18 +131,19 @@ def _left_axis(axis: Axis) -> str:
 
 
 def _bottom_axis(axis: Axis) -> str:
+    y = HEIGHT - BOTTOM + 18
     texts = [
-        f'<text x="{_x(axis, tick):.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{escape(axis.text(tick))}</text>'
+        f'<text x="{_x(axis, tick):.1f}" y="{y}" text-anchor="middle">{escape(axis.text(tick))}</text>'
         for tick in axis.ticks()
     ]
     return "".join(texts) + f'<text x="{WIDTH / 2}" y="{HEIGHT - 8}" text-anchor="middle">{escape(axis.name)}</text>'
 
 
 def _limit(limit: Limit, up: Axis) -> str:
-    y = _y(up, limit.value)
+    y, right = _y(up, limit.value), WIDTH - RIGHT
     return (
-        f'<line class="limit" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
-        f'<text class="limit-text" x="{WIDTH - RIGHT - 4}" y="{y - 5:.1f}" text-anchor="end">{escape(limit.label)}</text>'
+        f'<line class="limit" x1="{LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        f'<text class="limit-text" x="{right - 4}" y="{y - 5:.1f}" text-anchor="end">{escape(limit.label)}</text>'
     )
 
 
@@ -172,5 +170,29 @@ def _mark(x: float, y: float, label: str, index: int) -> str:
 
 def _legend(series: list[Series]) -> str:
     shapes = "●■▲◆▼✚"
-    marks = (f'<span class="key s{i % KINDS}">{shapes[i % KINDS]}</span> {escape(s.name)}' for i, s in enumerate(series))
+    marks = (
+        f'<span class="key s{i % KINDS}">{shapes[i % KINDS]}</span> {escape(s.name)}' for i, s in enumerate(series)
+    )
     return " &nbsp; ".join(marks)
+
+
+def bars(title: str, rows: list[tuple[str, float, str]], kind: int = 0) -> str:
+    """Horizontal bars of named values, each with its value as text."""
+    most = max((value for _, value, _ in rows), default=0) or 1
+    height, left, right = 26, 150, 110
+    drawn = []
+    for place, (name, value, text) in enumerate(rows):
+        y, width = place * height, max(1.0, value / most * (WIDTH - left - right))
+        drawn.append(f'<text x="{left - 8}" y="{y + 17}" text-anchor="end">{escape(name)}</text>')
+        drawn.append(f'<rect class="s{kind}" x="{left}" y="{y + 5}" width="{width:.1f}" height="16"/>')
+        drawn.append(f'<text x="{left + width + 6:.1f}" y="{y + 17}">{escape(text)}</text>')
+    words = "; ".join(f"{name}: {text}" for name, _, text in rows)
+    return _figure(title, height * len(rows), words, "".join(drawn), "")
+
+
+def _figure(title: str, height: int, words: str, body: str, legend: str) -> str:
+    label = escape(f"{title}. {words}")
+    return (
+        f'<figure><svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{label}">{body}</svg>'
+        f"<figcaption>{escape(title)}. {legend}</figcaption></figure>"
+    )

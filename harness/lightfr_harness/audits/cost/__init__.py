@@ -1,1 +1,1 @@
-"""The cost audit: the paper's formulas and claims about bytes and time, beside what was measured. One file per claim."""
+"""The cost audit: what the paper says of bytes and time, beside what was measured. One file per claim."""

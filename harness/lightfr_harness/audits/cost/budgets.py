@@ -1,4 +1,4 @@
-"""Claim: the device's budgets are enough. Each breach that the emulation recorded is a finding, with its moment and phase.
+"""Claim: the device's budgets are enough. Each recorded breach is a finding, with its moment and phase.
 
 What a profile grants is enforced and judged where the device runs; here it is only told. Devices of one profile stand
 together: the worst figure of them, and every breach of any.

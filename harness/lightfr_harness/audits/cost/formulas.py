@@ -1,4 +1,4 @@
-"""Bytes on the device and on the wire, by the paper's formulas, and the bound of packed codes that it should have printed."""
+"""Bytes on the device and on the wire, by the paper's formulas; and the bound of packed codes."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ SHARE_OF_LIGHTFR, SHARE_OF_FCF = 0.126, 0.032
 
 
 def audit(shape: Shape, disk: dict[str, Any]) -> list[Finding]:
-    """What lies on one device's disk: codes of all items and of the user against three bounds, the rest for information."""
-    codes = disk["codes"] + shape.bits / 8
+    """What lies on a device's disk: codes of the items and the user against three bounds; the rest beside."""
+    codes = codes_bytes(shape, disk)
     packed, lightfr, fcf = (method.storage(shape) for method in (PACKED, LIGHTFR, FCF))
     fcf_share = SHARE_OF_FCF * shape.bits / CODE_BITS
     return [
@@ -24,6 +24,11 @@ def audit(shape: Shape, disk: dict[str, Any]) -> list[Finding]:
         _bound("the paper's FCF, (1+m) 32 x 8", codes, fcf, fcf_share * fcf),
         *(_beside(name, disk[name]) for name in ("catalogue", "store", "other") if name in disk),
     ]
+
+
+def codes_bytes(shape: Shape, disk: dict[str, Any]) -> float:
+    """The codes of the items as they lie on disk, and the user's, which lies encrypted in the store."""
+    return disk["codes"] + shape.bits / 8
 
 
 def _bound(mode: str, measured: float, predicted: float, limit: float) -> Finding:

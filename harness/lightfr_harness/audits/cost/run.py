@@ -14,15 +14,15 @@ from typing import Any
 
 from lightfr import __version__, _kernel
 from lightfr_harness import emulation
-from lightfr_harness.audits.cost import findings
+from lightfr_harness.audits.cost import figure_1, findings
 from lightfr_harness.audits.intervals import bootstrap_median_ratio
 from lightfr_harness.baselines.measured import fcf_bytes
-from lightfr_harness.bench import fit_scaling, topk
+from lightfr_harness.bench import figure1, fit_scaling, topk
 from lightfr_harness.emulation import Plan, Profile, Scenario
 
 FORMAT = 1
 FIGURE_1_ITEMS = (10**3, 10**4, 10**5, 10**6, 10**7)
-FIGURE_1_BITS = 64
+FIGURE_1_BITS = figure_1.CODE_BITS
 # Real-valued factors of more items are gigabytes; the formula alone stands then.
 MOST_BASELINE_ITEMS = 1_000_000
 # CPU seconds for timing one size, and turns of each contender at least; the largest size takes seconds a turn.
@@ -52,10 +52,8 @@ class _Part:
     measure: Callable[[CostOptions, Record | None, Share], Any]
 
 
-def run(
-    options: CostOptions, progress: Progress = lambda what, share: None, earlier: Record | None = None
-) -> Record:
-    """Measure and judge. What `earlier`, an interrupted record of the same options, has already is not measured again."""
+def run(options: CostOptions, progress: Progress = lambda what, share: None, earlier: Record | None = None) -> Record:
+    """Measure and judge. What `earlier`, an interrupted record of the same options, has is not measured again."""
     record, done = _begun(options), 0.0
     earlier = earlier if earlier is not None and continues(earlier, options) else {}
     whole = sum(part.weight for part in PARTS)
@@ -132,7 +130,11 @@ def _inference(options: CostOptions, earlier: Record | None, tell: Share) -> Rec
 def _figure_1(options: CostOptions, earlier: Record | None, tell: Share) -> list[Record]:
     timings = []
     for items in FIGURE_1_ITEMS:
-        timings.append(_timed(items, FIGURE_1_BITS, options.plan.seed))
+        sizes = {
+            "storage_bytes": figure1.storage_bytes(items, FIGURE_1_BITS),
+            "communication_bytes": figure1.communication_bytes(items, figure_1.RATED, FIGURE_1_BITS),
+        }
+        timings.append(_timed(items, FIGURE_1_BITS, options.plan.seed) | sizes)
         tell(len(timings) / (len(FIGURE_1_ITEMS) + 2))
     return timings
 

@@ -15,7 +15,11 @@ from lightfr_harness.audits.finding import Finding, Interval, Measurement, of_th
 from lightfr_harness.audits.intervals import RESAMPLES
 
 CLAIM, SOURCE = "training cost, exponent", "the paper's complexity O(T E f^2 (|I| + m))"
-STATED = {"bits": ("of the code length f", 2.0), "ratings": ("of the ratings |I|", 1.0), "items": ("of the items m", 1.0)}
+STATED = {
+    "bits": ("of the code length f", 2.0),
+    "ratings": ("of the ratings |I|", 1.0),
+    "items": ("of the items m", 1.0),
+}
 # Caches make the larger sizes a little slower than the smaller ones, in a way that no operation count knows.
 TOLERANCE = 0.15
 
@@ -27,7 +31,7 @@ def audit(sweeps: dict[str, Any]) -> list[Finding]:
     findings = []
     for name, (mode, stated) in STATED.items():
         if name in sweeps:
-            exponent, interval = fitted_exponent({size: times for size, times in sweeps[name]["points"]})
+            exponent, interval = fitted_exponent(dict(sweeps[name]["points"]))
             what = Measurement(stated, exponent, interval, sweeps[name]["note"])
             # An O() is an upper bound: only growth that is surely faster refutes it.
             holds = interval[0] <= stated + TOLERANCE
