@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from lightfr_harness.reports import devices
-from lightfr_harness.reports.figures import figure, in_bytes, interval_of, limit_of, ratio_of
+from lightfr_harness.reports.figures import bytes_tick, figure, in_bytes, interval_of, limit_of, ratio_of
 from lightfr_harness.reports.page import document, notes, row, table
 from lightfr_harness.reports.svg import Series, draw, log_axis
 
@@ -108,7 +108,7 @@ def _curves(record: dict[str, Any]) -> str:
         drawn += "<h2>Figure 1: codes against real values</h2>"
         drawn += _bytes("Storage on the device", "storage_bytes", figure_1)
         drawn += _bytes("Communication of one round", "communication_bytes", figure_1)
-        drawn += _inference(figure_1)
+        drawn += _inference(figure_1) + _figure_1_table(figure_1)
     if training:
         drawn += "<h2>Training cost</h2>" + "".join(_training(name, training[name]) for name in training)
     return drawn
@@ -116,7 +116,7 @@ def _curves(record: dict[str, Any]) -> str:
 
 def _against_items(title: str, unit: str, series: list[Series]) -> str:
     counts, values = ([point[place] for one in series for point in one.points] for place in (0, 1))
-    text = in_bytes if unit == "bytes" else None
+    text = bytes_tick if unit == "bytes" else None
     return draw(title, log_axis("items", counts), log_axis(unit, values, text), series)
 
 
@@ -138,8 +138,25 @@ def _inference(figure_1: list[dict[str, Any]]) -> str:
     return _against_items("Inference, one top 10, CPU time", "ms", series)
 
 
+def _figure_1_table(figure_1: list[dict[str, Any]]) -> str:
+    """The points of all three plots."""
+    panels = (("storage_bytes", "storage"), ("communication_bytes", "a round"))
+    heads = [f"{panel}: {name}" for key, panel in panels for name in figure_1[0][key]]
+    rows = [
+        row(
+            f"{at['items']:,}",
+            [in_bytes(n) for key, _ in panels for n in at[key].values()]
+            + [f"{at[key] / 1e6:.3g} ms" for key in ("codes_ns", "real_ns")],
+        )
+        for at in figure_1
+    ]
+    return table("Figure 1 in numbers", ("items", *heads, "inference: codes", "inference: real values"), rows)
+
+
 def _training(name: str, sweep: dict[str, Any]) -> str:
     points = [(size, 1000 * statistics.median(times)) for size, times in sweep["points"]]
     series = [Series("median", [(size, ms, f"{size:,}: {ms:.2f} ms") for size, ms in points])]
     across, up = log_axis(VARIED[name], [x for x, _ in points]), log_axis("CPU ms", [y for _, y in points])
-    return draw(f"A fit against the {VARIED[name]} ({sweep['note']})", across, up, series)
+    title = f"A fit against the {VARIED[name]} ({sweep['note']})"
+    rows = [row(f"{size:,}", [f"{ms:.3g} ms"]) for size, ms in points]
+    return draw(title, across, up, series) + table(title, (VARIED[name], "CPU time, median"), rows)

@@ -33,13 +33,16 @@ def section(devices: list[Device]) -> str:
 def side_by_side(devices: list[Device], caption: str = "Profiles side by side") -> str:
     """One row for each device: what it took of what it had."""
     heads = ("profile", "peak memory", "of", "CPU", "up", "down", "on disk", "recommend, p95", "of", "ended")
-    return table(caption, heads, [_device_row(device) for device in devices])
+    names = [name_of(device) for device in devices]
+    numbered = [
+        f"{name} ({d['number']})" if names.count(name) > 1 else name for name, d in zip(names, devices, strict=True)
+    ]
+    return table(caption, heads, [_device_row(name, d) for name, d in zip(numbered, devices, strict=True)])
 
 
 def name_of(device: Device) -> str:
-    """The profile's name, and the device's number where it is not the first."""
-    number = device.get("number", 0)
-    return device["profile"]["name"] + (f" ({number})" if number else "")
+    """The name of its profile."""
+    return str(device["profile"]["name"])
 
 
 def _worst_of_each(devices: list[Device]) -> list[Device]:
@@ -58,7 +61,7 @@ def _mib(value: float) -> str:
     return f"{value / MIB:,.1f} MiB"
 
 
-def _device_row(device: Device) -> str:
+def _device_row(name: str, device: Device) -> str:
     profile, phases = device["profile"], device["phases"].values()
     latencies = device["phases"].get("recommend", {}).get("latencies_ms")
     breaches = ", ".join(sorted({f"{breach['kind']} in {breach['phase']}" for breach in device["breaches"]}))
@@ -73,7 +76,7 @@ def _device_row(device: Device) -> str:
         figure(profile["recommend_ms"], "ms"),
         breaches or ("well" if device["finished"] else "early"),
     )
-    return row(name_of(device), cells)
+    return row(name, cells)
 
 
 def _timeline(device: Device) -> str:
@@ -81,11 +84,12 @@ def _timeline(device: Device) -> str:
     points, limit = device["memory_timeline"], device["profile"]["memory_mib"]
     if not points:
         return ""
-    series = []
+    series: list[Series] = []
     for phase in dict.fromkeys(phase for _, _, phase in points):
         own = [(seconds, size / MIB, "") for seconds, size, of in points if of == phase]
         summary = f"up to {max(size for _, size, _ in own):.1f} MiB from {own[0][0]:.1f} to {own[-1][0]:.1f} s"
-        series.append(Series(phase, own, marked=len(own) == 1, summary=summary))
+        # From where the phase before ended, so that the line has no gaps.
+        series.append(Series(phase, [*(series[-1].points[-1:] if series else []), *own], summary=summary))
     sizes = [size / MIB for _, size, _ in points]
     # A limit far above what is used would press the line to the ground: it is then told, not drawn to scale.
     near = limit <= 4 * max(sizes)
@@ -104,7 +108,7 @@ def _latencies(phase: str, devices: list[Device]) -> str:
         if len(latencies) > 1:
             points = [(ms, (place + 1) / len(latencies), "") for place, ms in enumerate(latencies)]
             summary = f"half within {quantile(latencies, 0.5):.2f} ms, 95 % within {quantile(latencies, 0.95):.2f} ms"
-            series.append(Series(name_of(device), points, marked=False, summary=summary))
+            series.append(Series(name_of(device), points, summary=summary))
     if not series:
         return ""
     across = log_axis("milliseconds", [ms for one in series for ms, _, _ in one.points])

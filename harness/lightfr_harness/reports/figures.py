@@ -28,6 +28,11 @@ def in_bytes(value: float) -> str:
     return f"{value:,.0f} B"
 
 
+def bytes_tick(value: float) -> str:
+    """The same for an axis: no digits that say nothing."""
+    return in_bytes(value).replace(".0 ", " ")
+
+
 def limit_of(finding: dict[str, Any]) -> str:
     """A limit with its direction."""
     if finding["limit"] is None:

@@ -19,10 +19,13 @@ STYLE = """
 body { font: 1rem/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem }
 .scroll { overflow-x: auto } table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums }
 th, td { padding: .25rem .6rem; border-bottom: 1px solid var(--line); text-align: right }
+td, .entry { white-space: nowrap } .entry { margin-right: .8rem }
 th:first-child, td:first-child { text-align: left } caption { text-align: left; font-weight: 600; padding: .5rem 0 }
 .broken { color: var(--bad); font-weight: 700 } .holds, .confirmed { color: var(--good); font-weight: 700 }
 .refuted { color: var(--odd); font-weight: 700 } .verdict { font-size: 1.25rem }
-.note { text-align: left; font-size: .85rem } figure { margin: 1.5rem 0 } svg { width: 100%; max-width: 46rem }
+.note { text-align: left; font-size: .85rem } figure { margin: 1.5rem 0 }
+/* Narrower than this the text in it is too small: the figure scrolls instead. */
+svg { width: 100%; min-width: 30rem; max-width: 46rem }
 svg text { fill: currentColor; font-size: 12px } .grid { stroke: var(--line) } .line { fill: none; stroke-width: 2 }
 .limit { stroke: var(--bad); stroke-width: 2; stroke-dasharray: 6 4 } svg .limit-text { fill: var(--bad) }
 .s0 { fill: var(--s0); stroke: var(--s0); color: var(--s0) }
@@ -34,7 +37,7 @@ svg text { fill: currentColor; font-size: 12px } .grid { stroke: var(--line) } .
 .line.s0, .line.s1, .line.s2, .line.s3, .line.s4, .line.s5 { fill: none }
 @media print {
   body { margin: 0; max-width: none; font-size: 10pt }
-  table, figure { break-inside: avoid } .scroll { overflow: visible }
+  table, figure { break-inside: avoid } .scroll { overflow: visible } svg { min-width: 0 }
 }
 """
 

@@ -8,9 +8,11 @@ from html import escape
 from math import ceil, floor, log10
 
 WIDTH, HEIGHT = 640, 320
-LEFT, RIGHT, TOP, BOTTOM = 70, 20, 20, 50
+LEFT, RIGHT, TOP, BOTTOM = 80, 40, 20, 50
 # Marks and colours that tell series apart; the seventh series looks like the first.
 KINDS = 6
+# On a line of hundreds of points, so that it is known by more than its colour.
+MARKS = 5
 
 
 @dataclass(frozen=True)
@@ -20,8 +22,7 @@ class Series:
     name: str
     points: list[tuple[float, float, str]]
     joined: bool = True
-    # Without marks the line stands alone, and only `summary` is read aloud: for hundreds of points.
-    marked: bool = True
+    # For hundreds of points: read aloud instead of their labels, and few of them are marked.
     summary: str = ""
 
     def in_words(self) -> str:
@@ -57,7 +58,7 @@ class Axis:
             step = _round_step((self.high - self.low) / 5)
             return [n * step for n in range(ceil(self.low / step - 1e-9), floor(self.high / step + 1e-9) + 1)]
         low, high = log10(self.low), log10(self.high)
-        factors = (1, 2, 5) if high - low < 3 else (1,)
+        factors = (1,) if high - low >= 3 else (1, 2, 5) if high - low >= 1 else (1, 1.5, 2, 3, 4, 5, 7)
         ticks = [factor * 10.0**e for e in range(floor(low) - 1, ceil(high) + 1) for factor in factors]
         return [tick for tick in ticks if low - 1e-9 <= log10(tick) <= high + 1e-9]
 
@@ -151,7 +152,8 @@ def _series(one: Series, index: int, across: Axis, up: Axis) -> str:
     places = [(_x(across, x), _y(up, y), label) for x, y, label in one.points if x > 0 or not across.is_log]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y, _ in places)
     line = f'<polyline class="line s{index}" points="{path}"/>' if one.joined and len(places) > 1 else ""
-    return line + "".join(_mark(x, y, label, index) for x, y, label in places if one.marked)
+    few = places[:: max(1, len(places) // MARKS)] if one.summary else places
+    return line + "".join(_mark(x, y, label or one.summary, index) for x, y, label in few)
 
 
 def _mark(x: float, y: float, label: str, index: int) -> str:
@@ -169,11 +171,13 @@ def _mark(x: float, y: float, label: str, index: int) -> str:
 
 
 def _legend(series: list[Series]) -> str:
+    """Each mark stays on a line with its name."""
     shapes = "●■▲◆▼✚"
     marks = (
-        f'<span class="key s{i % KINDS}">{shapes[i % KINDS]}</span> {escape(s.name)}' for i, s in enumerate(series)
+        f'<span class="entry"><span class="key s{i % KINDS}">{shapes[i % KINDS]}</span> {escape(one.name)}</span>'
+        for i, one in enumerate(series)
     )
-    return " &nbsp; ".join(marks)
+    return " ".join(marks)
 
 
 def bars(title: str, rows: list[tuple[str, float, str]], kind: int = 0) -> str:
@@ -193,6 +197,6 @@ def bars(title: str, rows: list[tuple[str, float, str]], kind: int = 0) -> str:
 def _figure(title: str, height: int, words: str, body: str, legend: str) -> str:
     label = escape(f"{title}. {words}")
     return (
-        f'<figure><svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{label}">{body}</svg>'
-        f"<figcaption>{escape(title)}. {legend}</figcaption></figure>"
+        f'<figure class="scroll" tabindex="0"><svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{label}">'
+        f"{body}</svg><figcaption>{escape(title)}. {legend}</figcaption></figure>"
     )

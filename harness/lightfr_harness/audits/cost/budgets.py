@@ -29,14 +29,20 @@ class Budget:
     factor: float
     unit: str
     measured: Callable[[Device], float]
+    # Of latencies: a breach in another phase is another budget's.
+    phase: str | None = None
+    note: str = ""
 
     def limit(self, profile: dict[str, Any]) -> float:
         """What the profile grants."""
         return self.factor * profile[self.figure]
 
-    def is_about(self, breach: dict[str, Any], profile: dict[str, Any]) -> bool:
-        """Whether a breach is one of this budget. Budgets of one kind are told apart by their limit."""
-        return breach["kind"] == self.kind and abs(breach["limit"] - self.limit(profile)) < 1
+    def is_about(self, breach: dict[str, Any], device: Device) -> bool:
+        """Whether a breach is one of this budget. Two of one kind are told apart by phase, or by what was measured."""
+        if breach["kind"] != self.kind or self.phase not in (None, breach["phase"]):
+            return False
+        same_limit = abs(breach["limit"] - self.limit(device["profile"])) < 1
+        return same_limit and (self.kind != "traffic" or breach["actual"] == self.measured(device))
 
 
 def _p95(phase: str) -> Callable[[Device], float]:
@@ -62,22 +68,22 @@ def _disk(device: Device) -> float:
     return sum(device["disk_bytes"].values())
 
 
+_CHARGED = "what the limit counts; resident memory is more, by pages of files that can be dropped and read again"
 BUDGETS = (
-    Budget("memory", "memory", "memory_mib", MIB, "bytes", _peak),
+    Budget("memory", "memory", "memory_mib", MIB, "bytes", _peak, note=_CHARGED),
     Budget("storage", "storage", "storage_mib", MIB, "bytes", _disk),
     Budget("upload a day", "traffic", "up_mib_per_day", MIB, "bytes", _sum("up_bytes")),
     Budget("download a day", "traffic", "down_mib_per_day", MIB, "bytes", _sum("down_bytes")),
-    *(Budget(f"latency of {p}, p95", "latency", f"{p}_ms", 1, "ms", _p95(p)) for p in ("fit", "round", "recommend")),
+    *(Budget(f"latency of {p}, p95", "latency", f"{p}_ms", 1, "ms", _p95(p), p) for p in ("fit", "round", "recommend")),
 )
 
 
 def audit(devices: list[Device]) -> list[Finding]:
     """Every budget of every profile in the record, and whatever else was breached."""
-    findings = []
-    for name in dict.fromkeys(device["profile"]["name"] for device in devices):
-        same = [device for device in devices if device["profile"]["name"] == name]
-        for budget in BUDGETS:
-            findings += _findings(budget, name, same)
+    names = dict.fromkeys(device["profile"]["name"] for device in devices)
+    groups = {name: [device for device in devices if device["profile"]["name"] == name] for name in names}
+    findings = [found for budget in BUDGETS for name, same in groups.items() for found in _findings(budget, name, same)]
+    for name, same in groups.items():
         findings += [_broken(f"budget: {b['kind']}", name, b, _UNITS.get(b["kind"], "")) for b in _others(same)]
     return findings
 
@@ -85,7 +91,7 @@ def audit(devices: list[Device]) -> list[Finding]:
 def _findings(budget: Budget, name: str, devices: list[Device]) -> list[Finding]:
     """The worst breach of each phase, or one finding that the budget holds."""
     profile, claim, worst = devices[0]["profile"], f"budget: {budget.claim}", {}
-    breaches = [breach for device in devices for breach in device["breaches"] if budget.is_about(breach, profile)]
+    breaches = [breach for device in devices for breach in device["breaches"] if budget.is_about(breach, device)]
     for breach in sorted(breaches, key=lambda breach: breach["actual"]):
         worst[breach["phase"]] = breach
     if worst:
@@ -93,15 +99,14 @@ def _findings(budget: Budget, name: str, devices: list[Device]) -> list[Finding]
     measured = [budget.measured(device) for device in devices if device["finished"]]
     if not measured:
         return []
-    what = counted(budget.limit(profile), max(measured))
+    what = counted(budget.limit(profile), max(measured), budget.note)
     return [enforced(claim, SOURCE, what, budget.unit, budget.limit(profile), holds=True, mode=name)]
 
 
 def _others(devices: list[Device]) -> list[dict[str, Any]]:
     """Breaches that no figure of a profile stands for: a device that was given up, lost its link or failed."""
-    profile = devices[0]["profile"]
-    breaches = [breach for device in devices for breach in device["breaches"]]
-    return [breach for breach in breaches if not any(budget.is_about(breach, profile) for budget in BUDGETS)]
+    breaches = [(breach, device) for device in devices for breach in device["breaches"]]
+    return [breach for breach, device in breaches if not any(budget.is_about(breach, device) for budget in BUDGETS)]
 
 
 def _broken(claim: str, name: str, breach: dict[str, Any], unit: str) -> Finding:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -92,7 +93,7 @@ def _show(record: dict[str, Any], report: Path | None, *, as_json: bool) -> None
 def _table(findings: list[dict[str, Any]]) -> Table:
     from lightfr_harness.reports.figures import figure, limit_of, ratio_of
 
-    table = Table("", title="Cost: predicted and measured")
+    table = Table("", title="Cost: predicted and measured", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for name in ("predicted", "measured", "ratio", "limit", "verdict"):
         table.add_column(name, justify="right")
     claim = ""
@@ -100,14 +101,14 @@ def _table(findings: list[dict[str, Any]]) -> Table:
         verdict, unit = found["verdict"], found["unit"]
         if found["claim"] != claim:
             claim = found["claim"]
-            table.add_section()
+            table.add_row()
             table.add_row(f"[bold]{claim}[/]")
         table.add_row(
-            f"  {found['mode']}",
+            found["mode"],
             figure(found["predicted"], unit),
             figure(found["measured"], unit),
             ratio_of(found),
-            limit_of(found),
-            f"[{COLOURS[verdict]}]{verdict}[/]" if verdict in COLOURS else verdict,
+            limit_of(found).replace("at most", "<=").replace("at least", ">=").replace("none", ""),
+            f"[{COLOURS[verdict]}]{verdict}[/]" if verdict in COLOURS else "",
         )
     return table

@@ -65,6 +65,7 @@ def run(options: CostOptions, progress: Progress = lambda what, share: None, ear
             if not _is_whole(record[part.name]):
                 raise KeyboardInterrupt
             done += part.weight
+            tell(1.0)
     except KeyboardInterrupt:
         record["interrupted"] = True
     record["findings"] = [finding.record() for finding in findings.audit(record)]
@@ -135,7 +136,7 @@ def _figure_1(options: CostOptions, earlier: Record | None, tell: Share) -> list
             "communication_bytes": figure1.communication_bytes(items, figure_1.RATED, FIGURE_1_BITS),
         }
         timings.append(_timed(items, FIGURE_1_BITS, options.plan.seed) | sizes)
-        tell(len(timings) / (len(FIGURE_1_ITEMS) + 2))
+        tell(len(timings) / len(FIGURE_1_ITEMS))
     return timings
 
 
