@@ -38,6 +38,7 @@ svg text { fill: currentColor; font-size: 12px } .grid { stroke: var(--line) } .
 @media print {
   body { margin: 0; max-width: none; font-size: 10pt }
   table, figure { break-inside: avoid } .scroll { overflow: visible } svg { min-width: 0 }
+  td { white-space: normal } th, td { padding: .15rem .3rem }
 }
 """
 

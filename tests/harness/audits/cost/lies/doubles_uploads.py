@@ -5,18 +5,17 @@ import sys
 
 import stock
 
-from lightfr._wire.channel import Channel
+from lightfr._wire import coordinator
 
-honest_call = Channel.call
-
-
-def call(channel, method, request, limit_bytes):
-    if method.endswith("/Upload"):
-        # Field 1,000, of bytes: its tag, its length as a varint of two bytes, and the padding.
-        length = len(request)
-        request += bytes([0xC2, 0x3E, length & 0x7F | 0x80, length >> 7]) + bytes(length)
-    return honest_call(channel, method, request, limit_bytes)
+honest_upload = coordinator.encode_upload
 
 
-Channel.call = call
+def encode_upload(*arguments):
+    request = honest_upload(*arguments)
+    # Field 1,000, of bytes: its tag, its length as a varint of two bytes, and the padding.
+    length = len(request)
+    return request + bytes([0xC2, 0x3E, length & 0x7F | 0x80, length >> 7]) + bytes(length)
+
+
+coordinator.encode_upload = encode_upload
 stock.load().main(json.loads(sys.argv[1]))
