@@ -17,7 +17,9 @@ def figure(value: float | None, unit: str) -> str:
         return f"{100 * value:.1f} %"
     if unit == "times":
         return f"{value:,.1f} x" if value < 100 else f"{value:,.0f} x"
-    return f"{value:,.2f}" + (f" {unit}" if unit == "ms" else "")
+    if unit == "ms":
+        return f"{value:,.2f} ms" if value < 100 else f"{value:,.0f} ms"
+    return f"{value:,.2f}"
 
 
 def in_bytes(value: float) -> str:

@@ -58,19 +58,17 @@ def _sum(direction: str) -> Callable[[Device], float]:
 
 
 def _peak(device: Device) -> float:
-    """What the enforcing group charged where there is one: pages of mapped files that can be dropped do not count."""
-    if device["peak_charged_bytes"]:
-        return device["peak_charged_bytes"]
-    return max((phase["peak_rss_bytes"] for phase in device["phases"].values()), default=0)
+    """What cannot be dropped and read again, where a group counts; elsewhere the limit is on the data segment."""
+    return device["peak_anonymous_bytes"] if device["peak_charged_bytes"] else device["peak_data_bytes"]
 
 
 def _disk(device: Device) -> float:
     return sum(device["disk_bytes"].values())
 
 
-_CHARGED = "what the limit counts; resident memory is more, by pages of files that can be dropped and read again"
+_OWN_MEMORY = "memory of its own; resident memory is more, by pages of files that can be dropped and read again"
 BUDGETS = (
-    Budget("memory", "memory", "memory_mib", MIB, "bytes", _peak, note=_CHARGED),
+    Budget("memory", "memory", "memory_mib", MIB, "bytes", _peak, note=_OWN_MEMORY),
     Budget("storage", "storage", "storage_mib", MIB, "bytes", _disk),
     Budget("upload a day", "traffic", "up_mib_per_day", MIB, "bytes", _sum("up_bytes")),
     Budget("download a day", "traffic", "down_mib_per_day", MIB, "bytes", _sum("down_bytes")),

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from lightfr.errors import InvalidInputError
@@ -19,6 +19,7 @@ from lightfr_harness.runs.cli import Seed
 
 DEFAULT_ITEMS, DEFAULT_RATINGS, DEFAULT_PROFILE = 10_000, 64, "mid-phone"
 INTERRUPTED_EXIT = 130
+WIDTHS = {"predicted": 10, "measured": 10, "ratio": 8, "limit": 12, "verdict": 9}
 COLOURS = {"broken": "bold red", "refuted": "yellow", "holds": "green", "confirmed": "green"}
 
 
@@ -87,24 +88,28 @@ def _show(record: dict[str, Any], report: Path | None, *, as_json: bool) -> None
     if as_json:
         print(json.dumps(record))
     else:
-        Console().print(_table(record["findings"]))
+        _print_findings(record["findings"])
 
 
-def _table(findings: list[dict[str, Any]]) -> Table:
+def _print_findings(findings: list[dict[str, Any]]) -> None:
+    """A heading for each claim, which may be wider than a column, and its figures below in columns that line up."""
+    console = Console()
+    for claim in dict.fromkeys(finding["claim"] for finding in findings):
+        console.print(f"\n[bold]{claim}[/]")
+        console.print(_columns([finding for finding in findings if finding["claim"] == claim]))
+
+
+def _columns(findings: list[dict[str, Any]]) -> Table:
     from lightfr_harness.reports.figures import figure, limit_of, ratio_of
 
-    table = Table("", title="Cost: predicted and measured", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for name in ("predicted", "measured", "ratio", "limit", "verdict"):
-        table.add_column(name, justify="right")
-    claim = ""
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")
+    table.add_column("", width=26)
+    for name, width in WIDTHS.items():
+        table.add_column(name, width=width, justify="right")
     for found in findings:
         verdict, unit = found["verdict"], found["unit"]
-        if found["claim"] != claim:
-            claim = found["claim"]
-            table.add_row()
-            table.add_row(f"[bold]{claim}[/]")
         table.add_row(
-            found["mode"],
+            escape(found["mode"]),
             figure(found["predicted"], unit),
             figure(found["measured"], unit),
             ratio_of(found),
