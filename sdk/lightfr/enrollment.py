@@ -45,7 +45,7 @@ def enroll(invitation: str | os.PathLike[str], folder: str | os.PathLike[str]) -
     _save(enrolled.trust, invited["trust"].encode())
     private_key, signing_request = _key_and_request(folder / "enrolling.pem")
     certificates = _certificates(invited, Trust(enrolled.trust), signing_request)
-    _save(enrolled.identity, private_key + b"".join(pem("CERTIFICATE", der) for der in certificates))
+    _save_identity(enrolled, private_key + b"".join(pem("CERTIFICATE", der) for der in certificates))
     (folder / "enrolling.pem").unlink()
     return enrolled
 
@@ -53,6 +53,19 @@ def enroll(invitation: str | os.PathLike[str], folder: str | os.PathLike[str]) -
 def _save(path: Path, data: bytes) -> None:
     with _files.step("save the identity"):
         _files.save(path, data)
+
+
+def _save_identity(enrolled: Enrolled, identity: bytes) -> None:
+    """Keep an identity that TLS can use; one that it cannot would stand in the way of the next try."""
+    incoming = enrolled.identity.with_suffix(".new")
+    _save(incoming, identity)
+    try:
+        tls.context(enrolled.trust, incoming)
+    except InvalidInputError as error:
+        raise EnrollmentError("the server's certificate is none, or not for this device's key: enrol again") from error
+    finally:
+        _files.remove(incoming)
+    _save(enrolled.identity, identity)
 
 
 def _read(invitation: Path) -> dict[str, str]:

@@ -94,7 +94,7 @@ def campaign(kills, seed=0, report=lambda line: None):
         base = Path(name)
         authority = Authority.init(base / "authority", ["localhost"])
         (base / "items.txt").write_text("".join(f"{item}\n" for item in range(ITEMS)))
-        how = {"host": "localhost", "goal": 1, "integer_ids": True}
+        how = {"host": "localhost", "goal": 1, "integer_ids": True, "privacy": "clear"}
         with CoordinatorProcess(base / "coordinator", authority.folder, base / "items.txt", **how) as coordinator:
             folder, done = base / "device", 0
             invited = authority.invite(coordinator.addresses["server"], coordinator.addresses["enrollment"], 600)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -32,15 +33,61 @@ class CatalogueServer(Server):
         self.memory = np.zeros((len(device_counts), code_bits), np.int32)
         self.mean_user = np.zeros(code_bits, np.int16)
         super().__init__(device_counts, code_bits, **options)
+        # Rows that have been open at some time; the others all share one code.
+        self.has_own_code = self.open_rows
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """The matrix, its memory and the mean user."""
-        return {"codes": self.codes, "memory": self.memory, "mean_user": self.mean_user}
+        """The matrix, its memory, the mean user and the gate."""
+        return {
+            "codes": self.codes,
+            "memory": self.memory,
+            "mean_user": self.mean_user,
+            "device_counts": self.device_counts,
+            "has_own_code": self.has_own_code,
+        }
 
     def restore(self, state: dict[str, npt.NDArray[Any]]) -> None:
         """Take up a state."""
         self.codes, self.memory, self.mean_user = state["codes"], state["memory"], state["mean_user"]
+        self.device_counts, self.has_own_code = state["device_counts"], state["has_own_code"]
         self.begin_round()
+
+    def set_gate(self, counts: npt.NDArray[np.int64], seed: int) -> None:
+        """Open and close rows by new counts, and begin a round.
+
+        A row that opens for the first time gets a random code and an empty memory; one that closes keeps what it has.
+        """
+        self.device_counts = np.asarray(counts, np.int64)
+        fresh = self.open_rows & ~self.has_own_code
+        random = np.random.default_rng(seed).integers(0, 256, self.codes.shape, dtype=np.uint8)
+        self.codes = np.where(fresh[:, None], random, self.codes)
+        self.memory = np.where(fresh[:, None], np.int32(0), self.memory)
+        self.has_own_code = self.has_own_code | fresh
+        self.begin_round()
+
+    def add_sums(
+        self,
+        rows: npt.NDArray[np.int64],
+        products: npt.NDArray[np.int64],
+        user_sum: npt.NDArray[np.int64],
+        weight: npt.NDArray[np.int64],
+    ) -> None:
+        """Count what a cohort added up in secret, in the blocks of docs/secagg.md, once in a round without uploads."""
+        self._row_sums[self.upload_rows] = rows.reshape(-1, self.code_bits)
+        full = np.diag(np.full(self.code_bits, float(weight[0])))
+        above = np.triu_indices(self.code_bits, 1)
+        full[above] = products
+        full.T[above] = products
+        self._summed = full, user_sum, int(weight[0])
+
+    def add_cohort(self, sums: Mapping[str, npt.NDArray[np.int64]], survivors: int) -> None:
+        """Count the sums over so many devices. With noise all weigh the same, and their blocks come without the weight."""
+        if self.noise is None:
+            self.add_sums(**sums)
+            return
+        weight = max(self.max_rows, LEAST_CATALOGUE_RATINGS)
+        weighted = {name: weight * sums[name] for name in ("products", "user_sum")}
+        self.add_sums(sums["rows"], **weighted, weight=np.array([weight * survivors]))
 
     def _model_fields(self) -> dict[str, Any]:
         mean = self.mean_user.astype("<i2").tobytes() if self.mean_user.any() else b""
@@ -50,6 +97,7 @@ class CatalogueServer(Server):
         self._row_sums = np.zeros((self.n_items, self.code_bits), np.int32)
         self._user_codes: list[bytes] = []
         self._weights: list[int] = []
+        self._summed: tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], int] | None = None
 
     def _count(self, upload: Upload) -> None:
         upload.add_to(self._row_sums)
@@ -58,9 +106,12 @@ class CatalogueServer(Server):
 
     def _grow(self, n_new: int) -> None:
         self.memory = np.concatenate([self.memory, np.zeros((n_new, self.code_bits), np.int32)])
+        self.has_own_code = np.concatenate([self.has_own_code, np.ones(n_new, np.bool_)])
 
     def _cohort_sums(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], int]:
         """W = sum w b b', v = sum w b and w: all that the catalogue term needs. float64 is exact below 2^53."""
+        if self._summed is not None:
+            return self._summed
         if not self._user_codes:
             return np.zeros((self.code_bits, self.code_bits)), np.zeros(self.code_bits, np.int64), 0
         signs = unpack_signs(b"".join(self._user_codes), (len(self._user_codes), self.code_bits))
@@ -73,8 +124,10 @@ class CatalogueServer(Server):
         for first in range(0, self.n_items, _ROWS_AT_A_TIME):
             rows = slice(first, min(first + _ROWS_AT_A_TIME, self.n_items))
             self._apply_rows(rows, products, user_sum, weight)
-        if weight:
-            self.mean_user = ((2 * MEAN_UNIT * user_sum + weight) // (2 * weight)).astype(np.int16)
+        if weight > 0:
+            mean = (2 * MEAN_UNIT * user_sum + weight) // (2 * weight)
+            # Beyond the unit only by noise, or by a device that lies.
+            self.mean_user = np.clip(mean, -MEAN_UNIT, MEAN_UNIT).astype(np.int16)
 
     def _apply_rows(
         self, rows: slice, products: npt.NDArray[np.float64], user_sum: npt.NDArray[np.int64], weight: int

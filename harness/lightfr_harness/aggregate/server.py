@@ -29,6 +29,8 @@ class Server(ABC):
         gate: int,
         max_rows: int,
         seed: int,
+        privacy_mode: int = model_pb2.PRIVACY_MODE_CLEAR,
+        noise: model_pb2.Noise | None = None,
     ) -> None:
         """Start from random codes. `device_counts[i]` is how many devices rate item i; below `gate` a row is closed.
 
@@ -38,6 +40,7 @@ class Server(ABC):
         self.upload_kind = upload_kind
         self.max_rows = max_rows
         self.gate = gate
+        self.privacy_mode, self.noise = privacy_mode, noise
         self.device_counts = np.asarray(device_counts, np.int64)
         rng = np.random.default_rng(seed)
         self.codes = rng.integers(0, 256, (self.n_items, code_bits // 8), dtype=np.uint8)
@@ -51,6 +54,11 @@ class Server(ABC):
     @property
     def open_rows(self) -> npt.NDArray[np.bool_]:
         return self.device_counts >= self.gate
+
+    @property
+    def upload_rows(self) -> npt.NDArray[np.bool_]:
+        """Rows that devices may upload: what they read in the bitmap of open rows, or all without one."""
+        return self.open_rows if self.gate > 1 else np.ones(self.n_items, np.bool_)
 
     def item_codes(self) -> ItemCodes:
         """The published matrix, as a device maps it."""
@@ -66,7 +74,8 @@ class Server(ABC):
             item_count=self.n_items,
             upload_kind=self.upload_kind,  # type: ignore[arg-type]
             max_rows=self.max_rows,
-            privacy_mode=model_pb2.PRIVACY_MODE_CLEAR,
+            privacy_mode=self.privacy_mode,  # type: ignore[arg-type]
+            noise=self.noise,
             **self._model_fields(),
         )
 

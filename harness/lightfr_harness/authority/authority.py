@@ -58,7 +58,8 @@ class Authority:
         self._now = now
         self._issuer = keys.read_issuer(folder)
         self._issuer_name = _name_as_ssl_tells_it(self._issuer.certificate.subject)
-        self._manifest_key = keys.read_manifest_key(folder)
+        # Signs manifests, and the rosters and survivor sets of secure aggregation.
+        self.manifest_key = keys.read_manifest_key(folder)
         self._renew_server_certificate()
         self._registry = Registry(folder / keys.DATABASE)
         self._load_revocations()
@@ -120,10 +121,10 @@ class Authority:
         """A serialised Manifest with its signature, as manifest.proto says."""
         if len(manifest) > MANIFEST_LIMIT_BYTES:
             raise OutOfRangeError("size of the manifest in bytes", len(manifest), 0, MANIFEST_LIMIT_BYTES)
-        public_key = self._manifest_key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+        public_key = self.manifest_key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
         return manifest_pb2.SignedManifest(
             manifest=manifest,
-            signature=self._manifest_key.sign(MANIFEST_CONTEXT + manifest),
+            signature=self.manifest_key.sign(MANIFEST_CONTEXT + manifest),
             key_id=hashlib.sha256(public_key).digest()[:8],
         )
 

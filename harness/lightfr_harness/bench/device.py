@@ -48,7 +48,7 @@ def _session(folder: Path, items: int, bits: int, ratings: int, progress: Progre
     catalogue = folder / "items.txt"
     catalogue.write_text("".join(f"{item}\n" for item in range(items)))
     progress("server")
-    how = {"bits": bits, "goal": 1, "integer_ids": True, "gate": 0}
+    how = {"bits": bits, "goal": 1, "integer_ids": True, "gate": 0, "privacy": "clear"}
     server = CoordinatorProcess(
         folder / "server", authority.folder, catalogue, module="lightfr_harness.measure.late_round", **how
     )

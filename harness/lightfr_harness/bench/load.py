@@ -125,7 +125,7 @@ class Units:
             try:
                 self._unit(number)
                 outcome = ""
-            except (OSError, ValueError, LoadError) as error:
+            except Exception as error:  # Whatever it was, the unit failed and the others go on.
                 outcome = f"{type(error).__name__}: {error}"
             with self._lock:
                 self.latencies.append(time.perf_counter() - due)

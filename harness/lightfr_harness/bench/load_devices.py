@@ -15,7 +15,6 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from lightfr._wire.coordinator import Assignment, encode_upload
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import model_pb2, update_pb2
 from lightfr_harness.authority import Authority
@@ -85,14 +84,18 @@ class Fleet:
 
     def upload(self, place: pb.Assignment) -> tuple[bytes, bytes]:
         """(UploadRequest, the UploadResponse that it must get)."""
-        assignment = Assignment(place.round_id, place.model_version, place.manifest_sha256, place.upload_limit_bytes)
         upload_id = secrets.token_bytes(16)
-        request = encode_upload(assignment, upload_id, self._row_update)
+        request = pb.UploadRequest(
+            round_id=place.round_id,
+            manifest_sha256=place.manifest_sha256,
+            upload_id=upload_id,
+            row_update=self._row_update,
+        ).SerializeToString()
         receipt = pb.UploadResponse(upload_id=upload_id, request_sha256=hashlib.sha256(request).digest())
         return request, receipt.SerializeToString()
 
 
-def _row_update() -> bytes:
+def _row_update() -> update_pb2.RowUpdate:
     rng = np.random.default_rng(0)
     nonzero, positive = (rng.integers(0, 256, ROWS * BITS // 8, np.uint8) for _ in range(2))
     return update_pb2.RowUpdate(
@@ -100,7 +103,7 @@ def _row_update() -> bytes:
         item_indices=np.sort(rng.permutation(ITEMS)[:ROWS]).astype("<u4").tobytes(),
         ternary=update_pb2.TernaryRows(nonzero=nonzero.tobytes(), positive=(nonzero & positive).tobytes()),
         user_code=rng.bytes(BITS // 8),
-    ).SerializeToString()
+    )
 
 
 def _context(authority: Authority, pem: Path) -> ssl.SSLContext:

@@ -22,30 +22,62 @@ def serve(
     port: Annotated[int, typer.Option(help="Port for devices; 0 picks a free one.")] = 8443,
     enrollment_port: Annotated[int, typer.Option(help="Port for enrolment.")] = 8444,
     operations_port: Annotated[int, typer.Option(help="Loopback port for /metrics and the status page.")] = 8445,
-    goal: Annotated[int, typer.Option(help="Uploads that end a round.")] = 64,
+    goal: Annotated[
+        int | None, typer.Option(help="Uploads that a round is made for. Default: 512, in mode clear 64.")
+    ] = None,
     over_selection: Annotated[float, typer.Option(help="Places in a round, as a multiple of the goal.")] = 1.3,
-    minimum: Annotated[int, typer.Option(help="Uploads below which a round is dropped at its deadline.")] = 1,
-    deadline_seconds: Annotated[float, typer.Option(help="Length of a round at most, from its first place on.")] = 60,
-    rounds: Annotated[int | None, typer.Option(help="Rounds that shall finish in all. Default: no end.")] = None,
+    minimum: Annotated[
+        int | None,
+        typer.Option(help="Devices below which a round is dropped. Default: 256 or the goal, in mode clear 1."),
+    ] = None,
+    deadline_seconds: Annotated[
+        float, typer.Option(help="Length at most of a round, or of each of its phases, from the first place on.")
+    ] = 60,
+    rounds: Annotated[
+        int | None, typer.Option(help="Training rounds that shall finish in all. Default: no end.")
+    ] = None,
     gate: Annotated[int, typer.Option(help="A row learns from devices only if at least this many rate the item.")] = 10,
     seed: Annotated[int, typer.Option(help="Seed of the first codes.")] = 0,
     integer_ids: Annotated[bool, typer.Option("--integer-ids", help="Item ids are 64-bit integers.")] = False,
+    privacy: Annotated[
+        str, typer.Option(help="secagg: the server learns sums alone. secagg+dp: with noise. clear: NOT PRIVATE.")
+    ] = "secagg",
+    noise_rows: Annotated[float, typer.Option(help="secagg+dp: standard deviation per device, in rows.")] = 0.0,
+    noise_sums: Annotated[float, typer.Option(help="secagg+dp: standard deviation per device, in sums.")] = 0.0,
+    gate_every: Annotated[int, typer.Option(help="Training rounds until devices count again who rates what.")] = 50,
+    tolerance: Annotated[
+        float | None, typer.Option(help="Warn when the reported hit rate falls this far below the best.")
+    ] = None,
     not_private: Annotated[
         bool, typer.Option("--not-private", help="Serve other machines although uploads reveal what users rated.")
     ] = False,
 ) -> None:
-    """Coordinate training over mutual TLS: rounds, uploads, downloads. Uploads are in the clear: NOT PRIVATE."""
+    """Coordinate training over mutual TLS: rounds, uploads, downloads. It learns sums over cohorts alone."""
     # Here, so that the other commands start without aiohttp.
     from lightfr_harness.authority import Authority
-    from lightfr_harness.coordinator.options import ItemList, Settings, require_private
+    from lightfr_harness.coordinator.options import ItemList, Settings
     from lightfr_harness.coordinator.rounds import Plan
     from lightfr_harness.coordinator.serving import Addresses, serve_until_stopped
 
     with errors_as_messages():
-        require_private(host, not_private=not_private)
         items = ItemList.read(catalogue, integer_ids=integer_ids)
-        settings = Settings(bits, gate, seed, integer_ids, items.sha256)
-        plan = Plan(goal, over_selection, minimum, deadline_seconds, rounds)
+        noise = (round(1000 * noise_rows), round(1000 * noise_sums))
+        settings = Settings(bits, gate, seed, integer_ids, items.sha256, privacy, *noise)
+        settings.require_private(host, not_private=not_private)
+        goal = settings.usual_goal if goal is None else goal
+        minimum = settings.usual_minimum(goal) if minimum is None else minimum
+        plan = Plan(goal, over_selection, minimum, deadline_seconds, rounds, gate_every, tolerance)
         wanted = Addresses(host, port, enrollment_port, operations_port)
         is_good = asyncio.run(serve_until_stopped(folder, Authority.open(authority), items, settings, plan, wanted))
         raise typer.Exit(0 if is_good else 1)
+
+
+def rollback(
+    folder: Annotated[Path, typer.Argument(help="The folder of a coordinator that is stopped.")],
+    to: Annotated[int, typer.Option(help="The version to go back to, one of the last four.")],
+) -> None:
+    """Publish an older version of the model once more, as the newest one."""
+    from lightfr_harness.coordinator.rollback import roll_back
+
+    with errors_as_messages():
+        typer.echo(f"version {roll_back(folder, to)} is version {to} again")

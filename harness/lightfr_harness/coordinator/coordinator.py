@@ -7,60 +7,47 @@ request is answered before what it relies on is durable.
 from __future__ import annotations
 
 import asyncio
-import fcntl
+import functools
 import hashlib
 import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import TypeVar
 
 from lightfr.v1 import coordinator_pb2 as pb
-from lightfr.v1 import error_pb2, manifest_pb2, model_pb2
-from lightfr_harness.aggregate import UploadError, UploadReader
+from lightfr.v1 import error_pb2, manifest_pb2
+from lightfr_harness.aggregate import UploadError
+from lightfr_harness.aggregate.secagg import SecureSumError
+from lightfr_harness.coordinator import secure_steps
+from lightfr_harness.coordinator.accuracy import has_fallen
+from lightfr_harness.coordinator.cohort import PHASE_NAMES, REVEALING, UPLOADING, Cohort
+from lightfr_harness.coordinator.files import FolderError, lock_folder
 from lightfr_harness.coordinator.logs import Log
 from lightfr_harness.coordinator.metrics import Metrics
 from lightfr_harness.coordinator.options import ItemList, Settings
-from lightfr_harness.coordinator.publishing import FolderError, Publisher
+from lightfr_harness.coordinator.publishing import Publisher
 from lightfr_harness.coordinator.refusals import Refusal
 from lightfr_harness.coordinator.rounds import (
     ABANDONED,
     AGGREGATING,
     FINISHED,
+    GATE_REFRESH,
     STATE_NAMES,
+    TRAINING,
     Plan,
     Receipt,
     Round,
     RoundBook,
 )
+from lightfr_harness.coordinator.secure_steps import SecureSteps
 from lightfr_harness.coordinator.storage import REMEMBERED_VERSIONS, AccuracyReport, PastRound, Storage
+from lightfr_harness.coordinator.versions import Signer, Version, blocks_of
 
 SHOWN_ROUNDS = 50
-# Around a RowUpdate: three ids with their tags, and lengths.
-REQUEST_OVERHEAD_BYTES = 200
 
 T = TypeVar("T")
-Sign = Callable[[bytes], manifest_pb2.SignedManifest]
-
-
-@dataclass(frozen=True)
-class Version:
-    """A published version, with what checking uploads for it needs."""
-
-    serialised: bytes
-    manifest: manifest_pb2.Manifest
-    sha256: bytes
-    signed: manifest_pb2.SignedManifest
-    reader: UploadReader
-    upload_limit_bytes: int
-
-
-def upload_limit_bytes(model: model_pb2.RoundModel) -> int:
-    """The largest legal RowUpdate, ternary, and what stands around it."""
-    rows = min(model.max_rows or model.item_count, model.item_count)
-    return rows * (4 + 2 * model.code_bits // 8) + model.code_bits // 8 + REQUEST_OVERHEAD_BYTES
 
 
 class Coordinator:
@@ -72,22 +59,26 @@ class Coordinator:
         items: ItemList,
         settings: Settings,
         plan: Plan,
-        sign: Sign,
+        signer: Signer,
         log: Log,
         metrics: Metrics | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        if settings.is_secure:
+            plan.require_cohort()
         self.items, self.settings, self.plan = items, settings, plan
+        self.largest_upload_bytes = 0
         self.metrics = metrics or Metrics()
         self.log = log
-        self._sign, self._clock = sign, clock
+        self._signer, self._clock = signer, clock
         # Uploads are user data: nobody else on this machine reads them.
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._lock = _lock(folder / "lock")
+        self._lock = lock_folder(folder)
         self._publisher = Publisher(folder)
         self.artifacts = self._publisher.artifacts
         self._storage = Storage(folder / "coordinator.sqlite", self._storage_failed)
         self._server = settings.make_server(items)
+        self.steps = SecureSteps(self._storage, clock, lambda round_id: self.book.find(round_id), self._nudge)
         # One thread for what takes long: it is waited for before the folder is let go.
         self._worker = ThreadPoolExecutor(1, "aggregation")
         self._changed = asyncio.Event()
@@ -102,11 +93,14 @@ class Coordinator:
         self._manifests = deque(self._storage.manifests(), maxlen=REMEMBERED_VERSIONS)
         self._publisher.clean(self._manifests)
         self._finished = self._storage.finished_count()
+        self._since_refresh = self._storage.finished_since_refresh()
         self.history: deque[PastRound] = deque(self._storage.history(SHOWN_ROUNDS), maxlen=SHOWN_ROUNDS)
         self.accuracy = {report.model_version: report for report in self._storage.accuracy()}
-        known = self._storage.rounds()
-        self._storage.start()
-        await (self._begin() if kept is None else self._resume(known))
+        if kept is None:
+            self._storage.start()
+            await self._begin()
+        else:
+            await self._resume(self._storage.rounds())
         self.log.event(
             "started", model_version=self.version.manifest.model_version, finished_rounds=self._finished,
             resumed_uploads=len(self.book.current.receipts) if self.book.current else 0,
@@ -122,6 +116,9 @@ class Coordinator:
         """Seconds since 1970 by the clock that deadlines go by."""
         return self._clock()
 
+    def _nudge(self) -> None:
+        self._changed.set()
+
     def _storage_failed(self, error: BaseException) -> None:
         self.log.fault("storage_failed", error)
         self.failed.set()
@@ -129,7 +126,7 @@ class Coordinator:
     async def _begin(self) -> None:
         catalogue = self._publisher.put_catalogue(self.items)
         version = self._made_version(self._publisher.publish(self._server, 1, self._clock(), catalogue))
-        first = Round.new(1, 1, version.sha256, self.plan, self._clock())
+        first = self._new_round(1, version)
         await self._storage.begin(self.settings.as_dict(), version.serialised, first)
         self._adopt(version)
         self.book = RoundBook(self.plan, [], first)
@@ -137,38 +134,56 @@ class Coordinator:
     async def _resume(self, known: list[Round]) -> None:
         if not self._manifests or not known:
             raise FolderError("the folder has settings but no version or no round: restore it, or name a new one")
-        version = self._made_version(self._manifests.popleft())
-        self._publisher.restore(self._server, version.manifest)
+        newest = self._manifests.popleft()
+        self._publisher.restore(self._server, manifest_pb2.Manifest.FromString(newest))
+        version = self._made_version(newest)
         self._adopt(version)
         last = known[-1]
         current = known.pop() if last.state not in (FINISHED, ABANDONED) else None
+        if current is not None:
+            self._gather(current)
+            secure_steps.resume(self._storage, current, self._signer.manifest_key)
+        self._storage.start()
         if current is None and not self._is_over():
-            current = self._following(last, version)
+            current = self._new_round(last.number + 1, version)
             await self._storage.open_round(current)
         self.book = RoundBook(self.plan, known, current)
 
     def _made_version(self, manifest: bytes) -> Version:
-        parsed = manifest_pb2.Manifest.FromString(manifest)
-        return Version(
-            manifest,
-            parsed,
-            hashlib.sha256(manifest).digest(),
-            self._sign(manifest),
-            UploadReader(parsed.model, self._server.open_rows_bitmap()),
-            upload_limit_bytes(parsed.model),
-        )
+        return Version.of(manifest, self._server, self._signer.sign, self.plan.places)
 
     def _adopt(self, version: Version) -> None:
         """Make a durable version the one that devices get."""
         self._manifests.appendleft(version.serialised)
         self.version = version
+        # Never less than before: who has lost a receipt sends an upload of an older version again.
+        self.largest_upload_bytes = max(self.largest_upload_bytes, version.upload_limit_bytes)
         self.metrics.model_version.set(version.manifest.model_version)
+
+    def most_places(self) -> int:
+        """Of the current round or of later ones."""
+        return max(self.plan.places, self.book.current.places if self.book.current else 0)
 
     def _is_over(self) -> bool:
         return self.plan.rounds is not None and self._finished >= self.plan.rounds
 
-    def _following(self, ended: Round, version: Version) -> Round:
-        return Round.new(ended.number + 1, version.manifest.model_version, version.sha256, self.plan, self._clock())
+    def _new_round(self, number: int, version: Version) -> Round:
+        made = Round.new(number, version.manifest.model_version, version.sha256, self.plan, self._clock())
+        made.kind = GATE_REFRESH if self._is_refresh_due() else TRAINING
+        self._gather(made)
+        return made
+
+    def _gather(self, a_round: Round) -> None:
+        """Give a round the cohort that it needs if uploads are masked."""
+        if self.settings.is_secure:
+            blocks = functools.partial(blocks_of, self._server, a_round.kind)
+            a_round.cohort = Cohort(a_round.round_id, a_round.places, a_round.assigned, blocks)
+
+    def _is_refresh_due(self) -> bool:
+        """Whether the cohort shall count who rates what: when no row is open yet, and again after many rounds."""
+        if not self.settings.is_secure or self._server.gate <= 1:
+            return False
+        return not self._server.open_rows.any() or self._since_refresh >= self.plan.gate_every
 
     # What devices ask for.
 
@@ -183,11 +198,11 @@ class Coordinator:
         if is_new:
             if len(current.assigned) == 1:
                 self._changed.set()  # The first place starts the time.
-            await self._storage.assign(current.number, device, current.deadline)
+            await self._storage.assign(current, device)
         else:
             await self._storage.settled()
         self.metrics.check_ins.labels("assignment").inc()
-        return pb.CheckInResponse(assignment=self._assignment(current, self._clock()))
+        return pb.CheckInResponse(assignment=self._assignment(current, device, self._clock()))
 
     def retry(self, reason: int) -> pb.CheckInResponse:
         """When to come back, and why."""
@@ -195,13 +210,15 @@ class Coordinator:
         self.metrics.check_ins.labels(name).inc()
         return pb.CheckInResponse(retry_window=self.book.retry_window(reason, self._clock()))
 
-    def _assignment(self, current: Round, now: float) -> pb.Assignment:
+    def _assignment(self, current: Round, device: str, now: float) -> pb.Assignment:
         return pb.Assignment(
             round_id=current.round_id,
             model_version=current.model_version,
             manifest_sha256=current.manifest_sha256,
-            deadline_ms=current.deadline_ms(now),
+            deadline_ms=current.upload_deadline_ms(now),
             upload_limit_bytes=self.version.upload_limit_bytes,
+            peer_id=current.assigned[device],
+            kind=current.kind if current.cohort else None,  # type: ignore[arg-type]
         )
 
     async def upload(self, device: str, request: pb.UploadRequest, body: bytes) -> Receipt:
@@ -212,20 +229,27 @@ class Coordinator:
         if known is not None:
             await self._storage.settled()
             return known
+        if addressed.cohort is not None:
+            addressed.cohort.is_known(UPLOADING, device, digest)
         addressed.require_place(device, request.manifest_sha256, self._clock())
-        self._require_legal(request)
+        self._take_legal(addressed, device, request, digest)
         receipt = Receipt(request.upload_id, digest)
         addressed.take(device, receipt, len(body))
         written = self._storage.add_upload(addressed.number, device, receipt, body)
-        if len(addressed.receipts) >= addressed.goal:
+        if addressed.cohort.is_complete() if addressed.cohort else len(addressed.receipts) >= addressed.goal:
             self._changed.set()
         await written
         self._count_upload(addressed, len(body))
         return receipt
 
-    def _require_legal(self, request: pb.UploadRequest) -> None:
-        if request.WhichOneof("body") != "row_update":
-            raise Refusal(error_pb2.ERROR_REASON_UPLOAD_INVALID, "the round's privacy mode asks for a row_update")
+    def _take_legal(self, addressed: Round, device: str, request: pb.UploadRequest, digest: bytes) -> None:
+        """Refuse what the round did not ask for; add what is masked to the sum at once, which checks it."""
+        expected = "row_update" if addressed.cohort is None else "masked_vector"
+        if request.WhichOneof("body") != expected:
+            raise Refusal(error_pb2.ERROR_REASON_UPLOAD_INVALID, f"the round's privacy mode asks for a {expected}")
+        if addressed.cohort is not None:
+            addressed.cohort.upload(device, digest, request.masked_vector)
+            return
         try:
             self.version.reader.check(request.row_update)
         except UploadError as error:
@@ -250,8 +274,10 @@ class Coordinator:
         return answer
 
     async def report_accuracy(self, report: AccuracyReport) -> None:
-        """Keep what somebody measured, to be shown."""
+        """Keep what somebody measured, to be shown; log it if the model has become worse."""
         self.accuracy[report.model_version] = report
+        if has_fallen(self.accuracy, self.plan.tolerance):
+            self.log.event("accuracy_fell", model_version=report.model_version, hit_rate=report.hit_rate)
         await self._storage.add_accuracy(report)
 
     # What time does.
@@ -277,8 +303,11 @@ class Coordinator:
         self._changed.clear()
 
     async def end_due_round(self) -> bool:
-        """End the current round if its goal is reached or its deadline over."""
+        """End the current round, or its phase, if its goal is reached or its deadline over."""
         closing, current = self.book.closes_as(self._clock()), self.book.current
+        if current is not None and current.is_phase_due(self._clock()):
+            await self._end_phase(current)
+            return True
         if closing is None or current is None:
             return False
         if closing == ABANDONED:
@@ -287,25 +316,59 @@ class Coordinator:
             await self._aggregate(current)
         return True
 
+    async def _end_phase(self, current: Round) -> None:
+        """Go on to the next phase with those who delivered, or drop the round if they are too few."""
+        cohort = current.cohort
+        if cohort is None or not current.can_go_on(self.plan.minimum):
+            await self._end(current, ABANDONED, None)
+        elif cohort.phase == REVEALING:
+            await self._aggregate(current)
+        else:
+            ended = cohort.phase
+            settled = cohort.advance(self._signer.manifest_key)
+            current.deadline = self._clock() + current.deadline_seconds
+            await self._storage.settle(current, settled)
+            self.log.event(
+                "phase_ended", round=current.number, phase=PHASE_NAMES[ended], devices=len(cohort.delivered[ended])
+            )
+            self.steps.wake()
+
     async def _aggregate(self, current: Round) -> None:
         started = time.perf_counter()
         current.state = AGGREGATING
         bodies = await self._storage.start_aggregating(current)
-        version = await self._in_worker(self._add_up, bodies)
+        try:
+            version = await self._in_worker(self._add_up, current, bodies)
+        except SecureSumError:
+            await self._end(current, ABANDONED, None)
+            return
         current.next_model_version = version.manifest.model_version
-        self._finished += 1
+        self._count_finished(current.kind)
         await self._end(current, FINISHED, version)
         self.metrics.aggregation_seconds.observe(time.perf_counter() - started)
         await self._in_worker(self._publisher.clean, list(self._manifests))
 
+    def _count_finished(self, kind: int) -> None:
+        if kind == GATE_REFRESH:
+            self._since_refresh = 0
+        else:
+            self._finished, self._since_refresh = self._finished + 1, self._since_refresh + 1
+
     async def _in_worker(self, function: Callable[..., T], *arguments: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._worker, function, *arguments)
 
-    def _add_up(self, bodies: list[bytes]) -> Version:
+    def _add_up(self, current: Round, bodies: list[bytes]) -> Version:
         """The next version, written but not yet the one that counts. Sums do not depend on the order of uploads."""
-        for body in bodies:
-            self._server.add(pb.UploadRequest.FromString(body).row_update.SerializeToString())
-        self._server.finish_round()
+        if current.cohort is None:
+            for body in bodies:
+                self._server.add(pb.UploadRequest.FromString(body).row_update.SerializeToString())
+            self._server.finish_round()
+        elif current.kind == GATE_REFRESH:
+            # The same codes if this is done again after a crash.
+            self._server.set_gate(**current.cohort.finish(), seed=int.from_bytes(current.round_id, "little"))
+        else:
+            self._server.add_sums(**current.cohort.finish())
+            self._server.finish_round()
         older = [manifest_pb2.Manifest.FromString(manifest) for manifest in self._manifests]
         number = self.version.manifest.model_version + 1
         return self._made_version(
@@ -315,11 +378,13 @@ class Coordinator:
     async def _end(self, current: Round, state: int, version: Version | None) -> None:
         """End a round for good. Whoever is told of it waits for the storage first."""
         current.state, current.ended_at = state, self._clock()
-        following = None if self._is_over() else self._following(current, version or self.version)
+        following = None if self._is_over() else self._new_round(current.number + 1, version or self.version)
         await self._storage.end_round(current, version.serialised if version else None, following)
         if version is not None:
             self._adopt(version)
         self.book.replace_current(following)
+        current.cohort = None
+        self.steps.wake()
         self._note_end(current)
 
     def _note_end(self, ended: Round) -> None:
@@ -332,14 +397,3 @@ class Coordinator:
             f"round_{STATE_NAMES[ended.state]}", round=ended.number, uploads=uploads, places=len(ended.assigned),
             upload_bytes=ended.upload_bytes, seconds=round(seconds, 3),
         )  # fmt: skip
-
-
-def _lock(path: Path) -> BinaryIO:
-    """Hold the folder until the file is closed or the process dies."""
-    file = path.open("ab")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        file.close()
-        raise FolderError("another coordinator is using this folder: stop it first") from error
-    return file

@@ -22,6 +22,9 @@ class Metrics:
         self.seconds = Histogram("request_seconds", "Time to answer a request.", ["method"], **make)
         self.aggregation_seconds = Histogram("aggregation_seconds", "Time to make a version of a round.", **make)
         self.model_version = Gauge("model_version", "The newest version.", **make)
+        self.round_phase = Gauge("round_phase", "Phase of the current round, 1 to 4; 0 without phases.", **make)
+        self.phase_devices = Gauge("phase_devices", "Devices that delivered, in the current round.", ["phase"], **make)
+        self.privacy = Gauge("privacy_mode", "1 for the mode in use.", ["mode"], **make)
         self.round_uploads = Gauge("round_uploads", "Uploads in the current round.", **make)
 
     def received_total(self) -> float:

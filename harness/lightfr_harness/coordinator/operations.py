@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from functools import partial
 
 from aiohttp import web
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from lightfr.errors import InvalidInputError
+from lightfr_harness.coordinator.cohort import PHASE_NAMES, Cohort
 from lightfr_harness.coordinator.coordinator import Coordinator
 from lightfr_harness.coordinator.status_page import render
 from lightfr_harness.coordinator.storage import AccuracyReport
@@ -37,6 +39,7 @@ def application(coordinator: Coordinator, is_ready: Callable[[], bool]) -> web.A
     async def accuracy(request: web.Request) -> web.Response:
         return await _take_report(coordinator, request)
 
+    _watch_phases(coordinator)
     made = web.Application(client_max_size=_LARGEST_REPORT_BYTES)
     made.router.add_get("/", status)
     made.router.add_get("/metrics", metrics)
@@ -44,6 +47,23 @@ def application(coordinator: Coordinator, is_ready: Callable[[], bool]) -> web.A
     made.router.add_get("/readyz", readyz)
     made.router.add_post("/accuracy", accuracy)
     return made
+
+
+def _watch_phases(coordinator: Coordinator) -> None:
+    """Read the phase and its devices when somebody asks."""
+
+    def cohort() -> Cohort | None:
+        return coordinator.book.current.cohort if coordinator.book.current else None
+
+    def devices(phase: int) -> int:
+        at_hand = cohort()
+        return len(at_hand.delivered[phase]) if at_hand else 0
+
+    metrics = coordinator.metrics
+    metrics.privacy.labels(coordinator.settings.privacy).set(1)
+    metrics.round_phase.set_function(lambda: at_hand.phase if (at_hand := cohort()) else 0)
+    for phase, name in PHASE_NAMES.items():
+        metrics.phase_devices.labels(name).set_function(partial(devices, phase))
 
 
 _PAGE_HEADERS = {

@@ -12,12 +12,19 @@ import numpy as np
 import numpy.typing as npt
 
 from lightfr.errors import CodeLengthError, InvalidInputError
+from lightfr.privacy.session import DEFAULT_MINIMUM_COHORT
 from lightfr.v1 import model_pb2
 from lightfr_harness.aggregate import CatalogueServer
 from lightfr_harness.runs.options import TERNARY_ROWS
 
 # Whatever is longer than this many characters is no item id, and its file no catalogue.
 _LONGEST_LINE = 70_000
+
+PRIVACY_MODES = {
+    "secagg": model_pb2.PRIVACY_MODE_SECAGG,
+    "secagg+dp": model_pb2.PRIVACY_MODE_SECAGG_DP,
+    "clear": model_pb2.PRIVACY_MODE_CLEAR,
+}
 
 
 class CatalogueListError(InvalidInputError):
@@ -79,10 +86,42 @@ class Settings:
     seed: int
     integer_ids: bool
     catalogue_sha256: str
+    privacy: str = "secagg"
+    # Standard deviations of the noise that each device adds, in thousandths; in mode secagg+dp alone.
+    noise_rows_thousandths: int = 0
+    noise_sums_thousandths: int = 0
 
     def __post_init__(self) -> None:
         if not 8 <= self.bits <= 1024 or self.bits % 8:
             raise CodeLengthError(self.bits)
+        if self.privacy not in PRIVACY_MODES:
+            raise SettingsError(f"--privacy is {self.privacy}, expected one of {', '.join(PRIVACY_MODES)}")
+        noise = (self.noise_rows_thousandths, self.noise_sums_thousandths)
+        if self.privacy == "secagg+dp" and not all(0 < value < 2**32 for value in noise):
+            raise SettingsError("mode secagg+dp needs --noise-rows and --noise-sums, both from 0.001 on")
+        if self.privacy != "secagg+dp" and any(noise):
+            raise SettingsError("--noise-rows and --noise-sums are for --privacy secagg+dp alone")
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether uploads are masked."""
+        return self.privacy != "clear"
+
+    @property
+    def usual_goal(self) -> int:
+        return 2 * DEFAULT_MINIMUM_COHORT if self.is_secure else 64
+
+    def usual_minimum(self, goal: int) -> int:
+        """As many as devices insist on, unless the goal is less."""
+        return min(DEFAULT_MINIMUM_COHORT, goal) if self.is_secure else 1
+
+    def require_private(self, host: str, *, not_private: bool) -> None:
+        """Uploads in mode CLEAR reveal what users like: they leave this machine only if somebody says so."""
+        if not self.is_secure and not is_loopback(host) and not not_private:
+            raise SettingsError(
+                f"uploads of mode CLEAR let this server recover every rating, and {host} can be reached from other"
+                " machines. Use a loopback host, or say --not-private"
+            )
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -97,27 +136,29 @@ class Settings:
     def make_server(self, items: ItemList) -> CatalogueServer:
         """The server rule at version 1, before any upload."""
         counts: npt.NDArray[np.int64] = np.array(items.device_counts or np.zeros(len(items.ids)), np.int64)
+        # Devices that mask what they send can count who rates what; others cannot without telling.
+        has_gate = items.device_counts is not None or (self.is_secure and self.gate > 1)
         return CatalogueServer(
             counts,
             self.bits,
             upload_kind=model_pb2.UPLOAD_KIND_TERNARY,
-            gate=self.gate if items.device_counts is not None else 0,
+            gate=self.gate if has_gate else 0,
             max_rows=TERNARY_ROWS,
             seed=self.seed,
+            privacy_mode=PRIVACY_MODES[self.privacy],
+            noise=self._noise(),
+        )
+
+    def _noise(self) -> model_pb2.Noise | None:
+        if self.privacy != "secagg+dp":
+            return None
+        return model_pb2.Noise(
+            rows_thousandths=self.noise_rows_thousandths, sums_thousandths=self.noise_sums_thousandths
         )
 
 
 def _flag(name: str) -> str:
     return "the catalogue's digest" if name == "catalogue_sha256" else "--" + name.replace("_", "-")
-
-
-def require_private(host: str, *, not_private: bool) -> None:
-    """Uploads in mode CLEAR reveal what users like: they leave this machine only if somebody says so."""
-    if not is_loopback(host) and not not_private:
-        raise SettingsError(
-            f"uploads of mode CLEAR let this server recover every rating, and {host} can be reached from other"
-            " machines. Use a loopback host, or say --not-private"
-        )
 
 
 def is_loopback(host: str) -> bool:

@@ -9,22 +9,19 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from lightfr.errors import LightFRError
 from lightfr.v1 import manifest_pb2
 from lightfr_harness.aggregate import CatalogueServer
 from lightfr_harness.artifacts.catalogue import write_catalogue
 from lightfr_harness.artifacts.deltas import make_delta
 from lightfr_harness.coordinator import steps
-from lightfr_harness.coordinator.files import UNFINISHED, flush_folder, keep_only, write_atomically
+from lightfr_harness.coordinator.files import UNFINISHED, FolderError, flush_folder, keep_only, write_atomically
 from lightfr_harness.coordinator.options import ItemList
 
 WIRE_VERSION = 1
 # A device that missed more versions than this fetches the codes whole.
 DELTAS_FROM_VERSIONS = 8
-
-
-class FolderError(LightFRError):
-    """A coordinator's folder that lacks something or was changed: restore it, or begin a new one."""
+# Versions that can be gone back to.
+REMEMBERED_STATES = 4
 
 
 class Publisher:
@@ -112,6 +109,26 @@ class Publisher:
         state = server.state()
         write_atomically(self._states / f"{version}.npz", lambda file: np.savez(file, **state))
 
+    def republish(self, older: Sequence[manifest_pb2.Manifest], version: int, created: float) -> bytes:
+        """Write a remembered version once more, as the newest: its manifest, serialised. `older`: newest first."""
+        wanted = next((manifest for manifest in older if manifest.model_version == version), None)
+        path = self._states / f"{version}.npz"
+        if wanted is None or not path.exists():
+            known = sorted(int(state.stem) for state in self._states.glob("[0-9]*.npz"))
+            raise FolderError(f"version {version} is not remembered; there are {', '.join(map(str, known))}")
+        number, state = older[0].model_version + 1, path.read_bytes()
+        write_atomically(self._states / f"{number}.npz", lambda file: file.write(state))
+        codes = np.frombuffer(self._read(wanted.codes), np.uint8).reshape(-1, wanted.model.code_bits // 8)
+        manifest = manifest_pb2.Manifest()
+        manifest.CopyFrom(wanted)
+        manifest.model_version, manifest.created_unix_seconds = number, int(created)
+        del manifest.codes_deltas[:]
+        manifest.codes_deltas.extend(self._deltas(codes, wanted.codes, older))
+        for folder in (self.artifacts, self._states):
+            flush_folder(folder)
+        steps.reached("version is written")
+        return manifest.SerializeToString()
+
     def restore(self, server: CatalogueServer, manifest: manifest_pb2.Manifest) -> None:
         """Take up the state of a version, and check that it is the one whose codes were published."""
         path = self._states / f"{manifest.model_version}.npz"
@@ -124,10 +141,10 @@ class Publisher:
             raise FolderError(f"the state of version {manifest.model_version} is not that of its codes")
 
     def clean(self, manifests: Sequence[bytes]) -> None:
-        """Remove what no remembered manifest names, and every state but the newest. Newest first."""
+        """Remove what no remembered manifest names, and all but the newest states. Newest first."""
         parsed = [manifest_pb2.Manifest.FromString(manifest) for manifest in manifests]
         keep_only(self.artifacts, {artifact.sha256.hex() for manifest in parsed for artifact in named(manifest)})
-        keep_only(self._states, {f"{manifest.model_version}.npz" for manifest in parsed[:1]})
+        keep_only(self._states, {f"{manifest.model_version}.npz" for manifest in parsed[:REMEMBERED_STATES]})
 
 
 def named(manifest: manifest_pb2.Manifest) -> list[manifest_pb2.Artifact]:

@@ -11,12 +11,15 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from lightfr.errors import OutOfRangeError
+from lightfr.privacy.roster import MAX_DEVICES, MIN_DEVICES
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import error_pb2
+from lightfr_harness.coordinator.cohort import ADVERTISING, REVEALING, UPLOADING, Cohort
 from lightfr_harness.coordinator.refusals import Refusal
 
 OPEN, AGGREGATING = pb.ROUND_STATE_OPEN, pb.ROUND_STATE_AGGREGATING
 FINISHED, ABANDONED = pb.ROUND_STATE_FINISHED, pb.ROUND_STATE_ABANDONED
+TRAINING, GATE_REFRESH = pb.ROUND_KIND_TRAINING, pb.ROUND_KIND_GATE_REFRESH
 STATE_NAMES = {OPEN: "open", AGGREGATING: "aggregating", FINISHED: "finished", ABANDONED: "abandoned"}
 
 # Receipts of this many ended rounds are kept, so that a device that was away for a while still gets its own.
@@ -35,8 +38,12 @@ class Plan:
     over_selection: float = 1.3
     minimum: int = 1
     deadline_seconds: float = 60.0
-    # Rounds that shall finish in all, those before a restart included. None: no end.
+    # Training rounds that shall finish in all, those before a restart included. None: no end.
     rounds: int | None = None
+    # Training rounds between two in which the cohort counts who rates what.
+    gate_every: int = 50
+    # How far the reported hit rate may fall below the best before the status page warns. None: it never does.
+    tolerance: float | None = None
 
     def __post_init__(self) -> None:
         _within("goal", self.goal, 1, 1_000_000)
@@ -44,6 +51,13 @@ class Plan:
         _within("minimum", self.minimum, 1, self.goal)
         _within("deadline", self.deadline_seconds, 0.001, LONGEST_MS / 1000)
         _within("rounds", 1 if self.rounds is None else self.rounds, 1, 1_000_000_000)
+        _within("gate-every", self.gate_every, 1, 1_000_000_000)
+        _within("tolerance", self.tolerance or 0.0, 0, 1)
+
+    def require_cohort(self) -> None:
+        """Raise OutOfRangeError unless secure aggregation can work with so many devices."""
+        _within("places, the goal times over-selection,", self.places, MIN_DEVICES, MAX_DEVICES)
+        _within("minimum", self.minimum, MIN_DEVICES, self.goal)
 
     @property
     def places(self) -> int:
@@ -77,30 +91,52 @@ class Round:
     deadline_seconds: float
     opened_at: float
     state: int = OPEN
-    # None until the first device has a place: a round that nobody asks for does not run out.
+    kind: int = TRAINING
+    # When the first device got its place.
+    first_place_at: float | None = None
+    # Of the round, or with secure aggregation of its phase. None until the first device has a place: a round that
+    # nobody asks for does not run out.
     deadline: float | None = None
     ended_at: float | None = None
     upload_bytes: int = 0
     next_model_version: int = 0
-    assigned: set[str] = field(default_factory=set)
+    # With what the roster calls each device, if there is one.
+    assigned: dict[str, bytes] = field(default_factory=dict)
     receipts: dict[str, Receipt] = field(default_factory=dict)
+    # While a round of secure aggregation lasts.
+    cohort: Cohort | None = None
 
     @classmethod
     def new(cls, number: int, model_version: int, manifest_sha256: bytes, plan: Plan, now: float) -> Round:
         identity = secrets.token_bytes(16)
         return cls(number, identity, model_version, manifest_sha256, plan.goal, plan.places, plan.deadline_seconds, now)
 
+    def is_late(self, now: float) -> bool:
+        return self.deadline is not None and now >= self.deadline
+
     def takes_uploads(self, now: float) -> bool:
-        is_late = self.deadline is not None and now >= self.deadline
-        return self.state == OPEN and not is_late and len(self.receipts) < self.goal
+        if self.state != OPEN or self.is_late(now):
+            return False
+        return len(self.receipts) < self.goal if self.cohort is None else self.cohort.phase == UPLOADING
+
+    def takes_check_ins(self, now: float) -> bool:
+        if self.cohort is None:
+            return self.takes_uploads(now)
+        return self.state == OPEN and not self.is_late(now) and self.cohort.phase == ADVERTISING
+
+    def awaits(self, device: str, now: float) -> bool:
+        """Whether a device with a place can still do its part."""
+        if self.cohort is None:
+            return self.takes_uploads(now)
+        return self.state == OPEN and not self.cohort.has_missed(device)
 
     def assign(self, device: str, now: float) -> bool:
         """Give a place; False when there is none left. The first one starts the time."""
         if len(self.assigned) >= self.places:
             return False
-        self.assigned.add(device)
+        self.assigned[device] = b"" if self.cohort is None else secrets.token_bytes(16)
         if self.deadline is None:
-            self.deadline = now + self.deadline_seconds
+            self.first_place_at, self.deadline = now, now + self.deadline_seconds
         return True
 
     def receipt_for(self, device: str, request_sha256: bytes) -> Receipt | None:
@@ -124,13 +160,27 @@ class Round:
         self.upload_bytes += size_bytes
 
     def deadline_ms(self, now: float) -> int:
+        """Until the round, or its phase, ends."""
         left = self.deadline_seconds if self.deadline is None else self.deadline - now
         return min(max(math.ceil(1000 * left), 1), LONGEST_MS)
+
+    def upload_deadline_ms(self, now: float) -> int:
+        """Until uploads are refused, if each phase before takes all the time that it has."""
+        phases = 0 if self.cohort is None else max(UPLOADING - self.cohort.phase, 0)
+        return min(self.deadline_ms(now) + math.ceil(1000 * phases * self.deadline_seconds), LONGEST_MS)
+
+    def is_phase_due(self, now: float) -> bool:
+        """Whether a phase of secure aggregation ends now."""
+        return self.state == OPEN and self.cohort is not None and (self.cohort.is_complete() or self.is_late(now))
+
+    def can_go_on(self, minimum: int) -> bool:
+        """Whether enough devices are left at the end of a phase. What was revealed says for itself."""
+        return self.cohort is not None and (self.cohort.phase == REVEALING or self.cohort.has_enough(minimum))
 
     @property
     def started_at(self) -> float:
         """When the first device got its place."""
-        return self.opened_at if self.deadline is None else self.deadline - self.deadline_seconds
+        return self.opened_at if self.first_place_at is None else self.first_place_at
 
 
 class Pace:
@@ -201,10 +251,11 @@ class RoundBook:
         self.pace.asked(device)
         if device in current.receipts:
             return pb.RETRY_REASON_ALREADY_UPLOADED
-        if not current.takes_uploads(now):
-            return pb.RETRY_REASON_AGGREGATING
-        if device in current.assigned:
+        if device in current.assigned and current.awaits(device, now):
             return current, False
+        if not current.takes_check_ins(now):
+            is_later = current.cohort is not None and current.state == OPEN
+            return pb.RETRY_REASON_ROUND_FULL if is_later else pb.RETRY_REASON_AGGREGATING
         return (current, True) if current.assign(device, now) else pb.RETRY_REASON_ROUND_FULL
 
     def retry_window(self, reason: int, now: float) -> pb.RetryWindow:
@@ -215,10 +266,12 @@ class RoundBook:
         return pb.RetryWindow(earliest_ms=earliest, latest_ms=latest, reason=reason)  # type: ignore[arg-type]
 
     def closes_as(self, now: float) -> int | None:
-        """AGGREGATING or ABANDONED when the current round's time has come, else None."""
+        """AGGREGATING or ABANDONED when the current round's time has come, else None. Phases end by themselves."""
         current = self.current
         if current is None or current.takes_uploads(now):
             return None
+        if current.cohort is not None:
+            return AGGREGATING if current.state == AGGREGATING else None
         enough = len(current.receipts) >= min(self.plan.minimum, current.goal)
         return AGGREGATING if current.state == AGGREGATING or enough else ABANDONED
 

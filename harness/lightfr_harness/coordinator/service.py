@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from typing import Protocol, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
 from lightfr.v1 import coordinator_pb2 as pb
-from lightfr.v1 import enrollment_pb2, error_pb2
+from lightfr.v1 import enrollment_pb2, error_pb2, secure_pb2
 from lightfr_harness.authority import SigningRequestError, TokenError
+from lightfr_harness.coordinator.cohort import (
+    ADVERTISING,
+    REVEALED_RECORD_BYTES,
+    REVEALING,
+    SEALED_RECORD_BYTES,
+    SHARING,
+    most_neighbours,
+)
 from lightfr_harness.coordinator.coordinator import Coordinator
 from lightfr_harness.coordinator.publishing import WIRE_VERSION
 from lightfr_harness.coordinator.refusals import Refusal
@@ -19,6 +28,12 @@ from lightfr_harness.coordinator.refusals import Refusal
 SMALL_LIMIT_BYTES = 1024
 ENROLL_LIMIT_BYTES = 4096 + 128 + 64
 _MOST_OF_A_CAPABILITY = 16
+LONGEST_STEP_WAIT_MS = 20_000
+# Of the time that a request may take, how much a device that waits for a step is kept.
+_WAITING_SHARE = 0.8
+
+# How many seconds the request at hand may take.
+seconds_allowed: ContextVar[float] = ContextVar("seconds_allowed", default=60.0)
 
 AnyMessage = TypeVar("AnyMessage", bound=Message)
 Method = Callable[[str, bytes], Awaitable[bytes]]
@@ -52,12 +67,23 @@ class CoordinatorService:
             "GetManifest": self.get_manifest,
             "CheckIn": self.check_in,
             "Upload": self.upload,
+            "AdvertiseKeys": self.advertise_keys,
+            "ShareKeys": self.share_keys,
+            "RevealShares": self.reveal_shares,
+            "GetStep": self.get_step,
             "GetRoundStatus": self.get_round_status,
         }
 
     def limit_bytes(self, method: str) -> int:
         """The largest request that is read."""
-        return self._coordinator.version.upload_limit_bytes if method == "Upload" else SMALL_LIMIT_BYTES
+        if method == "Upload":
+            return self._coordinator.largest_upload_bytes
+        neighbours = most_neighbours(self._coordinator.most_places())
+        if method == "ShareKeys":
+            return SMALL_LIMIT_BYTES + neighbours * SEALED_RECORD_BYTES
+        if method == "RevealShares":
+            return SMALL_LIMIT_BYTES + (neighbours + 1) * REVEALED_RECORD_BYTES
+        return SMALL_LIMIT_BYTES
 
     async def get_manifest(self, device: str, body: bytes) -> bytes:
         request = parse(pb.GetManifestRequest, body)
@@ -83,6 +109,34 @@ class CoordinatorService:
         _require_length("upload_id", request.upload_id, 16)
         receipt = await self._coordinator.upload(device, request, body)
         return pb.UploadResponse(upload_id=receipt.upload_id, request_sha256=receipt.request_sha256).SerializeToString()
+
+    async def advertise_keys(self, device: str, body: bytes) -> bytes:
+        request = parse(secure_pb2.AdvertiseKeysRequest, body)
+        _require_length("round_id", request.round_id, 16)
+        _require_length("mask_public_key", request.mask_public_key, 32)
+        _require_length("share_public_key", request.share_public_key, 32)
+        await self._coordinator.steps.deliver(ADVERTISING, device, request, body)
+        return b""
+
+    async def share_keys(self, device: str, body: bytes) -> bytes:
+        request = parse(secure_pb2.ShareKeysRequest, body)
+        _require_length("round_id", request.round_id, 16)
+        await self._coordinator.steps.deliver(SHARING, device, request, body)
+        return b""
+
+    async def reveal_shares(self, device: str, body: bytes) -> bytes:
+        request = parse(secure_pb2.RevealSharesRequest, body)
+        _require_length("round_id", request.round_id, 16)
+        await self._coordinator.steps.deliver(REVEALING, device, request, body)
+        return b""
+
+    async def get_step(self, device: str, body: bytes) -> bytes:
+        request = parse(secure_pb2.GetStepRequest, body)
+        _require_length("round_id", request.round_id, 16)
+        if request.max_wait_ms > LONGEST_STEP_WAIT_MS:
+            raise malformed(f"max_wait_ms is {request.max_wait_ms}, at most {LONGEST_STEP_WAIT_MS}")
+        seconds = min(request.max_wait_ms / 1000, _WAITING_SHARE * seconds_allowed.get())
+        return (await self._coordinator.steps.step(device, request.round_id, seconds)).SerializeToString()
 
     async def get_round_status(self, device: str, body: bytes) -> bytes:
         request = parse(pb.GetRoundStatusRequest, body)

@@ -58,7 +58,7 @@ async def serve_until_stopped(
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    coordinator = Coordinator(folder, items, settings, plan, authority.sign, log)
+    coordinator = Coordinator(folder, items, settings, plan, authority, log)
     try:
         await coordinator.start()
         async with serving(coordinator, authority, wanted, log) as addresses:
@@ -98,6 +98,7 @@ async def serving(
         yield Addresses(wanted.host, *ports)
     finally:
         devices.is_closing = newcomers.is_closing = True
+        coordinator.steps.wake()
         for runner in runners:
             await runner.cleanup()
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from html import escape
 
+from lightfr_harness.coordinator.accuracy import has_fallen
+from lightfr_harness.coordinator.cohort import PHASE_NAMES, PHASES, Cohort
 from lightfr_harness.coordinator.coordinator import Coordinator
-from lightfr_harness.coordinator.rounds import AGGREGATING, STATE_NAMES, Round
+from lightfr_harness.coordinator.rounds import AGGREGATING, GATE_REFRESH, STATE_NAMES, Round
 from lightfr_harness.coordinator.storage import AccuracyReport, PastRound
 
 REFRESH_SECONDS = 3
@@ -42,12 +44,21 @@ def render(coordinator: Coordinator) -> str:
         f'<meta http-equiv="refresh" content="{REFRESH_SECONDS}"><style>{_STYLE}</style></head><body>'
         f"<header><h1>lightfr coordinator</h1>"
         f'<span class="note">model version {coordinator.version.manifest.model_version}</span></header>'
-        f'<p class="warning">Uploads are in the clear (mode CLEAR): this server can recover what users rated.</p>'
+        f"{_warnings(coordinator)}"
         f"<main>{_current(coordinator)}{_accuracy(list(coordinator.accuracy.values()))}"
         f"{_model(coordinator)}{_history(list(coordinator.history))}</main>"
         f'<footer><p class="note">Refreshes every {REFRESH_SECONDS} seconds. '
         f"The same numbers for machines: /metrics</p></footer></body></html>"
     )
+
+
+def _warnings(coordinator: Coordinator) -> str:
+    warnings = []
+    if not coordinator.settings.is_secure:
+        warnings.append("Uploads are in the clear (mode CLEAR): this server can recover what users rated.")
+    if has_fallen(coordinator.accuracy, coordinator.plan.tolerance):
+        warnings.append("The reported hit rate has fallen: `lightfr-harness rollback` goes back to an older version.")
+    return "".join(f'<p class="warning">{escape(warning)}</p>' for warning in warnings)
 
 
 def _section(title: str, body: str) -> str:
@@ -63,21 +74,34 @@ def _current(coordinator: Coordinator) -> str:
     current = coordinator.book.current
     if current is None:
         return _section("Training is finished", '<p class="empty">The model stays available.</p>')
-    uploads = len(current.receipts)
-    bar = (
-        f'<p><label>{uploads} of {current.goal} uploads<br><progress max="{current.goal}" value="{uploads}">'
-        f"{uploads} of {current.goal}</progress></label></p>"
-    )
-    return _section(
-        f"Round {current.number}: {STATE_NAMES[current.state]}", bar + _facts(_round_facts(current, coordinator))
+    state = STATE_NAMES[current.state]
+    if current.cohort is None:
+        bars = _bar("uploads", len(current.receipts), current.goal)
+    else:
+        bars, state = _phases(current.cohort), f"{state}, {PHASE_NAMES[current.cohort.phase]}"
+    kind = "Gate refresh in round" if current.kind == GATE_REFRESH else "Round"
+    return _section(f"{kind} {current.number}: {state}", bars + _facts(_round_facts(current, coordinator)))
+
+
+def _phases(cohort: Cohort) -> str:
+    """How many devices have delivered in each phase that has begun."""
+    begun = (phase for phase in PHASES if phase <= cohort.phase)
+    return "".join(_bar(PHASE_NAMES[p], len(cohort.delivered[p]), cohort.expected(p)) for p in begun)
+
+
+def _bar(what: str, actual: int, expected: int) -> str:
+    return (
+        f'<p><label>{actual} of {expected} {what}<br><progress max="{expected}" value="{actual}">'
+        f"{actual} of {expected}</progress></label></p>"
     )
 
 
 def _round_facts(current: Round, coordinator: Coordinator) -> dict[str, str]:
     left = f"{current.deadline_ms(coordinator.now()) / 1000:,.0f} s" if current.deadline else "not started"
     return {
+        "privacy mode": coordinator.settings.privacy,
         "cohort (places taken)": f"{len(current.assigned)} of {current.places}",
-        "uploads needed at least": str(coordinator.plan.minimum),
+        "devices needed at least": str(coordinator.plan.minimum),
         "time left": "adding up" if current.state == AGGREGATING else left,
         "received": _size(current.upload_bytes),
     }

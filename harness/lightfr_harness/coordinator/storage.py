@@ -15,16 +15,25 @@ import json
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lightfr.errors import LightFRError
-from lightfr_harness.coordinator import steps
-from lightfr_harness.coordinator.rounds import ABANDONED, FINISHED, REMEMBERED_ROUNDS, Receipt, Round
+from lightfr_harness.coordinator import cohort_storage, steps
+from lightfr_harness.coordinator.cohort import Settled
+from lightfr_harness.coordinator.rounds import (
+    ABANDONED,
+    FINISHED,
+    GATE_REFRESH,
+    REMEMBERED_ROUNDS,
+    TRAINING,
+    Receipt,
+    Round,
+)
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 # Versions whose manifests, and so whose artifacts, are kept.
 REMEMBERED_VERSIONS = 16
 _LARGEST_BATCH = 1024
@@ -35,11 +44,12 @@ CREATE TABLE IF NOT EXISTS versions (model_version INTEGER PRIMARY KEY, manifest
 CREATE TABLE IF NOT EXISTS rounds (
   number INTEGER PRIMARY KEY, round_id BLOB NOT NULL UNIQUE, model_version INTEGER NOT NULL,
   manifest_sha256 BLOB NOT NULL, goal INTEGER NOT NULL, places INTEGER NOT NULL, deadline_seconds REAL NOT NULL,
-  opened_at REAL NOT NULL, state INTEGER NOT NULL, deadline REAL, ended_at REAL,
+  opened_at REAL NOT NULL, state INTEGER NOT NULL, kind INTEGER NOT NULL, first_place_at REAL, deadline REAL,
+  ended_at REAL,
   upload_bytes INTEGER NOT NULL DEFAULT 0, next_model_version INTEGER NOT NULL DEFAULT 0,
   upload_count INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE IF NOT EXISTS places (
-  number INTEGER NOT NULL, device TEXT NOT NULL, PRIMARY KEY (number, device)) WITHOUT ROWID;
+  number INTEGER NOT NULL, device TEXT NOT NULL, peer_id BLOB NOT NULL, PRIMARY KEY (number, device)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS uploads (
   number INTEGER NOT NULL, device TEXT NOT NULL, upload_id BLOB NOT NULL, request_sha256 BLOB NOT NULL,
   body BLOB, size_bytes INTEGER NOT NULL, UNIQUE (number, device));
@@ -47,8 +57,8 @@ CREATE TABLE IF NOT EXISTS accuracy (
   model_version INTEGER PRIMARY KEY, users INTEGER NOT NULL, hit_rate REAL NOT NULL, ndcg REAL NOT NULL);
 """
 _ROUND_COLUMNS = (
-    "number, round_id, model_version, manifest_sha256, goal, places, deadline_seconds, opened_at, state, deadline,"
-    " ended_at, upload_bytes, next_model_version"
+    "number, round_id, model_version, manifest_sha256, goal, places, deadline_seconds, opened_at, state, kind,"
+    " first_place_at, deadline, ended_at, upload_bytes, next_model_version"
 )
 
 
@@ -128,13 +138,31 @@ class Storage:
         return [self._with_devices(Round(*row)) for row in reversed(rows)]
 
     def finished_count(self) -> int:
-        return int(self._connection.execute("SELECT count(*) FROM rounds WHERE state = ?", (FINISHED,)).fetchone()[0])
+        """Training rounds that have finished."""
+        return self._count("state = ? AND kind = ?", FINISHED, TRAINING)
+
+    def finished_since_refresh(self) -> int:
+        """Training rounds that have finished since the gate was counted last, or since the beginning."""
+        last = "(SELECT coalesce(max(number), 0) FROM rounds WHERE state = ? AND kind = ?)"
+        return self._count(f"state = ? AND kind = ? AND number > {last}", FINISHED, TRAINING, FINISHED, GATE_REFRESH)
+
+    def _count(self, condition: str, *values: object) -> int:
+        query = f"SELECT count(*) FROM rounds WHERE {condition}"  # noqa: S608
+        return int(self._connection.execute(query, values).fetchone()[0])
+
+    def settled_phases(self, number: int) -> Settled:
+        """What the phases of a round of secure aggregation have fixed so far."""
+        return cohort_storage.read_settled(self._connection, number)
+
+    def deliveries(self, number: int, phase: int) -> Iterator[tuple[str, bytes]]:
+        """Device and request, one at a time, of all that was delivered in a phase of a round."""
+        return cohort_storage.read_deliveries(self._connection, number, phase)
 
     def history(self, limit: int) -> list[PastRound]:
         """Ended rounds, newest first."""
         rows = self._connection.execute(
             "SELECT number, state, model_version, upload_count, upload_bytes,"
-            " ended_at - coalesce(deadline - deadline_seconds, opened_at)"
+            " ended_at - coalesce(first_place_at, opened_at)"
             " FROM rounds WHERE state IN (?, ?) ORDER BY number DESC LIMIT ?",
             (FINISHED, ABANDONED, limit),
         )
@@ -145,8 +173,8 @@ class Storage:
         return [AccuracyReport(*row) for row in rows]
 
     def _with_devices(self, a_round: Round) -> Round:
-        places = self._connection.execute("SELECT device FROM places WHERE number = ?", (a_round.number,))
-        a_round.assigned = {device for (device,) in places}
+        places = self._connection.execute("SELECT device, peer_id FROM places WHERE number = ?", (a_round.number,))
+        a_round.assigned = dict(places)
         uploads = self._connection.execute(
             "SELECT device, upload_id, request_sha256, size_bytes FROM uploads WHERE number = ?", (a_round.number,)
         ).fetchall()
@@ -173,27 +201,40 @@ class Storage:
     def open_round(self, opened: Round) -> asyncio.Future[Any]:
         return self._submit(lambda connection: _insert_round(connection, opened))
 
-    def assign(self, number: int, device: str, deadline: float | None) -> asyncio.Future[Any]:
-        """Keep a place, and the deadline that the first one starts."""
+    def assign(self, current: Round, device: str) -> asyncio.Future[Any]:
+        """Keep a place, and the times that the first one starts."""
+        place = (current.number, device, current.assigned[device])
+        times = (current.first_place_at, current.deadline, current.number)
 
         def job(connection: sqlite3.Connection) -> None:
-            connection.execute("INSERT INTO places VALUES (?, ?)", (number, device))
+            connection.execute("INSERT INTO places VALUES (?, ?, ?)", place)
             connection.execute(
-                "UPDATE rounds SET deadline = ? WHERE number = ? AND deadline IS NULL", (deadline, number)
+                "UPDATE rounds SET first_place_at = ?, deadline = ? WHERE number = ? AND deadline IS NULL", times
             )
 
         return self._submit(job)
+
+    def deliver(self, number: int, phase: int, device: str, body: bytes) -> asyncio.Future[Any]:
+        """Keep what a device delivered in a phase of secure aggregation."""
+        return self._submit(lambda connection: cohort_storage.add_delivery(connection, number, phase, device, body))
+
+    def settle(self, current: Round, settled: Settled) -> asyncio.Future[Any]:
+        """Keep what a phase of secure aggregation fixed, and the deadline of the next one."""
+        number, deadline = current.number, current.deadline
+        return self._submit(lambda connection: cohort_storage.settle(connection, number, settled, deadline))
 
     def add_upload(self, number: int, device: str, receipt: Receipt, body: bytes) -> asyncio.Future[Any]:
         row = (number, device, receipt.upload_id, receipt.request_sha256, body, len(body))
         return self._submit(lambda connection: connection.execute("INSERT INTO uploads VALUES (?, ?, ?, ?, ?, ?)", row))
 
     def start_aggregating(self, a_round: Round) -> asyncio.Future[Any]:
-        """Keep that the round takes no more; gives the bodies of its uploads."""
-        number, state = a_round.number, a_round.state
+        """Keep that the round takes no more; gives the bodies of its uploads, unless they are added up already."""
+        number, state, is_masked = a_round.number, a_round.state, a_round.cohort is not None
 
         def job(connection: sqlite3.Connection) -> list[bytes]:
             connection.execute("UPDATE rounds SET state = ? WHERE number = ?", (state, number))
+            if is_masked:
+                return []
             return [body for (body,) in connection.execute("SELECT body FROM uploads WHERE number = ?", (number,))]
 
         return self._submit(job)
@@ -204,13 +245,21 @@ class Storage:
         def job(connection: sqlite3.Connection) -> None:
             self._has_deleted = True
             if manifest is not None:
-                connection.execute("INSERT INTO versions VALUES (?, ?)", (ended.next_model_version, manifest))
-                connection.execute(
-                    "DELETE FROM versions WHERE model_version <= ?", (ended.next_model_version - REMEMBERED_VERSIONS,)
-                )
+                _add_version(connection, ended.next_model_version, manifest)
             _end(connection, ended)
             if following is not None:
                 _insert_round(connection, following)
+
+        return self._submit(job)
+
+    def roll_back(self, version: int, manifest: bytes, ended: Round | None) -> asyncio.Future[Any]:
+        """In one transaction: a version that did not come of a round, and the end of the round that was open."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            self._has_deleted = True
+            _add_version(connection, version, manifest)
+            if ended is not None:
+                _end(connection, ended)
 
         return self._submit(job)
 
@@ -281,7 +330,8 @@ def _prepare(connection: sqlite3.Connection) -> None:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version not in (0, SCHEMA_VERSION):
         raise StorageError(f"the folder was written by another release: schema {version}, expected {SCHEMA_VERSION}")
-    connection.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
+    schema = _SCHEMA + cohort_storage.SCHEMA
+    connection.executescript(f"BEGIN; {schema} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
 
 
 def _transaction(connection: sqlite3.Connection, jobs: list[Job]) -> list[Any]:
@@ -303,7 +353,7 @@ def _resolve(futures: list[asyncio.Future[Any]], results: list[Any]) -> None:
 def _insert_round(connection: sqlite3.Connection, opened: Round) -> None:
     connection.execute(
         "INSERT INTO rounds (number, round_id, model_version, manifest_sha256, goal, places, deadline_seconds,"
-        " opened_at, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " opened_at, state, kind) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             opened.number,
             opened.round_id,
@@ -314,8 +364,14 @@ def _insert_round(connection: sqlite3.Connection, opened: Round) -> None:
             opened.deadline_seconds,
             opened.opened_at,
             opened.state,
+            opened.kind,
         ),
     )
+
+
+def _add_version(connection: sqlite3.Connection, version: int, manifest: bytes) -> None:
+    connection.execute("INSERT INTO versions VALUES (?, ?)", (version, manifest))
+    connection.execute("DELETE FROM versions WHERE model_version <= ?", (version - REMEMBERED_VERSIONS,))
 
 
 def _end(connection: sqlite3.Connection, ended: Round) -> None:
@@ -332,5 +388,6 @@ def _end(connection: sqlite3.Connection, ended: Round) -> None:
         ),
     )
     connection.execute("UPDATE uploads SET body = NULL WHERE number = ?", (ended.number,))
+    cohort_storage.forget(connection, ended.number)
     for table in ("places", "uploads"):
         connection.execute(f"DELETE FROM {table} WHERE number <= ?", (ended.number - REMEMBERED_ROUNDS,))  # noqa: S608

@@ -19,7 +19,7 @@ from lightfr_harness.coordinator import downloads
 from lightfr_harness.coordinator.logs import Log
 from lightfr_harness.coordinator.metrics import Metrics
 from lightfr_harness.coordinator.refusals import STATUS_OF_CODE, Refusal, connect_error
-from lightfr_harness.coordinator.service import CoordinatorService, EnrollmentService
+from lightfr_harness.coordinator.service import CoordinatorService, EnrollmentService, seconds_allowed
 from lightfr_harness.coordinator.storage import StorageError
 
 CONTENT_TYPE = "application/proto"
@@ -101,7 +101,9 @@ class Door:
             raise Refusal(error_pb2.ERROR_REASON_OVERLOADED, "the server is busy or stopping: try again later")
         device = self._device(request)
         _require_protocol(request)
-        async with asyncio.timeout(_timeout_seconds(request)):
+        seconds = _timeout_seconds(request)
+        seconds_allowed.set(seconds)
+        async with asyncio.timeout(seconds):
             body = await _read(request, self._service.limit_bytes(name))
             self._metrics.received.inc(len(body))
             return await self._service.methods[name](device, body)

@@ -85,6 +85,7 @@ def run(console: Console, out: Path, scene: Scene | None = None) -> None:
     (work / "items.tsv").write_text("".join(f"{item}\t{count}\n" for item, count in counts))
     goal = scene.cohort + scene.processes // 2
     how = {"host": "localhost", "goal": goal, "rounds": scene.rounds, "deadline_seconds": 15, "minimum": goal // 2}
+    how["privacy"] = "clear"  # Devices and server are on this machine.
     with CoordinatorProcess(work / "coordinator", authority.folder, work / "items.tsv", **how) as coordinator:
         console.print(f"coordinator with its own CA: {coordinator.addresses['server']}")
         console.print(f"watch it while it trains:    {coordinator.addresses['operations']}")

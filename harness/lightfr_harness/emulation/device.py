@@ -9,7 +9,7 @@ import random
 import sys
 import time
 
-# Latencies of a phase: as many as wanted for a p99, but no longer than this.
+# Latencies of a phase: as many as wanted, but no longer than this.
 _LONGEST_SECONDS = 10.0
 
 

@@ -76,12 +76,12 @@ def _chosen(what: str, wanted: str | None, possible: Sequence[str]) -> str:
 
 def memory_modes() -> tuple[str, ...]:
     """Ways to limit memory on this machine, the best first."""
-    return tuple(mode for mode in (V2, V1) if _parent(mode, "memory")) + (RLIMIT,)
+    return (*(mode for mode in (V2, V1) if _parent(mode, "memory")), RLIMIT)
 
 
 def cpu_modes() -> tuple[str, ...]:
     """Ways to limit the CPU on this machine, the best first."""
-    return tuple(mode for mode in (V2, V1) if _parent(mode, "cpu")) + (NONE,)
+    return (*(mode for mode in (V2, V1) if _parent(mode, "cpu")), NONE)
 
 
 @cache
@@ -250,9 +250,8 @@ class Cage:
     def command(self, program: Sequence[str]) -> list[str]:
         """The program, behind a shell that takes the limits on; if that fails, the program does not run."""
         steps = ["set -e"]
-        for group in (self.memory_group, self.cpu_group):
-            if group is not None:
-                steps.append(f"echo $$ > {shlex.quote(str(group.path / 'cgroup.procs'))}")
+        groups = [group for group in (self.memory_group, self.cpu_group) if group is not None]
+        steps += [f"echo $$ > {shlex.quote(str(group.path / 'cgroup.procs'))}" for group in groups]
         if self.enforcement.memory == RLIMIT:
             steps.append(f"ulimit -d {self.profile.memory_bytes // 1024}")
         return ["/bin/sh", "-c", "; ".join([*steps, 'exec "$@"']), "sh", *program]

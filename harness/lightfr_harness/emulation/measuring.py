@@ -1,8 +1,9 @@
 """Looking at processes from outside: memory and CPU time by /proc, nothing of it inside the device.
 
-Memory comes from `statm`, a few microseconds a look, from one thread for all devices. memory_profiler reads the same
-figure through psutil, at some fifty times the cost and without telling anonymous pages from mapped ones, which decides
-here; a test compares the two. Peaks are the kernel's own (VmHWM), so nothing hides between two samples.
+Memory comes from `statm`, read by one thread for all devices. memory_profiler reads the same file through psutil, at
+five to ten times the cost, sleeping after every sample, and it does not tell anonymous pages from mapped ones, which
+decides here: so it serves as the second opinion of a test. Peaks are the kernel's own (VmHWM), so nothing hides between
+two samples.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Device profiles: figures with units and the source of each, from TOML. Ours lie in `profiles/`; a path names others."""
+"""Device profiles: figures with units and the source of each, in TOML. Ours lie in `profiles/`, others have a path."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,19 +17,21 @@ from lightfr.enrollment import new_key_and_request, pem
 from lightfr.errors import InvalidInputError, OutOfRangeError
 from lightfr_harness.authority import Authority
 from lightfr_harness.coordinator.child import CoordinatorProcess
-from lightfr_harness.emulation import serving
 from lightfr_harness.emulation.enforcement import Enforcement
 from lightfr_harness.emulation.link import Loop
 from lightfr_harness.emulation.measuring import Sampler
 from lightfr_harness.emulation.profiles import Profile
 from lightfr_harness.emulation.record import FORMAT, Record, machine
-from lightfr_harness.emulation.scenario import Scenario
+from lightfr_harness.emulation.scenario import JOURNAL, PRIVACY, Scenario
 from lightfr_harness.emulation.session import STOCK_DEVICE, Session, Setting
 
 MOST_DEVICES = 4096
 # Seconds between the starts of two devices: interpreters that start together fight for the cores.
 STAGGER_SECONDS = 0.1
+_PROGRESS_SECONDS = 0.5
 _DAY_SECONDS = 86_400
+# By name: a program that is imported before it is started would be loaded twice.
+SERVING = "lightfr_harness.emulation.serving"
 
 # What is being done, and the share of the whole that is done.
 Progress = Callable[[str, float], None]
@@ -141,22 +143,23 @@ class _Run:
     def _surroundings(self, folder: Path) -> Iterator[tuple[Authority, Setting]]:
         """An authority, a coordinator, the links' loop and the sampler."""
         authority = Authority.init(folder / "authority", ["localhost", "127.0.0.1"])
-        with _coordinator(folder, self._scenario, self._plan, self._total) as server, Loop() as loop:
-            with Sampler() as sampler:
-                enforced = self._record["enforcement"]
-                setting = Setting(
-                    self._scenario,
-                    Enforcement(enforced["memory"], enforced["cpu"]),
-                    ("127.0.0.1", int(server.addresses["server"].rsplit(":", 1)[1])),
-                    authority.folder / "trust.pem",
-                    loop,
-                    sampler,
-                    self._plan.script,
-                    self._plan.fits,
-                    self._plan.recommendations,
-                )
-                yield authority, setting
-        authority.close()
+        coordinator = _coordinator(folder, self._scenario, self._plan, self._total)
+        with closing(authority), coordinator as server, Loop() as loop, Sampler() as sampler:
+            yield authority, self._setting(server, authority, loop, sampler)
+
+    def _setting(self, server: CoordinatorProcess, authority: Authority, loop: Loop, sampler: Sampler) -> Setting:
+        enforced = self._record["enforcement"]
+        return Setting(
+            self._scenario,
+            Enforcement(enforced["memory"], enforced["cpu"]),
+            ("127.0.0.1", int(server.addresses["server"].rsplit(":", 1)[1])),
+            authority.folder / "trust.pem",
+            loop,
+            sampler,
+            self._plan.script,
+            self._plan.fits,
+            self._plan.recommendations,
+        )
 
     def _run_all(self, wanted: list[tuple[int, Profile]], authority: Authority, setting: Setting, folder: Path) -> None:
         workers = ThreadPoolExecutor(self._plan.at_once, "device")
@@ -167,9 +170,9 @@ class _Run:
                 home = folder / f"device-{number}"
                 names[number] = _identity(authority, home)
                 session = Session(setting, profile, number, home, self._plan.seed + number)
-                pending.add(workers.submit(self._one, session, profile))
+                pending.add(workers.submit(self._one, session))
             while pending:
-                ended, pending = wait(pending, return_when=FIRST_COMPLETED)
+                ended, pending = wait(pending, _PROGRESS_SECONDS, FIRST_COMPLETED)
                 self._take(ended, names, folder)
         except KeyboardInterrupt:
             self._stopping.set()
@@ -181,11 +184,10 @@ class _Run:
         finally:
             workers.shutdown(cancel_futures=True)
 
-    def _one(self, session: Session, profile: Profile) -> Record:
-        self._live.add(session)
+    def _one(self, session: Session) -> Record:
         with self._turn:
-            self._tell(profile.name)
             self._stopping.wait(STAGGER_SECONDS)
+        self._live.add(session)
         if self._stopping.is_set():
             session.stop()
         try:
@@ -196,14 +198,16 @@ class _Run:
     def _take(self, ended: set[Future[Record]], names: dict[int, str], folder: Path) -> None:
         for future in ended:
             device = future.result()
-            device["message_bytes"] = _message_bytes(folder / serving.MESSAGES, names[device["number"]])
+            device["message_bytes"] = _message_bytes(folder / JOURNAL, names[device["number"]])
             self._record["devices"].append(device)
-            self._tell(device["profile"]["name"])
         self._record["devices"].sort(key=lambda device: device["number"])
-        self._save()
+        if ended:
+            self._save()
+        live = list(self._live)
+        self._tell(", ".join(sorted({session.name for session in live})), sum(session.share_done() for session in live))
 
-    def _tell(self, what: str) -> None:
-        self._progress(what, len(self._record["devices"]) / self._total)
+    def _tell(self, what: str, under_way: float = 0.0) -> None:
+        self._progress(what, (len(self._record["devices"]) + under_way) / self._total)
 
     def _save(self) -> None:
         if self._file is None:
@@ -219,9 +223,8 @@ def _coordinator(folder: Path, scenario: Scenario, plan: Plan, n_devices: int) -
     catalogue.write_text(str(scenario.items))
     # A round that never ends: every device takes part in it once, and the codes stay.
     how: dict[str, Any] = {"goal": n_devices + 1, "over_selection": 2, "deadline_seconds": _DAY_SECONDS}
-    module = serving.__name__
-    options = {"bits": scenario.bits, "seed": plan.seed, "integer_ids": True, **how}
-    return CoordinatorProcess(folder / "server", folder / "authority", catalogue, module=module, **options)
+    options = {"bits": scenario.bits, "seed": plan.seed, "integer_ids": True, "privacy": PRIVACY, **how}
+    return CoordinatorProcess(folder / "server", folder / "authority", catalogue, module=SERVING, **options)
 
 
 def _identity(authority: Authority, home: Path) -> str:

@@ -10,11 +10,13 @@ from lightfr.errors import CodeLengthError, OutOfRangeError
 # More would not fit the row numbers of the wire.
 MOST_ITEMS = 2**32 - 1
 PRIVACY = "clear"
+# What the coordinator of an emulation writes beside its folder: a line of JSON per message.
+JOURNAL = "messages.jsonl"
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A catalogue of `items` codes of `bits`, and `ratings` of each device. `dataset` only says whose sizes these are."""
+    """A catalogue of `items` codes of `bits`, and `ratings` of each device. `dataset` says whose sizes these are."""
 
     items: int = 10_000
     ratings: int = 64

@@ -2,7 +2,7 @@
 
 Everything a device sees is the real thing: TLS, manifests, artifacts, rounds, receipts. The catalogue is not a list but
 a number of items, whose ids are their rows, and the codes are random and stay so. What passes inside messages is
-written by device to `messages.jsonl` beside the coordinator's folder.
+written by device to a journal beside the coordinator's folder.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lightfr.v1 import manifest_pb2, model_pb2
+from lightfr.v1 import manifest_pb2
 from lightfr_harness.aggregate import CatalogueServer
 from lightfr_harness.aggregate.server import Server
 from lightfr_harness.coordinator import downloads, options, publishing, web
+from lightfr_harness.emulation.scenario import JOURNAL
 
-MESSAGES = "messages.jsonl"
 _names: dict[str, str] = {}
 
 
@@ -33,6 +33,10 @@ class UntrainedServer(CatalogueServer):
         self.mean_user = np.zeros(code_bits, np.int16)
         Server.__init__(self, device_counts, code_bits, **how)
 
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Nothing to go on with: an emulation begins anew."""
+        return {}
+
     def _start_sums(self) -> None:
         """Nothing is summed."""
 
@@ -41,12 +45,6 @@ class UntrainedServer(CatalogueServer):
 
     def _apply(self, *, balanced: bool) -> None:
         """The codes stay."""
-
-
-def _make_server(settings: options.Settings, items: options.ItemList) -> UntrainedServer:
-    kind, rows = model_pb2.UPLOAD_KIND_TERNARY, options.TERNARY_ROWS
-    counts = np.zeros(len(items.ids), np.int64)
-    return UntrainedServer(counts, settings.bits, upload_kind=kind, gate=0, max_rows=rows, seed=settings.seed)
 
 
 def _read_items(path: Path, *, integer_ids: bool) -> options.ItemList:
@@ -95,7 +93,7 @@ def _listen_in(journal: _Journal) -> None:
 if __name__ == "__main__":
     from lightfr_harness.cli import app
 
-    options.Settings.make_server = _make_server  # type: ignore[assignment,method-assign]
+    options.CatalogueServer = UntrainedServer  # type: ignore[misc]
     options.ItemList.read = _read_items  # type: ignore[assignment,method-assign]
-    _listen_in(_Journal(Path(sys.argv[2]).with_name(MESSAGES)))
+    _listen_in(_Journal(Path(sys.argv[2]).with_name(JOURNAL)))
     app()

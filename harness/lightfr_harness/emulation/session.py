@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,10 +51,12 @@ class Session:
     def __init__(self, setting: Setting, profile: Profile, number: int, folder: Path, seed: int) -> None:
         self._setting, self._profile, self._folder = setting, profile, folder
         self._number, self._seed = number, seed
+        self.name = profile.name
         self._child: subprocess.Popen[str] | None = None
         self._given_up = ""
         self._phases: dict[str, Record] = {}
-        self._ends: dict[str, float] = {}
+        self._ended_seconds = 0.0
+        self._phase_began = time.monotonic()
         self._stopped = threading.Event()
 
     def run(self) -> Record:
@@ -75,6 +78,29 @@ class Session:
         if self._child is not None and self._child.poll() is None:
             self._child.kill()
 
+    def share_done(self) -> float:
+        """How far the device has come, by the time that its phases are expected to take."""
+        expected = self._expected_seconds()
+        done = sum(expected[phase] for phase in self._phases)
+        current = PHASES[min(len(self._phases), len(PHASES) - 1)]
+        of_current = min(time.monotonic() - self._phase_began, expected[current])
+        total = sum(expected.values())
+        return min(done + of_current, total) / total
+
+    def _expected_seconds(self) -> dict[str, float]:
+        """Roughly: the link decides for the sync, the CPU for the rest."""
+        profile, scenario = self._profile, self._setting.scenario
+        slow, link = 1 / min(profile.core_share, 1), scenario.download_bytes * 8 / profile.down_bits_per_second
+        scan = scenario.codes_bytes / 5e9
+        recommend = min(scan * slow * self._setting.recommendations, 10)
+        return {
+            "open": 0.3 * slow,
+            "sync": 0.1 + link,
+            "fit": 0.01 + 40 * scan * slow,
+            "round": 0.1,
+            "recommend": recommend,
+        }
+
     def _start(self, cage: Cage, link: Link) -> Watched:
         asked = {
             "folder": str(self._folder),
@@ -86,10 +112,12 @@ class Session:
             "fits": self._setting.fits,
             "recommendations": self._setting.recommendations,
         }
-        command = cage.command([sys.executable, str(self._setting.script), json.dumps(asked)])
+        # -P: modules beside the script must not stand in for others.
+        command = cage.command([sys.executable, "-P", str(self._setting.script), json.dumps(asked)])
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         with (self._folder / "errors.txt").open("w") as errors:
-            self._child = subprocess.Popen(command, stderr=errors, **pipes)
+            # A session of its own: Ctrl-C is for whoever runs the devices, who then ends them.
+            self._child = subprocess.Popen(command, stderr=errors, start_new_session=True, **pipes)
         if self._stopped.is_set():
             self.stop()
         watched = Watched(self._child.pid, PHASES[0])
@@ -97,34 +125,47 @@ class Session:
         return watched
 
     def _follow(self, watched: Watched, cage: Cage, link: Link) -> None:
-        child = self._child
-        if child is None or child.stdin is None or child.stdout is None:
-            raise TypeError("the device has no pipes")
+        """Measure phase by phase. The device runs when it starts, and when it is told to go on."""
         for phase in PHASES:
+            watched.phase, self._phase_began = phase, time.monotonic()
+            # Looked at while it still waits: a phase may be over in a millisecond.
             before = self._look(watched.pid, cage, link)
-            line = self._next_line(child, phase)
+            if self._phases:
+                self._tell_to_go_on()
+            line = self._next_line(phase)
+            self._ended_seconds = time.monotonic() - watched.started
             if not line:
                 return
             time.sleep(_SETTLING_SECONDS)
-            after = self._look(watched.pid, cage, link)
-            self._phases[phase] = _figures(before, after, watched.pid, json.loads(line)["latencies_ms"])
-            self._ends[phase] = after["at"] - watched.started
+            figures = _figures(before, self._look(watched.pid, cage, link), json.loads(line)["latencies_ms"])
+            self._phases[phase] = {"ended_seconds": round(self._ended_seconds, 3), **figures}
             reset_peak(watched.pid)
-            watched.phase = PHASES[min(PHASES.index(phase) + 1, len(PHASES) - 1)]
-            child.stdin.write("\n")
-            child.stdin.flush()
+        self._tell_to_go_on()
+
+    def _tell_to_go_on(self) -> None:
+        # It may have been ended while it waited.
+        with suppress(BrokenPipeError):
+            if self._child and self._child.stdin:
+                self._child.stdin.write("\n")
+                self._child.stdin.flush()
 
     def _look(self, pid: int, cage: Cage, link: Link) -> dict[str, float]:
         up, down = link.counts()
-        throttled = cage.throttled_seconds()
-        return {"at": time.monotonic(), "cpu": cpu_seconds(pid), "up": up, "down": down, "throttled": throttled}
+        return {
+            "at": time.monotonic(),
+            "cpu": cpu_seconds(pid),
+            "throttled": cage.throttled_seconds(),
+            "up": up,
+            "down": down,
+            "peak": peak_rss_bytes(pid),
+        }
 
-    def _next_line(self, child: subprocess.Popen[str], phase: str) -> str:
+    def _next_line(self, phase: str) -> str:
         """What the device says at the end of a phase; empty if it ends, or is ended for taking too long."""
         timer = threading.Timer(self._patience(phase), self._give_up, [phase])
         timer.start()
         try:
-            return child.stdout.readline() if child.stdout else ""
+            return self._child.stdout.readline() if self._child and self._child.stdout else ""
         finally:
             timer.cancel()
 
@@ -168,7 +209,7 @@ class Session:
             "message_bytes": {},
         }
         early = [] if finished else self._early_end(device, watched)
-        device["breaches"] = [*early, *budget_breaches(self._profile, device, self._ends)]
+        device["breaches"] = [*early, *budget_breaches(self._profile, device)]
         return device
 
     def _how_it_ended(self, cage: Cage, code: int) -> str:
@@ -182,14 +223,16 @@ class Session:
         said = (self._folder / "errors.txt").read_text(errors="replace")
         if any(sign in said for sign in _OUT_OF_MEMORY):
             return "memory"
-        return "link" if "ServerUnavailableError" in said else f"error, exit code {code}"
+        # The name of the error alone: its message might tell what the user rated.
+        name = (said.strip().splitlines() or [""])[-1].split(":")[0].rpartition(".")[2]
+        return "link" if name == "ServerUnavailableError" else f"error, exit code {code}, {name}"
 
     def _early_end(self, device: Record, watched: Watched) -> list[Record]:
         kind = device["ended"].split(",")[0]
         if kind == "stopped":
             return []
         phase = PHASES[min(len(self._phases), len(PHASES) - 1)]
-        seconds = watched.samples[-1][0] if watched.samples else 0.0
+        seconds = self._ended_seconds
         if kind == "memory":
             seen = max((size for _, size, _ in watched.samples), default=0)
             actual = max(device["peak_charged_bytes"], device["peak_data_bytes"], seen)
@@ -199,14 +242,14 @@ class Session:
         return [breach(kind, phase, seconds, 0, 1)]
 
 
-def _figures(before: dict[str, float], after: dict[str, float], pid: int, latencies_ms: list[float]) -> Record:
+def _figures(before: dict[str, float], after: dict[str, float], latencies_ms: list[float]) -> Record:
     return {
         "cpu_seconds": after["cpu"] - before["cpu"],
         "wall_seconds": after["at"] - before["at"] - _SETTLING_SECONDS,
         "throttled_seconds": after["throttled"] - before["throttled"],
         "up_bytes": int(after["up"] - before["up"]),
         "down_bytes": int(after["down"] - before["down"]),
-        "peak_rss_bytes": peak_rss_bytes(pid),
+        "peak_rss_bytes": after["peak"],
         "latencies_ms": latencies_ms,
     }
 

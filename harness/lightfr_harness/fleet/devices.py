@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from lightfr import UserCode, _wire
 from lightfr.interactions import Interactions, RatingScale
-from lightfr.training import PublishedModel, fit_for_round, fit_for_use, make_update
+from lightfr.training import PublishedModel, RowUpdate, fit_for_round, fit_for_use, make_update
 from lightfr_harness.datasets.ratings import Ratings
 
 
@@ -38,8 +38,12 @@ class SimulatedDevice:
 
     def take_part(self, model: PublishedModel, random_bytes: Callable[[int], bytes]) -> bytes:
         """Fit, then answer with an encoded upload."""
+        return _wire.encode_update(self.update(model, random_bytes))
+
+    def update(self, model: PublishedModel, random_bytes: Callable[[int], bytes]) -> RowUpdate:
+        """Fit, then compute what this device has to say: PRIVATE until it is encoded or masked."""
         self.code = fit_for_round(model, self.interactions, self.code)
-        return _wire.encode_update(make_update(model, self.interactions, self.code, random_bytes))
+        return make_update(model, self.interactions, self.code, random_bytes)
 
     def code_for_use(self, model: PublishedModel, *, recency: bool, refine: bool = False) -> UserCode:
         """Fit a code to recommend with; the code of the training rounds stays as it is."""

@@ -65,6 +65,18 @@ def train(
     regularization: Annotated[
         float, typer.Option("--lambda", help="The paper's balance weight; objective paper only.")
     ] = 0.0,
+    privacy: Annotated[
+        str, typer.Option(help="What the server sees: clear, secagg (sums, really masked) or secagg+dp (noisy sums).")
+    ] = "clear",
+    noise_rows: Annotated[
+        float, typer.Option(help="secagg+dp: standard deviation of each device's noise in its rows, 0.5 to 1000.")
+    ] = 0.0,
+    noise_sums: Annotated[
+        float, typer.Option(help="secagg+dp: the same for its products and user sum, 0.5 to 1000.")
+    ] = 0.0,
+    unmasked: Annotated[
+        bool, typer.Option("--unmasked", help="Add up without masks: the same sums much faster; counts no bytes.")
+    ] = False,
     seed: Seed = 0,
     checkpoint: Annotated[Path | None, typer.Option(help="File to save each round to, and to resume from.")] = None,
     save: Annotated[
@@ -105,6 +117,10 @@ def train(
             fraction=fraction,
             dropout=dropout,
             regularization=regularization,
+            privacy=privacy,
+            noise_rows=noise_rows,
+            noise_sums=noise_sums,
+            unmasked=unmasked,
             seed=seed,
             checkpoint=checkpoint,
         )

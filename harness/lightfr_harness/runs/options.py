@@ -7,11 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from lightfr.errors import InvalidInputError
+from lightfr.privacy.vector import MAX_WEIGHT
+from lightfr.training.model import LEAST_NOISE, MOST_NOISE
 from lightfr.v1 import model_pb2
 
 OBJECTIVES = ("catalogue", "paper")
 AGGREGATES = {"catalogue": ("catalogue",), "paper": ("grad", "para", "init", "random")}
 UPLOADS = {"ternary": model_pb2.UPLOAD_KIND_TERNARY, "exact": model_pb2.UPLOAD_KIND_EXACT}
+PRIVACY_MODES = {
+    "clear": model_pb2.PRIVACY_MODE_CLEAR,
+    "secagg": model_pb2.PRIVACY_MODE_SECAGG,
+    "secagg+dp": model_pb2.PRIVACY_MODE_SECAGG_DP,
+}
 SPLITS = ("last-out", "80-10-10")
 TERNARY_ROWS = 64
 GATE = 10
@@ -38,6 +45,11 @@ class TrainOptions:
     fraction: float = 0.6
     dropout: float = 0.0
     regularization: float = 0.0
+    privacy: str = "clear"
+    # Standard deviations of the noise that each device adds; mode secagg+dp only.
+    noise_rows: float = 0.0
+    noise_sums: float = 0.0
+    unmasked: bool = False
     seed: int = 0
     checkpoint: Path | None = None
 
@@ -61,6 +73,32 @@ class TrainOptions:
             raise InvalidInputError("recency and refine belong to --objective catalogue; the paper has neither")
         if self.regularization and not paper:
             raise InvalidInputError("lambda belongs to --objective paper; the catalogue objective has no such term")
+        self._require_privacy()
+
+    def _require_privacy(self) -> None:
+        _one_of("privacy", self.privacy, tuple(PRIVACY_MODES))
+        noisy = self.privacy == "secagg+dp"
+        if self.privacy != "clear":
+            if self.upload != "ternary":
+                raise InvalidInputError("secure sums are made of ternary rows: use --upload ternary or --privacy clear")
+            _within("max_rows of a secure sum", self.max_rows or 0, 1, MAX_WEIGHT)
+        for name, level in (("noise_rows", self.noise_rows), ("noise_sums", self.noise_sums)):
+            if noisy:
+                _within(name, level, LEAST_NOISE / 1000, MOST_NOISE / 1000)
+            elif level:
+                raise InvalidInputError(f"{name} belongs to --privacy secagg+dp")
+
+    @property
+    def privacy_mode(self) -> int:
+        return PRIVACY_MODES[self.privacy]
+
+    @property
+    def noise(self) -> model_pb2.Noise | None:
+        if self.privacy != "secagg+dp":
+            return None
+        return model_pb2.Noise(
+            rows_thousandths=round(1000 * self.noise_rows), sums_thousandths=round(1000 * self.noise_sums)
+        )
 
     @property
     def upload_kind(self) -> int:

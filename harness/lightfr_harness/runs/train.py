@@ -60,7 +60,8 @@ def make_server(options: TrainOptions, train: Ratings) -> Server:
         "seed": options.seed,
     }
     if options.objective == "catalogue":
-        return CatalogueServer(train.item_counts(), options.bits, **common)
+        privacy = {"privacy_mode": options.privacy_mode, "noise": options.noise}
+        return CatalogueServer(train.item_counts(), options.bits, **common, **privacy)
     server = PaperServer(train.item_counts(), options.bits, regularization=options.regularization, **common)
     if options.aggregate == "init":
         server.restore({"codes": ablation.quantised_factors(train, options.bits, options.seed)})
@@ -74,7 +75,7 @@ def train(options: TrainOptions, progress: Progress | None = None) -> Trained:
     loaded = time.process_time()
     server, fleet = make_server(options, split.train), Fleet.of(split.train, options.bits, options.seed)
     rounds = 0 if options.aggregate in ("init", "random") else options.rounds
-    plan = RunOptions(rounds, options.fraction, options.dropout, options.seed)
+    plan = RunOptions(rounds, options.fraction, options.dropout, options.seed, masked=not options.unmasked)
     run = TrainingRun(server, fleet, plan, options.checkpoint)
     ready = time.process_time()
     for finished in run:
@@ -132,6 +133,7 @@ def _record(
         "device_rounds": run.traffic.device_rounds,
         "device_rounds_per_second": run.traffic.device_rounds / round_seconds if round_seconds else None,
         "dropped": run.traffic.dropped,
+        "abandoned_rounds": run.traffic.abandoned,
         "seconds": seconds,
         "data": {**data, "duplicates_dropped": split.train.n_duplicates},
         "open_rows": int(np.count_nonzero(run.server.open_rows)),

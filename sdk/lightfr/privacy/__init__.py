@@ -5,6 +5,7 @@ of, and what a server needs for the same arithmetic. Loaded only by those who ta
 `cryptography`.
 """
 
+from lightfr.privacy.contribution import blocks_of, gate_vector, round_vector
 from lightfr.privacy.roster import Roster, RosterEntry
 from lightfr.privacy.session import DeviceSession, RevealedShares, SealedShare
 from lightfr.privacy.vector import Block, Vector, gate_blocks, round_blocks
@@ -17,6 +18,9 @@ __all__ = [
     "RosterEntry",
     "SealedShare",
     "Vector",
+    "blocks_of",
     "gate_blocks",
+    "gate_vector",
     "round_blocks",
+    "round_vector",
 ]

@@ -33,16 +33,22 @@ def round_vector(
     Where the model asks for noise it is in them, drawn from `random_bytes`. Raises InvalidInputError for an update that
     the model does not allow: make_update makes none.
     """
+    vector = vector_without_noise(model, update, devices)
+    if model.noise:
+        add_noise(vector["rows"], model.noise.rows_thousandths, random_bytes)
+        add_noise(vector["products"], model.noise.sums_thousandths, random_bytes)
+        add_noise(vector["user_sum"], model.noise.sums_thousandths, random_bytes)
+    return vector
+
+
+def vector_without_noise(model: PublishedModel, update: RowUpdate, devices: int) -> Vector:
+    """Return the numbers of a device before noise, for simulations that add it to the sum: see round_vector."""
     _require_fit(model, update)
     vector = Vector(blocks_of(model, devices))
     _put_rows(model, update, vector["rows"])
     weight = 1 if model.noise else max(len(update.item_indices), LEAST_CATALOGUE_RATINGS)
     _put_sums(update.user_code, weight, vector)
-    if model.noise:
-        add_noise(vector["rows"], model.noise.rows_thousandths, random_bytes)
-        add_noise(vector["products"], model.noise.sums_thousandths, random_bytes)
-        add_noise(vector["user_sum"], model.noise.sums_thousandths, random_bytes)
-    else:
+    if not model.noise:
         vector["weight"][0] = weight
     return vector
 

@@ -6,6 +6,7 @@ import io
 from contextlib import asynccontextmanager
 
 import numpy as np
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import manifest_pb2, model_pb2
@@ -17,7 +18,7 @@ from lightfr_harness.coordinator.service import CoordinatorService
 
 N_ITEMS, BITS = 30, 16
 ITEMS = ItemList([f"item-{i}" for i in range(N_ITEMS)], [50 - i for i in range(N_ITEMS)], "0" * 64)
-SETTINGS = Settings(bits=BITS, gate=25, seed=3, integer_ids=False, catalogue_sha256=ITEMS.sha256)
+SETTINGS = Settings(bits=BITS, gate=25, seed=3, integer_ids=False, catalogue_sha256=ITEMS.sha256, privacy="clear")
 CAPABILITIES = pb.Capabilities(
     wire_versions=[1], upload_kinds=[model_pb2.UPLOAD_KIND_TERNARY], privacy_modes=[model_pb2.PRIVACY_MODE_CLEAR]
 )
@@ -36,8 +37,13 @@ class Crash(BaseException):
     """Stands for the end of the process."""
 
 
-def sign(manifest):
-    return manifest_pb2.SignedManifest(manifest=manifest, signature=bytes(64), key_id=bytes(8))
+class Signer:
+    """Signs rosters with a key that is the same for all tests, and manifests not at all."""
+
+    manifest_key = Ed25519PrivateKey.from_private_bytes(bytes(32))
+
+    def sign(self, manifest):
+        return manifest_pb2.SignedManifest(manifest=manifest, signature=bytes(64), key_id=bytes(8))
 
 
 class Small:
@@ -45,7 +51,7 @@ class Small:
 
     def __init__(self, folder, clock, plan, settings=SETTINGS, items=ITEMS):
         self.clock, self.log = clock, io.StringIO()
-        self.coordinator = Coordinator(folder, items, settings, plan, sign, Log(self.log), clock=clock)
+        self.coordinator = Coordinator(folder, items, settings, plan, Signer(), Log(self.log), clock=clock)
         self.service = CoordinatorService(self.coordinator)
 
     async def check_in(self, device):

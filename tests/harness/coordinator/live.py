@@ -40,7 +40,7 @@ class Live:
     async def _serve(self):
         items, settings, plan = self._made
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        self.coordinator = Coordinator(self.folder, items, settings, plan, self.authority.sign, Log(self.log))
+        self.coordinator = Coordinator(self.folder, items, settings, plan, self.authority, Log(self.log))
         await self.coordinator.start()
         rounds = asyncio.create_task(self.coordinator.run())
         async with serving(self.coordinator, self.authority, Addresses(), Log(self.log)) as addresses:

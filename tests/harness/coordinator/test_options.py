@@ -10,7 +10,6 @@ from lightfr_harness.coordinator.options import (
     Settings,
     SettingsError,
     is_loopback,
-    require_private,
 )
 from lightfr_harness.coordinator.publishing import FolderError
 from tests.harness.coordinator.helpers import ITEMS, SETTINGS, Clock, Plan, Small, run, small
@@ -56,7 +55,7 @@ def test_a_missing_list_and_ids_that_are_no_integers_are_typed_errors(tmp_path):
 
 
 def test_without_counts_the_gate_is_off():
-    settings = Settings(16, 10, 0, False, "")
+    settings = Settings(16, 10, 0, False, "", "clear")
     assert settings.make_server(ItemList(["a", "b"], None, "")).open_rows_bitmap() == b""
     assert settings.make_server(ItemList(["a", "b"], [20, 5], "")).open_rows.tolist() == [True, False]
 
@@ -104,12 +103,12 @@ def test_two_coordinators_do_not_share_a_folder(tmp_path):
 )
 def test_clear_uploads_leave_the_machine_only_when_said_so(host, is_local):
     assert is_loopback(host) == is_local
-    require_private(host, not_private=True)
+    SETTINGS.require_private(host, not_private=True)
     if is_local:
-        require_private(host, not_private=False)
+        SETTINGS.require_private(host, not_private=False)
     else:
         with pytest.raises(SettingsError, match="--not-private"):
-            require_private(host, not_private=False)
+            SETTINGS.require_private(host, not_private=False)
 
 
 def test_devices_read_the_catalogue_that_was_published(tmp_path):

@@ -18,7 +18,8 @@ def start_coordinator(authority, tmp_path_factory):
     def start(items=ITEMS, **options):
         folder = tmp_path_factory.mktemp("coordinator")
         (folder / "items.tsv").write_text("".join(f"{item}\n" for item in items))
-        coordinator = CoordinatorProcess(folder / "data", authority.folder, folder / "items.tsv", **options)
+        how = {"privacy": "clear", **options}
+        coordinator = CoordinatorProcess(folder / "data", authority.folder, folder / "items.tsv", **how)
         started.append(coordinator.start())
         return coordinator
 

@@ -1,8 +1,10 @@
 """Vectors have just enough bits for the sum of a cohort, and masks that are added and subtracted leave no trace."""
 
+import math
 import os
 import tracemalloc
 from array import array
+from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 
 from lightfr.errors import BufferSizeError, InvalidInputError
 from lightfr.privacy import Block, Vector, gate_blocks, round_blocks
+from lightfr.v1 import model_pb2
 
 
 @pytest.mark.parametrize("n", [2, 3, 64, 255, 256, 512, 8192])
@@ -28,6 +31,18 @@ def test_an_upload_of_512_devices_and_128000_values_is_within_its_limit():
     blocks = round_blocks(2000, 64, 512)
     assert blocks[0].bits == 11
     assert Vector(blocks).packed_bytes <= 128_000 * 11 // 8 + 12_000
+
+
+@given(st.integers(2, 8192), st.integers(500, 1_000_000), st.integers(500, 1_000_000))
+def test_with_noise_bits_leave_room_for_10_deviations_of_the_sum_and_no_weight_is_sent(n, rows_noise, sums_noise):
+    noise = model_pb2.Noise(rows_thousandths=rows_noise, sums_thousandths=sums_noise)
+    blocks = round_blocks(10, 16, n, noise)
+    assert [b.name for b in blocks] == ["rows", "products", "user_sum"]
+    for block, thousandths in zip(blocks, (rows_noise, sums_noise, sums_noise), strict=True):
+        room = Fraction(n) + Fraction(10 * thousandths, 1000) * Fraction(math.sqrt(n))
+        assert 2 ** (block.bits - 2) <= room + 1
+        assert room <= 2 ** (block.bits - 1)
+        assert block.bits <= 32
 
 
 @settings(max_examples=30)

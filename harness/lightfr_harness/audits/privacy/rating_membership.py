@@ -6,13 +6,15 @@ noise of that row's own variance, so the log-likelihood ratio is (R_i . g - |g|^
 rounds that the user took part in. O(f) a pair and round. In the clear the row is there or not. From the published
 matrices alone the change of a row along b takes the place of R_i.
 
-Pairs: for each rating (user, item) one other user who did not rate that item, so popularity gives nothing away and
-guessing has advantage 0. The threshold is chosen on one half of the users, and TPR - FPR measured on the other.
+Pairs: for each rating (user, item) one other user who did not rate that item, so popularity gives nothing away.
+Guessing: similarity of code and row before each round, since who knows a code knows the taste. The threshold is chosen
+on one half of the users, and TPR - FPR measured on the other.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -62,14 +64,23 @@ def from_matrices(view: RoundView, code: Signs, item: int) -> float:
     return float(moved @ code + 0.25 * (view.after[item].astype(np.float64) @ code)) / len(code)
 
 
+def from_similarity(view: RoundView, code: Signs, item: int) -> float:
+    """Guessing: who knows a code knows the taste, and recommends from the matrix as it was before the round."""
+    return float(view.before[item].astype(np.float64) @ code) / len(code)
+
+
 def _without(vector: Floats, directions: Floats) -> Floats:
     basis = np.linalg.qr(directions.T + 1e-9)[0]
     return vector - basis @ (basis.T @ vector)
 
 
-def scores_of(capture: Capture, codes: tuple[dict[int, Signs], ...], pairs: Pairs, *, matrices: bool) -> Floats:
+def scores_of(
+    capture: Capture,
+    codes: tuple[dict[int, Signs], ...],
+    pairs: Pairs,
+    read: Callable[[RoundView, Signs, int], float],
+) -> Floats:
     """The attack on each pair; `codes` is what the attacker knows of the asked users by assumption."""
-    read = from_matrices if matrices else from_sum
     rounds = list(zip(capture.rounds, codes, strict=True))
     return np.array(
         [
@@ -140,9 +151,14 @@ def audit(capture: Capture, truth: Truth, decoded: Decoded | None, seed: int) ->
         seen = seen_items(capture)
         from_uploads = np.array([float(i in seen.get(u, ())) for u, i in zip(pairs.users, pairs.items, strict=True)])
     else:
-        from_uploads = scores_of(capture, truth.codes, pairs, matrices=False)
-    public = scores_of(capture, truth.codes, pairs, matrices=True)
+        from_uploads = scores_of(capture, truth.codes, pairs, from_sum)
+    public = scores_of(capture, truth.codes, pairs, from_matrices)
+    guessed = advantage(scores_of(capture, truth.codes, pairs, from_similarity), pairs, seed).measured
+
+    def measured(scores: Floats) -> Measurement:
+        return replace(advantage(scores, pairs, seed), predicted=guessed)
+
     return [
-        for_information(claim, source_of(capture.mode), advantage(scores, pairs, seed), UNIT, capture.mode)
+        for_information(claim, source_of(capture.mode), measured(scores), UNIT, capture.mode)
         for claim, scores in ((SUM_CLAIM, from_uploads), (MATRIX_CLAIM, public))
     ]

@@ -9,6 +9,9 @@ Three ideas, strongest first:
   elements are bits of b. Rows that agree are joined.
 - **Completion.** Bits that lone rows leave open take the signs that make b' W^-1 b least: what is likeliest among
   users whose second moments are W.
+
+Not tried: lattice reduction of the range of W, which may reach up to as many devices as bits whatever the codes; rows
+that two or three devices share; and taking the colluders' own uploads out of the sum first.
 """
 
 from __future__ import annotations
