@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 BUILT := pyproject.toml setup.py $(wildcard csrc/*.c csrc/*.h sdk/*.py harness/*.py harness/lightfr_harness/bench/floor.c)
 
-.PHONY: help test demo bench bench-accuracy bench-load fuzz lint format gen gen-check baseline test-arm test-sanitize size wheel clean
+.PHONY: help test demo bench bench-accuracy bench-load fuzz lint format gen gen-check baseline test-arm test-sanitize size wheel test-protobuf clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
@@ -105,8 +105,18 @@ wheel: $(VENV)/installed ## Build the one wheel that serves every Python from 3.
 	@ls dist/lightfr-*-cp311-abi3-*.whl
 	@$(PYTHON) -m venv build/wheel-venv
 	@build/wheel-venv/bin/python -m pip install --quiet --disable-pip-version-check dist/lightfr-*.whl
+	@build/wheel-venv/bin/lightfr --help >/dev/null
 	@cd build && wheel-venv/bin/python -c 'import os, lightfr, lightfr.training, lightfr._wire; \
 	  print("the wheel works:", lightfr.rank(lightfr.UserCode.random(64), lightfr.ItemCodes(os.urandom(800), 64), 1))'
+
+# The wheel's own environment has the newest; then it gets the oldest.
+test-protobuf: wheel ## Try the wheel on the newest and the oldest protobuf runtime that it admits
+	@set -e; for wanted in 'protobuf<8' protobuf==5.27.2; do \
+	  build/wheel-venv/bin/python -m pip install --quiet --disable-pip-version-check "$$wanted"; \
+	  for kind in upb python; do \
+	    PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION=$$kind build/wheel-venv/bin/python -W error tests/protobuf_runtime.py; \
+	  done; \
+	done
 
 clean: ## Remove everything that was built
 	rm -rf $(VENV) build dist out *.egg-info csrc/build

@@ -10,7 +10,7 @@ import os
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from lightfr.errors import StoreError, StoreLockedError, StoreWriteError
+from lightfr.errors import LightFRError, StoreLockedError, StoreWriteError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,7 +91,7 @@ def step(name: str) -> Iterator[None]:
     """Turn a refusal of the file system into a StoreWriteError that names the step."""
     try:
         yield
-    except StoreError:
+    except LightFRError:  # some are an OSError too
         raise
     except OSError as error:
         raise StoreWriteError(name, error) from error

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 PENDING_UPLOAD = "pending_upload"
 # Refusals after which a device has no part in the round any more.
 TOO_LATE = {"ROUND_UNKNOWN", "ROUND_CLOSED", "NOT_ASSIGNED", "MODEL_MISMATCH", "UPLOAD_CONFLICT"}
+# Refusals of the upload itself: it is dropped too, and the error is raised, since sending it again cannot help.
+_NEVER_TAKEN = {"UPLOAD_INVALID", "MALFORMED", "TOO_LARGE"}
 
 
 class ClearRound:
@@ -50,7 +52,7 @@ class ClearRound:
         try:
             coordinator.upload(self._channel, self._store.get(PENDING_UPLOAD) or b"")
         except RefusedError as refused:
-            if refused.reason in TOO_LATE | {"UPLOAD_INVALID"}:
+            if refused.reason in TOO_LATE | _NEVER_TAKEN:
                 self._store.update(self.forgotten)
             if refused.reason in TOO_LATE:
                 return False

@@ -144,12 +144,19 @@ def _forget(options: argparse.Namespace) -> None:
     from lightfr.store import discard
 
     folder = _folder(options)
-    if not options.yes and input("destroy the key, all ratings and the identity? [y/N] ").strip().lower() != "y":
+    if not options.yes and not _agrees("destroy the key, all ratings and the identity?"):
         print("nothing was changed")
         return
     discard(folder / "data", FileKey(folder / "key"))
     _remove(folder)
     print("forgotten")
+
+
+def _agrees(question: str) -> bool:
+    try:
+        return input(f"{question} [y/N] ").strip().lower() == "y"
+    except EOFError:  # nobody is there to ask
+        return False
 
 
 def _remove(folder: Path) -> None:
@@ -172,7 +179,7 @@ def _client(options: argparse.Namespace) -> Client:
 
     folder = _folder(options)
     try:
-        server = (folder / "server").read_text()
+        server = (folder / "server").read_text(errors="replace")
     except OSError as error:
         raise EnrollmentError(f"there is no identity in {folder}: lightfr enroll INVITATION first") from error
     return Client.open(

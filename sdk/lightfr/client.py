@@ -18,6 +18,7 @@ from lightfr.errors import (
     InvalidInputError,
     NotPrivateError,
     NotSyncedError,
+    ProtocolError,
     ServerUnavailableError,
 )
 from lightfr.interactions import LEVELS, Interactions, RatingScale
@@ -127,7 +128,7 @@ class Client:
             client = cls(Path(folder), store, channel, ModelFolder(Path(folder) / "models", trusted), allow_clear)
             client._minimum_cohort = minimum_cohort
             client._scale = _agreed_scale(store, scale)
-            client._model = client._models.load()
+            client._model = client._models.load_or_begin_anew()
         except BaseException:
             store.close()
             raise
@@ -176,18 +177,15 @@ class Client:
         with self._network:
             if self._model is not None:
                 self._require_private(self._model)
-            current = self._resumed()
-            if current is None:
-                answer = coordinator.check_in(self._channel, self._model_version(), self._privacy_modes())
-                if isinstance(answer, coordinator.RetryWindow):
-                    return _not_this_time(answer.earliest_seconds, answer.latest_seconds, answer.reason)
-                current = self._begun(answer)
-            if not (current.run() if isinstance(current, ClearRound) else current.run(self._vector)):
-                return _not_this_time(*_PAUSE_AFTER_LATE, "too_late")
-            with self._state:
-                rounds = self.status().rounds + 1
-                self._store.update({_ROUNDS: rounds.to_bytes(8, "little"), **current.forgotten})
-            return Participation(took_part=True, retry_after_seconds=0.0)
+            begun_before = self._resumed()
+            if begun_before is not None and self._finish(begun_before):
+                return Participation(took_part=True, retry_after_seconds=0.0)
+            answer = coordinator.check_in(self._channel, self._model_version(), self._privacy_modes())
+            if isinstance(answer, coordinator.RetryWindow):
+                return _not_this_time(answer.earliest_seconds, answer.latest_seconds, answer.reason)
+            if self._finish(self._begun(answer)):
+                return Participation(took_part=True, retry_after_seconds=0.0)
+            return _not_this_time(*_PAUSE_AFTER_LATE, "too_late")
 
     def status(self) -> Status:
         """Say how things stand, in numbers."""
@@ -254,6 +252,7 @@ class Client:
 
     def _require_model(self) -> LoadedModel:
         if self._model is None:
+            self._store.require_open()
             raise NotSyncedError
         return self._model
 
@@ -279,6 +278,7 @@ class Client:
         return self._code_for_use
 
     def _sync(self) -> bool:
+        self._store.require_open()
         old = self._model.manifest if self._model else None
         signed = coordinator.get_manifest(self._channel, self._model_version())
         if signed is None:
@@ -321,11 +321,22 @@ class Client:
         self._require_private(model)
         model.published.set_open_rows(self._models.open_rows(self._channel, model.manifest))
         if model.manifest.message.model.privacy_mode != model_pb2.PRIVACY_MODE_CLEAR:
+            if not assignment.peer_id:
+                raise ProtocolError("the server broke the protocol: an assignment without a peer_id")
             key = model.manifest.signing_key
             return SecureRound.begin(self._store, self._channel, assignment, key, self._minimum_cohort)
         with self._state:
             update, code = self._update(model)
             return ClearRound.begin(self._store, self._channel, assignment, encode_update(update), code)
+
+    def _finish(self, current: ClearRound | SecureRound) -> bool:
+        """Go through the rest of a round; count it if the server has this device's part."""
+        took_part = current.run() if isinstance(current, ClearRound) else current.run(self._vector)
+        if took_part:
+            with self._state:
+                rounds = self.status().rounds + 1
+                self._store.update({_ROUNDS: rounds.to_bytes(8, "little"), **current.forgotten})
+        return took_part
 
     def _update(self, model: LoadedModel) -> tuple[RowUpdate, dict[str, bytes]]:
         """This device's gradients, and the user code behind them as the store keeps it."""

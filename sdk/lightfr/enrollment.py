@@ -46,7 +46,8 @@ def enroll(invitation: str | os.PathLike[str], folder: str | os.PathLike[str]) -
     private_key, signing_request = _key_and_request(folder / "enrolling.pem")
     certificates = _certificates(invited, Trust(enrolled.trust), signing_request)
     _save_identity(enrolled, private_key + b"".join(pem("CERTIFICATE", der) for der in certificates))
-    (folder / "enrolling.pem").unlink()
+    with _files.step("remove what enrolment kept"):
+        _files.remove(folder / "enrolling.pem")
     return enrolled
 
 
@@ -64,7 +65,8 @@ def _save_identity(enrolled: Enrolled, identity: bytes) -> None:
     except InvalidInputError as error:
         raise EnrollmentError("the server's certificate is none, or not for this device's key: enrol again") from error
     finally:
-        _files.remove(incoming)
+        with _files.step("remove an identity that was tried"):
+            _files.remove(incoming)
     _save(enrolled.identity, identity)
 
 
@@ -72,10 +74,10 @@ def _read(invitation: Path) -> dict[str, str]:
     try:
         fields: Any = json.loads(invitation.read_bytes())
         invited = {name: fields[name] for name in _FIELDS}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise EnrollmentError("the invitation is no JSON file with server, enrollment, token and trust") from error
-    if not all(isinstance(value, str) for value in invited.values()):
-        raise EnrollmentError("the invitation's fields must be strings")
+    if not all(isinstance(value, str) and value.isascii() for value in invited.values()):
+        raise EnrollmentError("the invitation's fields must be strings of ASCII characters")
     address_of(invited["server"])
     return invited
 
@@ -95,11 +97,23 @@ def _key_and_request(path: Path) -> tuple[bytes, bytes]:
     if not path.exists():
         private_key, request = new_key_and_request()
         _save(path, private_key + pem(_REQUEST, request))
-    private_key, _, rest = path.read_bytes().partition(f"-----BEGIN {_REQUEST}-----".encode())
     try:
-        return private_key, b64decode(rest.partition(b"-----END")[0], validate=False)
-    except ValueError:
+        private_key, _, rest = path.read_bytes().partition(f"-----BEGIN {_REQUEST}-----".encode())
+        request = b64decode(rest.partition(b"-----END")[0])
+        _require_request(private_key, request)
+    except (OSError, ValueError, TypeError):
         raise InvalidInputError("enrolling.pem is damaged: remove it and enrol again") from None
+    return private_key, request
+
+
+def _require_request(private_key: bytes, request: bytes) -> None:
+    """Raise ValueError unless this is a whole key and a whole request for it."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    parsed = x509.load_der_x509_csr(request)
+    if not parsed.is_signature_valid or parsed.public_key() != load_pem_private_key(private_key, None).public_key():
+        raise ValueError
 
 
 def new_key_and_request() -> tuple[bytes, bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from lightfr import _files
@@ -9,7 +10,7 @@ from lightfr._wire.downloads import download, install
 from lightfr.catalogue import Catalogue
 from lightfr.codes import ItemCodes
 from lightfr.deltas import apply_delta
-from lightfr.errors import ArtifactError, DeltaError, ManifestError
+from lightfr.errors import ArtifactError, ArtifactFileError, CodesFileError, DeltaError, ManifestError, ProtocolError
 from lightfr.manifest import Manifest
 from lightfr.training.model import PublishedModel
 
@@ -58,6 +59,14 @@ class ModelFolder:
         current = self._path / _CURRENT
         return LoadedModel(Manifest(current.read_bytes(), self._trust), self._path) if current.exists() else None
 
+    def load_or_begin_anew(self) -> LoadedModel | None:
+        """Open the version in use; files that are damaged or not trusted any more go: a sync brings new ones."""
+        try:
+            return self.load()
+        except (ArtifactFileError, ProtocolError):
+            self._remove_files()
+            return None
+
     def fetch(self, channel: Channel, signed: bytes, old: Manifest | None) -> LoadedModel:
         """Check a signed manifest, complete what it names, and make it the version in use."""
         manifest = Manifest(signed, self._trust)
@@ -83,9 +92,14 @@ class ModelFolder:
 
     def remove(self) -> None:
         """Delete every file; the folder must not be in use any more."""
-        for file in self._path.iterdir():
-            file.unlink()
-        self._path.rmdir()
+        self._remove_files()
+        with _files.step("remove the models"):
+            self._path.rmdir()
+
+    def _remove_files(self) -> None:
+        with _files.step("remove the models"):
+            for file in self._path.iterdir():
+                _files.remove(file)
 
     def _fetch_codes(self, channel: Channel, manifest: Manifest, old: Manifest | None) -> None:
         """Take the delta where there is one; should it not lead to the codes, take the codes."""
@@ -96,7 +110,7 @@ class ModelFolder:
             try:
                 changes, base = download(channel, delta, self._path), self._path / old.message.codes.sha256.hex()
                 self._patch(changes, base, final, codes.size_bytes)
-            except (ArtifactError, DeltaError):
+            except (ArtifactError, DeltaError, CodesFileError):
                 pass
         download(channel, codes, self._path)
 
@@ -109,9 +123,13 @@ class ModelFolder:
         install(patched, final)
 
     def _sweep(self, manifest: Manifest) -> None:
-        """Remove what the version in use does not name. Mapped files live on until they are closed."""
+        """Remove what the version in use does not name. Mapped files live on until they are closed.
+
+        A file that cannot be removed now waits for the next sweep.
+        """
         message = manifest.message
         named = {artifact.sha256.hex() for artifact in (message.codes, message.catalogue, message.open_rows)}
         for file in self._path.iterdir():
             if file.name not in named | {_CURRENT}:
-                file.unlink()
+                with suppress(OSError):
+                    _files.remove(file)

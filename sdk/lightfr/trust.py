@@ -42,7 +42,10 @@ def key_id(raw_key: bytes) -> bytes:
 
 
 def _raw(block: bytes) -> bytes:
-    der = b64decode(b"".join(block.split()))
+    try:
+        der = b64decode(b"".join(block.split()), validate=True)
+    except ValueError as error:
+        raise InvalidInputError("a PUBLIC KEY block of the trust is damaged") from error
     if len(der) != len(_ED25519_PREFIX) + 32 or not der.startswith(_ED25519_PREFIX):
         raise InvalidInputError("a PUBLIC KEY block of the trust is no Ed25519 key")
     return der[len(_ED25519_PREFIX) :]

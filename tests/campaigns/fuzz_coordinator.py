@@ -23,7 +23,7 @@ from aiohttp import http_exceptions
 
 from lightfr import Client, FileKey, enroll
 from lightfr.v1 import coordinator_pb2 as pb
-from lightfr.v1 import enrollment_pb2, update_pb2
+from lightfr.v1 import enrollment_pb2, secure_pb2, update_pb2
 from lightfr_harness.authority import Authority
 from lightfr_harness.coordinator.child import CoordinatorProcess
 from tests.campaigns.fuzz_messages import GROWTH_LIMIT_BYTES, resident_bytes
@@ -52,11 +52,17 @@ def corpus():
         round_id=bytes(16), manifest_sha256=bytes(32), upload_id=(CANARY * 2)[:16], row_update=rows
     )
     enrol = enrollment_pb2.EnrollRequest(token=CANARY.decode() * 2, signing_request=signing_request())
+    key = (CANARY * 3)[:32]
+    keys = secure_pb2.AdvertiseKeysRequest(round_id=bytes(16), mask_public_key=key, share_public_key=key)
     messages = [
         ("server", COORDINATOR + b"GetManifest", pb.GetManifestRequest(capabilities=CAPABILITIES)),
         ("server", COORDINATOR + b"CheckIn", pb.CheckInRequest(capabilities=CAPABILITIES)),
         ("server", COORDINATOR + b"Upload", upload),
         ("server", COORDINATOR + b"GetRoundStatus", pb.GetRoundStatusRequest(round_id=CANARY + b"xyz")),
+        ("server", COORDINATOR + b"AdvertiseKeys", keys),
+        ("server", COORDINATOR + b"ShareKeys", secure_pb2.ShareKeysRequest(round_id=bytes(16), sealed_shares=CANARY)),
+        ("server", COORDINATOR + b"RevealShares", secure_pb2.RevealSharesRequest(round_id=bytes(16), mask_keys=CANARY)),
+        ("server", COORDINATOR + b"GetStep", secure_pb2.GetStepRequest(round_id=bytes(16), max_wait_ms=100)),
         ("enrollment", ENROLLMENT + b"Enroll", enrol),
     ]
     return [(name, path, type(message), message.SerializeToString()) for name, path, message in messages]
@@ -174,7 +180,8 @@ def campaign(requests, seed, folder):
     authority = Authority.init(folder / "ca", ["localhost", "127.0.0.1"])
     (folder / "items.txt").write_text("".join(f"{item}\n" for item in ITEMS))
     context = client_context(authority, client_pem(authority, folder))
-    with CoordinatorProcess(folder / "data", authority.folder, folder / "items.txt", goal=2) as coordinator:
+    how = {"goal": 2, "privacy": "clear"}
+    with CoordinatorProcess(folder / "data", authority.folder, folder / "items.txt", **how) as coordinator:
         _require_good_service(authority, coordinator, folder / "before")
         outcomes, findings, facts = _attack(coordinator, context, requests, seed)
         _require_good_service(authority, coordinator, folder / "after")

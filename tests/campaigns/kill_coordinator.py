@@ -5,7 +5,7 @@ sends the same bytes again, and holds the server to its word. In the end the mod
 uploads that are in, and compared bit for bit with every version that the coordinator published.
 
 
-    python -m tests.campaigns.kill_coordinator --kills 200 --seed 0
+    python -m tests.campaigns.kill_coordinator --kills 200 --seed 0 [--privacy secagg]
 """
 
 import argparse
@@ -134,25 +134,33 @@ def post(connection, method, body):
 
 
 class Campaign:
-    def __init__(self, base, seed):
-        self.base, self.random = base, random.Random(seed)
+    def __init__(self, base, seed, privacy="clear"):
+        self.base, self.random, self.privacy = base, random.Random(seed), privacy
         self.authority = Authority.init(base / "ca", ["127.0.0.1"])
         (base / "items.tsv").write_text("".join(f"item-{i}\t{1000 - i}\n" for i in range(N_ITEMS)))
+        kind = self._kind_of_device()
         self.devices = [
-            Device(
-                f"device {n}", client_context(self.authority, client_pem(self.authority, base)), 1_000_000 * n + seed
-            )
+            kind(f"device {n}", client_context(self.authority, client_pem(self.authority, base)), 1_000_000 * n + seed)
             for n in range(N_DEVICES)
         ]
         self.published = {}
         self.summary = Summary()
+
+    def _kind_of_device(self):
+        if self.privacy == "clear":
+            return Device
+        from tests.campaigns.masking_device import MaskingDevice
+
+        MaskingDevice.server_key = self.authority.manifest_key.public_key().public_bytes_raw()
+        return MaskingDevice
 
     def spawn(self):
         command = [sys.executable, "-m", "lightfr_harness", "serve", str(self.base / "folder")]
         options = {
             "authority": self.base / "ca", "catalogue": self.base / "items.tsv", "bits": BITS, "port": 0,
             "enrollment-port": 0, "operations-port": 0, "goal": 4, "over-selection": 1.5, "deadline-seconds": 1,
-            "privacy": "clear",
+            "gate-every": 1_000_000,
+            "privacy": self.privacy, "minimum": 1 if self.privacy == "clear" else 2,
         }  # fmt: skip
         for name, value in options.items():
             command += [f"--{name}", str(value)]
@@ -228,7 +236,7 @@ class Campaign:
             for round_id, body in device.uploads.items():
                 uploads[round_id].append(body)
         items = ItemList.read(self.base / "items.tsv", integer_ids=False)
-        server = Settings(BITS, 10, 0, False, items.sha256, "clear").make_server(items)
+        server = Settings(BITS, 10, 0, False, items.sha256, self.privacy).make_server(items)
         for round_id, state, count, version in self._rounds():
             known = uploads[round_id]
             self.summary.lost += max(len(known) - count, 0)
@@ -239,6 +247,10 @@ class Campaign:
                 codes = hashlib.sha256(server.codes.tobytes()).digest()
                 self.summary.torn += self.published.get(version, codes) != codes
         self._compare_state(server)
+        if self.privacy != "clear":
+            from tests.campaigns.masking_device import TOLD
+
+            self.summary.torn += sum(len(told) > 1 for told in TOLD.values())
 
     def _rounds(self):
         with sqlite3.connect(self.base / "folder" / "coordinator.sqlite") as connection:
@@ -254,14 +266,15 @@ class Campaign:
         self.summary.torn += not is_same
 
 
-def run(kills, seed, base, progress=print):
+def run(kills, seed, base, progress=print, privacy="clear"):
     """Kill that often; the Summary."""
-    campaign = Campaign(base, seed)
+    campaign = Campaign(base, seed, privacy)
+    longest_seconds = 0.8 if privacy == "clear" else 2.0  # Four steps take longer than one.
     for kill in range(1, kills + 1):
         if campaign.random.random() < 0.1:
             campaign.kill_while_starting(campaign.random.uniform(0.0, 2.0))
         else:
-            campaign.run_once(campaign.random.uniform(0.0, 0.8))
+            campaign.run_once(campaign.random.uniform(0.0, longest_seconds))
         campaign.summary.kills += 1
         if kill % 10 == 0:
             progress(f"{kill} of {kills} kills, {sum(len(d.acknowledged) for d in campaign.devices)} acknowledged")
@@ -274,9 +287,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--privacy", choices=["clear", "secagg"], default="clear")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        summary = run(arguments.kills, arguments.seed, Path(folder))
+        summary = run(arguments.kills, arguments.seed, Path(folder), privacy=arguments.privacy)
     print(summary)
     sys.exit(0 if summary.is_good() else 1)
 

@@ -10,6 +10,7 @@ from lightfr.v1 import enrollment_pb2
 from lightfr_harness.authority import Authority
 from lightfr_harness.coordinator.refusals import Refusal
 from lightfr_harness.coordinator.service import EnrollmentService
+from tests.campaigns.secure_targets import secure_targets
 from tests.certificates import signing_request
 from tests.harness.coordinator.helpers import CAPABILITIES, Clock, small, upload_request
 
@@ -141,4 +142,5 @@ def server_targets():
         UploadTarget(),
         CoordinatorTarget("GetRoundStatus", pb.GetRoundStatusRequest, pb.GetRoundStatusResponse),
         EnrollTarget(),
+        *secure_targets(),
     ]

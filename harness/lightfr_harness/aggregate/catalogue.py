@@ -81,7 +81,7 @@ class CatalogueServer(Server):
         self._summed = full, user_sum, int(weight[0])
 
     def add_cohort(self, sums: Mapping[str, npt.NDArray[np.int64]], survivors: int) -> None:
-        """Count the sums over so many devices. With noise all weigh the same, and their blocks come without the weight."""
+        """Count the sums over so many devices. With noise all weigh the same, and no block says how much."""
         if self.noise is None:
             self.add_sums(**sums)
             return

@@ -78,10 +78,10 @@ class Coordinator:
         self.artifacts = self._publisher.artifacts
         self._storage = Storage(folder / "coordinator.sqlite", self._storage_failed)
         self._server = settings.make_server(items)
-        self.steps = SecureSteps(self._storage, clock, lambda round_id: self.book.find(round_id), self._nudge)
         # One thread for what takes long: it is waited for before the folder is let go.
         self._worker = ThreadPoolExecutor(1, "aggregation")
         self._changed = asyncio.Event()
+        self.steps = SecureSteps(self._storage, clock, lambda round_id: self.book.find(round_id), self._changed.set)
         # Set when nothing can be promised any more: the process must end and start again.
         self.failed = asyncio.Event()
 
@@ -116,9 +116,6 @@ class Coordinator:
         """Seconds since 1970 by the clock that deadlines go by."""
         return self._clock()
 
-    def _nudge(self) -> None:
-        self._changed.set()
-
     def _storage_failed(self, error: BaseException) -> None:
         self.log.fault("storage_failed", error)
         self.failed.set()
@@ -136,9 +133,9 @@ class Coordinator:
             raise FolderError("the folder has settings but no version or no round: restore it, or name a new one")
         newest = self._manifests.popleft()
         self._publisher.restore(self._server, manifest_pb2.Manifest.FromString(newest))
-        version = self._made_version(newest)
-        self._adopt(version)
         last = known[-1]
+        version = self._made_version(newest, last.places)
+        self._adopt(version)
         current = known.pop() if last.state not in (FINISHED, ABANDONED) else None
         if current is not None:
             self._gather(current)
@@ -149,8 +146,9 @@ class Coordinator:
             await self._storage.open_round(current)
         self.book = RoundBook(self.plan, known, current)
 
-    def _made_version(self, manifest: bytes) -> Version:
-        return Version.of(manifest, self._server, self._signer.sign, self.plan.places)
+    def _made_version(self, manifest: bytes, places: int = 0) -> Version:
+        """For rounds of the plan, or of an older one with so many places."""
+        return Version.of(manifest, self._server, self._signer.sign, max(self.plan.places, places))
 
     def _adopt(self, version: Version) -> None:
         """Make a durable version the one that devices get."""
@@ -339,7 +337,8 @@ class Coordinator:
         bodies = await self._storage.start_aggregating(current)
         try:
             version = await self._in_worker(self._add_up, current, bodies)
-        except SecureSumError:
+        except SecureSumError as error:
+            self.log.fault("masks_stay_on", error)
             await self._end(current, ABANDONED, None)
             return
         current.next_model_version = version.manifest.model_version
@@ -367,7 +366,7 @@ class Coordinator:
             # The same codes if this is done again after a crash.
             self._server.set_gate(**current.cohort.finish(), seed=int.from_bytes(current.round_id, "little"))
         else:
-            self._server.add_sums(**current.cohort.finish())
+            self._server.add_cohort(current.cohort.finish(), survivors=len(current.cohort.delivered[UPLOADING]))
             self._server.finish_round()
         older = [manifest_pb2.Manifest.FromString(manifest) for manifest in self._manifests]
         number = self.version.manifest.model_version + 1

@@ -59,7 +59,7 @@ def blocks_of(server: CatalogueServer, kind: int, devices: int) -> tuple[Block, 
     """What a cohort of so many devices adds up."""
     if kind == GATE_REFRESH:
         return gate_blocks(server.n_items, devices)
-    return round_blocks(int(server.upload_rows.sum()), server.code_bits, devices)
+    return round_blocks(int(server.upload_rows.sum()), server.code_bits, devices, server.noise)
 
 
 def _limit_bytes(server: CatalogueServer, model: model_pb2.RoundModel, places: int) -> int:

@@ -1,4 +1,4 @@
-"""A round of secure aggregation in one process: the SDK's own sessions, and every message really encoded and decoded."""
+"""A round of secure aggregation in one process: the SDK's own sessions, messages really encoded and decoded."""
 
 from __future__ import annotations
 

@@ -69,11 +69,12 @@ class CountingProxy:
         passed = 0
         with suppress(OSError):
             while chunk := source.recv(_CHUNK_BYTES):
-                passed += len(chunk)
-                if not is_up and self.break_after is not None and passed > self.break_after:
+                allowed = chunk if is_up or self.break_after is None else chunk[: max(self.break_after - passed, 0)]
+                passed += len(allowed)
+                self._count(len(allowed), is_up)
+                target.sendall(allowed)
+                if len(allowed) < len(chunk):
                     break
-                self._count(len(chunk), is_up)
-                target.sendall(chunk)
         for end in (source, target):
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)

@@ -16,12 +16,14 @@ from lightfr.training import PublishedModel
 from lightfr_harness.aggregate import CatalogueServer, PaperServer, Server
 from lightfr_harness.datasets import CatalogueSplit, Ratings, Split, by_time_80_10_10, generate, leave_last_out, load
 from lightfr_harness.fleet import Fleet, RunOptions, TrainingRun
+from lightfr_harness.privacy import Accountant
 from lightfr_harness.runs import ablation, paper_table, scoring
 from lightfr_harness.runs.options import TrainOptions
 
 # Called with the finished rounds, all rounds, and the accuracy (hr, ndcg) when it was just measured.
 Progress = Callable[[int, int, tuple[float, float] | None], None]
 ROUNDS_BETWEEN_LOOKS = 5
+DELTA = 1e-5
 
 
 @dataclass(frozen=True)
@@ -137,9 +139,27 @@ def _record(
         "seconds": seconds,
         "data": {**data, "duplicates_dropped": split.train.n_duplicates},
         "open_rows": int(np.count_nonzero(run.server.open_rows)),
+        "privacy_loss": _privacy_loss(run),
         "paper": paper_table.compare(options, metrics),
         "options": {key: str(value) if isinstance(value, Path) else value for key, value in asdict(options).items()},
         "isa": _kernel.isa_name(),
         "machine": platform.machine(),
         "lightfr": __version__,
+    }
+
+
+def _privacy_loss(run: TrainingRun) -> dict[str, Any] | None:
+    """Of a user who took part in every round, all the others being honest; dropouts are those that were asked for."""
+    server, noise = run.server, run.server.noise
+    if noise is None:
+        return None
+    survivors = max(1, int(len(run.cohort(0)) * (1 - run.options.dropout)))
+    accountant = Accountant(int(server.upload_rows.sum()), server.code_bits, server.max_rows, noise, survivors)
+    loss = accountant.loss(run.finished_rounds)
+    return {
+        "epsilon": loss.epsilon(DELTA),
+        "delta": DELTA,
+        "rho": loss.rho,
+        "rounds": run.finished_rounds,
+        "honest_devices": survivors,
     }

@@ -140,6 +140,11 @@ def _read(response: HTTPResponse, limit_bytes: int) -> bytes:
     body = response.read(limit_bytes + 1)
     if len(body) > limit_bytes:
         raise ProtocolError(f"the server's answer is longer than {limit_bytes} bytes")
+    # http.client takes the end of the connection for the end of the answer, and a shorter message may parse as well.
+    if response.length is None and not response.chunked:
+        raise ProtocolError("the server's answer does not say how long it is")
+    if response.length:
+        raise ServerUnavailableError(f"the server's answer broke off after {len(body)} bytes: try again later")
     return body
 
 

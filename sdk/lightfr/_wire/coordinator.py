@@ -100,7 +100,7 @@ def _assignment(message: coordinator_pb2.Assignment) -> Assignment:
 
 def _retry_window(message: coordinator_pb2.RetryWindow) -> RetryWindow:
     require(message.earliest_ms <= message.latest_ms <= _DAY_MS, "a retry window is out of range")
-    known = message.reason in coordinator_pb2.RetryReason.values()
+    known = message.reason and message.reason in coordinator_pb2.RetryReason.values()
     reason = coordinator_pb2.RetryReason.Name(message.reason) if known else "RETRY_REASON_ROUND_FULL"
     return RetryWindow(
         message.earliest_ms / 1000, message.latest_ms / 1000, reason.removeprefix("RETRY_REASON_").lower()

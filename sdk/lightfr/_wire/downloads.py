@@ -36,7 +36,8 @@ def keep(part: Path, final: Path) -> None:
     with part.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if digest != final.name:
-        part.unlink()
+        with _files.step("throw a download away"):
+            _files.remove(part)
         raise ArtifactError("a download has another digest than the signed manifest says; it was thrown away")
     install(part, final)
 
@@ -70,13 +71,15 @@ def _go_on(channel: Channel, name: str, size_bytes: int, part: Path) -> None:
     with _part(part) as file:
         have = os.fstat(file.fileno()).st_size
         if have > size_bytes:
-            file.truncate(have := 0)
+            _empty(file)
+            have = 0
         if have == size_bytes:
             return
         headers = {"Range": f"bytes={have}-", "If-Range": f'"{name}"'} if have else {}
         with channel.get(f"/artifacts/{name}", headers) as response:
             if not _continues(response, have):
-                file.truncate(have := 0)
+                _empty(file)
+                have = 0
             while chunk := response.read(_CHUNK_BYTES):
                 if have + len(chunk) > size_bytes:
                     raise ArtifactError(f"a download is longer than the {size_bytes} bytes of the signed manifest")
@@ -98,6 +101,11 @@ def _part(path: Path) -> BinaryIO:
     """Open the file of an unfinished download, new or begun before."""
     with _files.step("open a download"):
         return os.fdopen(_files.open_file(path, _files.CHANGE | os.O_CREAT), "rb+", buffering=0)
+
+
+def _empty(file: BinaryIO) -> None:
+    with _files.step("begin a download anew"):
+        _files.truncate(file.fileno(), 0)
 
 
 def _size(path: Path) -> int:

@@ -1,4 +1,4 @@
-"""What a device puts into the vector of a round: its update spread over all open rows, so that its item set stays hidden."""
+"""What a device puts into the vector of a round: its update spread over all open rows, which hides its item set."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Discrete Gaussian noise: integers x with probability proportional to exp(-x^2 / (2 sigma^2)).
 
-The distribution is that of Canonne, Kamath and Steinke ("The Discrete Gaussian for Differential Privacy", 2020), drawn by
-inversion of its cumulative table (as in Peikert, "An Efficient and Parallel Gaussian Sampler for Lattices", 2010): 128
-random bits a number are compared with a table of 128-bit integers. What is drawn is within 2^-100 of the distribution.
+The distribution is that of Canonne, Kamath and Steinke ("The Discrete Gaussian for Differential Privacy", 2020). It is
+drawn by inversion of its cumulative table (as in Peikert, "An Efficient and Parallel Gaussian Sampler for Lattices",
+2010): 128 random bits a number are compared with a table of 128-bit integers. What is drawn is within 2^-100 of it.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _DRAW_BYTES = 16
 _AT_A_TIME = 4096
 
 
-def add_noise(numbers: memoryview[int], thousandths: int, random_bytes: Callable[[int], bytes]) -> None:
+def add_noise(target: array[int] | memoryview[int], thousandths: int, random_bytes: Callable[[int], bytes]) -> None:
     """Add noise of a standard deviation, given in thousandths (500 to 1,000,000), to each number in place.
 
     `random_bytes` must be cryptographic, except in simulations; docs/secagg.md says what becomes of its bytes.
     """
     if not LEAST_NOISE <= thousandths <= MOST_NOISE:
         raise OutOfRangeError("noise in thousandths", thousandths, LEAST_NOISE, MOST_NOISE)
-    table = _table(thousandths)
+    numbers, table = memoryview(target), _table(thousandths)
     most = len(table) // 2
     for first in range(0, len(numbers), _AT_A_TIME):
         piece = numbers[first : first + _AT_A_TIME]

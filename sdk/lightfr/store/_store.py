@@ -118,6 +118,11 @@ class Store:
                 self._keys.save(ring.encode())
             self._rewrite(ring, key_id)
 
+    def require_open(self) -> None:
+        """Raise StoreClosedError if nothing can be read or kept any more."""
+        with self._lock:
+            self._require_usable()
+
     def close(self) -> None:
         """Let the files go. Closing twice is fine."""
         with self._lock:
@@ -143,6 +148,7 @@ class Store:
         return f"<Store, {'closed' if self._is_closed else 'open'}>"
 
     def _require_usable(self) -> None:
+        # Under the lock: while a change is being written, the files differ from the memory.
         if self._is_closed:
             raise StoreClosedError("the store is closed: open it anew")
         if not self._is_whole:

@@ -20,8 +20,8 @@ TERNARY = model_pb2.UPLOAD_KIND_TERNARY
 EXACT = model_pb2.UPLOAD_KIND_EXACT
 CODES = model_pb2.UPLOAD_KIND_CODES
 
-# Standard deviations of noise, in thousandths. Below the least a sum of discrete Gaussians is far from being one; beyond the
-# most the table that they are drawn from would be large.
+# Standard deviations of noise, in thousandths. Below the least a sum of discrete Gaussians is far from being one;
+# beyond the most the table that they are drawn from would be large.
 LEAST_NOISE = 500
 MOST_NOISE = 1_000_000
 

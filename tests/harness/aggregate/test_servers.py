@@ -213,3 +213,57 @@ def test_a_restored_server_goes_on_as_the_first_would_have():
         server.finish_round()
     assert (first.codes == second.codes).all()
     assert (first.memory == second.memory).all()
+
+
+@given(SEEDS, st.integers(1, 6))
+@settings(max_examples=20, deadline=None)
+def test_sums_move_the_matrix_exactly_as_the_uploads_they_are_of(seed, n_devices):
+    rng = np.random.default_rng(seed)
+    counts = np.where(np.arange(M) % 3, 20, 5)
+    first, second = (CatalogueServer(counts, F, **options(TERNARY, gate=10)) for _ in range(2))
+    rows, products, user_sum, weight = np.zeros((M, F), int), np.zeros((F, F), int), np.zeros(F, int), 0
+    for _ in range(n_devices):
+        ((indices, values, user, message),) = random_uploads(TERNARY, 1, rng)
+        allowed = counts[indices] >= 10
+        update = update_pb2.RowUpdate.FromString(message)
+        update.item_indices = indices[allowed].tobytes()
+        update.ternary.nonzero = np.packbits(values[allowed] != 0, bitorder="little").tobytes()
+        update.ternary.positive = np.packbits(values[allowed] > 0, bitorder="little").tobytes()
+        first.add(update.SerializeToString())
+        w = max(int(allowed.sum()), 32)
+        rows[indices[allowed]] += values[allowed]
+        products, user_sum, weight = products + w * np.outer(user, user), user_sum + w * user, weight + w
+    above = products[np.triu_indices(F, 1)]
+    second.add_sums(rows[counts >= 10].ravel(), above, user_sum, np.array([weight]))
+    for server in (first, second):
+        server.finish_round()
+    assert all(np.array_equal(value, second.state()[name]) for name, value in first.state().items())
+
+
+def test_a_row_gets_a_code_of_its_own_when_it_opens_first_and_keeps_it_when_it_closes():
+    server = CatalogueServer(np.zeros(6, int), F, **options(TERNARY, gate=2))
+    shared = server.codes[0].copy()
+    assert (server.codes == shared).all()
+    server.memory[:] = 9
+    server.set_gate(np.array([3, 2, 1, 0, 0, 5]), seed=1)
+    assert server.open_rows.tolist() == [True, True, False, False, False, True]
+    assert (server.codes[2:5] == shared).all()
+    assert (server.memory[2:5] == 9).all()
+    assert not server.memory[[0, 1, 5]].any()
+    own = server.codes[[0, 1, 5]].copy()
+    assert len(np.unique(np.vstack([own, shared]), axis=0)) == 4
+    server.memory[0] = 4
+    server.set_gate(np.array([0, 2, 2, 0, 0, 5]), seed=2)
+    server.set_gate(np.array([2, 2, 2, 0, 0, 5]), seed=3)
+    assert np.array_equal(server.codes[[0, 1, 5]], own)
+    assert (server.memory[0] == 4).all()
+    assert not np.array_equal(server.codes[2], shared)
+
+
+def test_sums_bent_by_noise_or_lies_keep_the_mean_in_its_range():
+    server = CatalogueServer(np.full(M, 9), F, **options(TERNARY))
+    products, user_sum = np.full(F * (F - 1) // 2, -(2**20)), np.array([2**20, -(2**20)] * (F // 2))
+    for weight in (1, 0, -5):
+        server.add_sums(np.full(M * F, 2**20), products, user_sum, np.array([weight]))
+        server.finish_round()
+        assert server.mean_user.tolist() == [256, -256] * (F // 2)

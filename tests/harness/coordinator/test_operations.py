@@ -2,13 +2,14 @@
 
 import json
 import re
+import time
 from html.parser import HTMLParser
 
 import pytest
 
 from lightfr_harness.coordinator.operations import parse_report
 from tests.harness.coordinator.helpers import CHECK_IN, upload_request
-from tests.harness.coordinator.live import COORDINATOR, exchange, place
+from tests.harness.coordinator.live import COORDINATOR, Live, exchange, place
 
 REPORT = {"model_version": 1, "users": 40, "hit_rate": 0.785, "ndcg": 0.489}
 JSON = {"Content-Type": "application/json"}
@@ -138,3 +139,24 @@ def test_reports_survive_a_restart(tmp_path, authority):
         live.operations("POST", "/accuracy", json.dumps(REPORT), JSON)
     with Live(tmp_path / "f", authority) as live:
         assert "hit rate 0.785" in page(live)[1]
+
+
+@pytest.mark.parametrize(("tolerance", "warns"), [(0.02, True), (0.05, False), (None, False)])
+def test_a_hit_rate_that_falls_by_more_than_allowed_is_a_warning(tmp_path, authority, device, tolerance, warns):
+    with Live(tmp_path / "folder", authority, goal=1, tolerance=tolerance) as live:
+        report(live, 1, 0.5)
+        assert "has fallen" not in page(live)[1]
+        body = upload_request(place(live, device, CHECK_IN), 1)
+        exchange(live.connection(device), "POST", COORDINATOR + "Upload", body)
+        while live.coordinator.version.manifest.model_version == 1:
+            time.sleep(0.01)
+        report(live, 2, 0.47)
+        assert ("has fallen" in page(live)[1]) == warns
+        assert ("accuracy_fell" in live.log.getvalue()) == warns
+        report(live, 2, 0.5)
+        assert "has fallen" not in page(live)[1]
+
+
+def report(live, version, hit_rate):
+    body = json.dumps({**REPORT, "model_version": version, "hit_rate": hit_rate})
+    assert live.operations("POST", "/accuracy", body, JSON)[0] == 204

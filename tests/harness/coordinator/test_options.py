@@ -3,7 +3,7 @@
 import pytest
 
 from lightfr.catalogue import Catalogue
-from lightfr.errors import CodeLengthError
+from lightfr.errors import CodeLengthError, OutOfRangeError
 from lightfr_harness.coordinator.options import (
     CatalogueListError,
     ItemList,
@@ -119,3 +119,27 @@ def test_devices_read_the_catalogue_that_was_published(tmp_path):
                 assert catalogue.id_of(3) == ITEMS.ids[3]
 
     run(story())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"privacy": "none"}, "secagg, secagg\\+dp, clear"),
+        ({"privacy": "secagg+dp"}, "--noise-rows"),
+        ({"privacy": "secagg+dp", "noise_rows_thousandths": 5}, "--noise-sums"),
+        ({"privacy": "secagg", "noise_sums_thousandths": 5}, "alone"),
+    ],
+)
+def test_a_mode_that_there_is_not_or_that_lacks_its_noise_is_refused(wrong, says):
+    with pytest.raises(SettingsError, match=says):
+        Settings(16, 10, 0, False, "", **wrong)
+
+
+def test_masked_uploads_may_go_to_any_host_and_need_a_cohort(tmp_path):
+    settings = Settings(16, 10, 0, False, "")
+    settings.require_private("10.0.0.1", not_private=False)
+    assert (settings.usual_goal, settings.usual_minimum(512), settings.usual_minimum(20)) == (512, 256, 20)
+    for plan in (Plan(goal=1, minimum=1), Plan(goal=64, minimum=1), Plan(goal=8000, over_selection=1.1, minimum=2)):
+        with pytest.raises(OutOfRangeError):
+            Small(tmp_path / "folder", Clock(), plan, settings)
+    assert not (tmp_path / "folder").exists()

@@ -86,10 +86,14 @@ def test_noise_moves_the_matrix_and_the_same_seed_gives_it_again(ratings):
 
 def test_noise_in_the_sum_has_the_deviation_of_all_survivors_together(ratings, monkeypatch):
     sums = {}
-    for name, options in (("masked", {}), ("unmasked", {"masked": False})):
-        monkeypatch.setattr(CatalogueServer, "add_cohort", lambda self, found, n, name=name: sums.update({name: (found, n)}))
-        trained(ratings, SECAGG_DP, NOISE, rounds=1, dropout=0.2, **options)
-    (masked, n), (unmasked, same_n) = sums["masked"], sums["unmasked"]
+    for masked in (True, False):
+
+        def keep(server, found, n, masked=masked):
+            sums[masked] = found, n
+
+        monkeypatch.setattr(CatalogueServer, "add_cohort", keep)
+        trained(ratings, SECAGG_DP, NOISE, rounds=1, dropout=0.2, masked=masked)
+    (masked, n), (unmasked, same_n) = sums[True], sums[False]
     assert n == same_n < round(0.4 * ratings.n_users)
     for block, deviation in (("rows", 0.8), ("products", 3)):
         found = np.std(masked[block] - unmasked[block])  # two independent noises on the same sum

@@ -88,6 +88,18 @@ def test_the_command_line_trains_prints_json_and_saves_a_matrix_that_ranks(tmp_p
     assert len((tmp_path / "model" / "item_ids.txt").read_text().splitlines()) == record["data"]["items"]
 
 
+def test_secure_training_is_as_accurate_as_training_in_the_clear_and_says_what_noise_promises():
+    tiny = {"synthetic": "tiny", "rounds": 2, "bits": 16}
+    clear, secure = run(**tiny), run(**tiny, privacy="secagg", dropout=0.0)
+    assert (clear["hr"], clear["ndcg"]) == (secure["hr"], secure["ndcg"])
+    assert secure["up_bytes_per_device_round"] > clear["up_bytes_per_device_round"]
+    assert clear["privacy_loss"] is secure["privacy_loss"] is None
+    noisy = run(**tiny, privacy="secagg+dp", noise_rows=2.0, noise_sums=8.0, unmasked=True)
+    assert noisy["privacy_loss"]["delta"] == 1e-5
+    assert noisy["privacy_loss"]["rounds"] == 2
+    assert noisy["privacy_loss"]["epsilon"] > 1
+
+
 def test_people_get_a_table_with_both_rows():
     answer = CliRunner().invoke(app, ["train", "--synthetic", "tiny", "--rounds", "1", "--bits", "16"])
     assert answer.exit_code == 0, answer.output
@@ -116,6 +128,13 @@ def test_defaults_follow_the_objective_and_a_zero_is_not_a_default():
         ({"objective": "paper", "recency": True}, "recency and refine belong to --objective catalogue"),
         ({"split": "half"}, "unknown split"),
         ({"gate": -1}, "gate is -1"),
+        ({"privacy": "none"}, "unknown privacy 'none'"),
+        ({"privacy": "secagg", "upload": "exact"}, "secure sums are made of ternary rows"),
+        ({"privacy": "secagg", "objective": "paper"}, "secure sums are made of ternary rows"),
+        ({"privacy": "secagg", "max_rows": 65}, "max_rows of a secure sum is 65"),
+        ({"privacy": "secagg", "max_rows": 0}, "max_rows of a secure sum is 0"),
+        ({"privacy": "secagg", "noise_rows": 2.0}, "noise_rows belongs to --privacy secagg"),
+        ({"privacy": "secagg+dp", "noise_rows": 2.0}, "noise_sums is 0.0, expected 0.5 to 1000"),
     ],
 )
 def test_options_outside_their_domain_are_refused(options, reason):

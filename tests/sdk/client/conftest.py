@@ -1,52 +1,23 @@
-"""A real coordinator in its own process, and devices that enrol with it."""
-
-import json
+"""Devices of a real coordinator, and of a scripted server."""
 
 import pytest
 
 from lightfr import Client, FileKey, enroll
-from lightfr_harness.coordinator.child import CoordinatorProcess
-
-ITEMS = [f"item {number}" for number in range(300)]
-
-
-@pytest.fixture(scope="session")
-def start_coordinator(authority, tmp_path_factory):
-    """Start coordinators that live until the tests end; keyword arguments are options of `serve`."""
-    started = []
-
-    def start(items=ITEMS, **options):
-        folder = tmp_path_factory.mktemp("coordinator")
-        (folder / "items.tsv").write_text("".join(f"{item}\n" for item in items))
-        how = {"privacy": "clear", **options}
-        coordinator = CoordinatorProcess(folder / "data", authority.folder, folder / "items.tsv", **how)
-        started.append(coordinator.start())
-        return coordinator
-
-    yield start
-    for coordinator in started:
-        coordinator.__exit__(None, None, None)
-
-
-@pytest.fixture(scope="session")
-def coordinator(start_coordinator):
-    """One for all tests that only sync, rate and recommend."""
-    return start_coordinator(goal=1000)
+from lightfr._wire import channel as channels
+from tests.certificates import client_pem
+from tests.sdk.client.publisher import Publisher
+from tests.sdk.wire.servers import ScriptedServer
 
 
 @pytest.fixture
-def enrolled(authority, tmp_path):
+def enrolled(invitation, tmp_path):
     """Enrol a new device with a coordinator."""
     count = 0
 
-    def make(coordinator, name=None):
+    def make(coordinator):
         nonlocal count
         count += 1
-        folder = tmp_path / (name or f"device{count}")
-        folder.mkdir()
-        invited = authority.invite(coordinator.addresses["server"], coordinator.addresses["enrollment"], 600)
-        (folder / "invitation.json").write_text(json.dumps(invited))
-        return enroll(folder / "invitation.json", folder)
+        return enroll(invitation(coordinator), tmp_path / f"device{count}")
 
     return make
 
@@ -64,6 +35,35 @@ def open_client(enrolled):
         opened.append(client)
         client.device = device
         return client
+
+    yield make
+    for client in opened:
+        client.close()
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """Pauses between tries are too short to be noticed."""
+    monkeypatch.setattr(channels, "_FIRST_PAUSE", 0.001)
+
+
+@pytest.fixture
+def publisher(authority, tmp_path, impatient):
+    """A scripted server; `publisher.server` remembers what was asked."""
+    made = Publisher(authority, tmp_path)
+    with ScriptedServer(authority.server_context(), made) as made.server:
+        yield made
+
+
+@pytest.fixture
+def open_device(authority, publisher, tmp_path):
+    """Open the one device of the scripted server, again and again; closed at the end."""
+    identity, opened = client_pem(authority, tmp_path), []
+
+    def make(server=None):
+        how = {"server": server or publisher.server.url, "identity": identity, "trust": authority.folder / "trust.pem"}
+        opened.append(Client.open(tmp_path / "device", key=FileKey(tmp_path / "key"), **how))
+        return opened[-1]
 
     yield make
     for client in opened:

@@ -18,7 +18,8 @@ from lightfr.errors import (
     StoreClosedError,
     StoreLockedError,
 )
-from tests.sdk.client.conftest import ITEMS
+from lightfr.v1 import manifest_pb2
+from tests.sdk.client.publisher import COORDINATED_ITEMS as ITEMS
 
 
 def test_a_session_from_enrolment_to_recommendations(coordinator, open_client):
@@ -266,3 +267,26 @@ def test_no_repr_tells_anything(coordinator, open_client):
     client.recommend()
     assert repr(client) == "<Client at model version 1>"
     assert "item 1" not in repr(client.status())
+
+
+@pytest.mark.parametrize("damage", ["manifest", "codes", "signer"])
+def test_a_model_that_is_damaged_or_not_trusted_any_more_is_fetched_anew(coordinator, open_client, damage):
+    client = open_client(coordinator)
+    client.sync()
+    client.rate("item 3", 5)
+    models = client.device.identity.parent / "data" / "models"
+    codes = models / client._model.manifest.message.codes.sha256.hex()
+    client.close()
+    if damage == "manifest":
+        (models / "current").write_bytes(b"torn")
+    elif damage == "codes":
+        codes.write_bytes(codes.read_bytes()[:-8])
+    else:
+        signed = manifest_pb2.SignedManifest.FromString((models / "current").read_bytes())
+        signed.key_id = bytes(8)
+        (models / "current").write_bytes(signed.SerializeToString())
+    again = open_client(coordinator, client.device)
+    with pytest.raises(NotSyncedError):
+        again.recommend()
+    assert again.sync()
+    assert len(again.recommend(3)) == 3

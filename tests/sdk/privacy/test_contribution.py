@@ -54,7 +54,11 @@ def expected(model, update, is_open, weight):
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.integers(1, 150), st.sampled_from([8, 16, 40]), st.booleans(), st.integers(0, 2**32 - 1), st.sampled_from([{}, NOISY])
+    st.integers(1, 150),
+    st.sampled_from([8, 16, 40]),
+    st.booleans(),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([{}, NOISY]),
 )
 def test_a_contribution_is_the_update_spread_over_all_open_rows(n_items, code_bits, gated, seed, fields):
     rng = np.random.default_rng(seed)

@@ -62,6 +62,12 @@ def test_random_bytes_become_numbers_as_the_document_says():
     assert drawn(len(ends), 2000, lambda n: random[:n]).tolist() == list(ends.values())
 
 
+def test_random_bits_that_equal_an_entry_of_the_table_count_it():
+    entry = noise._table(2000)[20]  # of x = -24 + 20
+    random = b"".join(draw.to_bytes(16, "little") for draw in (entry - 1, entry))
+    assert drawn(2, 2000, lambda n: random[:n]).tolist() == [-4, -3]
+
+
 def test_a_number_is_as_likely_as_its_negative():
     table = noise._table(5000)
     assert all(abs(low + high - 2**128) <= 1 for low, high in zip(table, table[::-1], strict=True))

@@ -6,6 +6,7 @@ from lightfr.v1 import model_pb2
 from tests.helpers import make_model, random_signs
 
 SIGNS = random_signs(20, 16, 0)
+NOISY = {"privacy_mode": model_pb2.PRIVACY_MODE_SECAGG_DP}
 
 
 @pytest.mark.parametrize(
@@ -20,6 +21,10 @@ SIGNS = random_signs(20, 16, 0)
         ({"mean_user": bytes(31)}, "mean_user"),
         ({"mean_user": np.full(16, 257, "<i2").tobytes()}, "mean_user leaves"),
         ({"open_rows": bytes(2)}, "open_rows"),
+        ({"noise": model_pb2.Noise(rows_thousandths=800, sums_thousandths=800)}, "noise belongs to mode SECAGG_DP"),
+        ({"privacy_mode": model_pb2.PRIVACY_MODE_SECAGG_DP}, "which cannot be without"),
+        ({**NOISY, "noise": model_pb2.Noise(rows_thousandths=499, sums_thousandths=800)}, "noise is not 500"),
+        ({**NOISY, "noise": model_pb2.Noise(rows_thousandths=800, sums_thousandths=1_000_001)}, "noise is not 500"),
     ],
 )
 def test_a_model_that_breaks_the_protocol_is_refused_with_the_reason(fields, reason):
@@ -46,3 +51,9 @@ def test_bytes_that_are_no_message_are_refused_with_their_number():
 def test_a_decoded_model_is_the_one_that_was_encoded():
     message = model_pb2.RoundModel(code_bits=16, item_count=20, max_rows=5)
     assert _wire.decode_round_model(message.SerializeToString()) == message
+
+
+def test_noise_is_that_of_the_message_and_absent_without_its_mode():
+    noise = model_pb2.Noise(rows_thousandths=500, sums_thousandths=1_000_000)
+    assert make_model(SIGNS, **NOISY, noise=noise).noise == noise
+    assert make_model(SIGNS, privacy_mode=model_pb2.PRIVACY_MODE_SECAGG).noise is None

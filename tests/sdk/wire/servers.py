@@ -46,7 +46,8 @@ class _Handler(BaseHTTPRequestHandler):
         status, headers, content = self.server.answer(self.command, self.path, self.headers, body)
         self.send_response_only(status)
         for name, value in {"Content-Length": str(len(content)), **headers}.items():
-            self.send_header(name, value)
+            if value is not None:
+                self.send_header(name, value)
         self.end_headers()
         self.wfile.write(content)
         if headers.get("Connection") == "close":

@@ -76,7 +76,9 @@ def test_one_connection_serves_many_calls(serve):
     assert (len(server.requests), server.connections) == (5, 1)
 
 
-def test_a_connection_that_the_server_closed_meanwhile_is_opened_anew(serve):
+def test_a_connection_that_the_server_closed_meanwhile_is_opened_anew(serve, monkeypatch):
+    """At once: it is no failed try."""
+    monkeypatch.setattr(channels, "_TRIES", 1)
     server, channel = serve(lambda *_: (200, {}, b"x"))
     assert channel.call(CALL, b"", 1) == b"x"
     channel._connection.sock.shutdown(socket.SHUT_RDWR)
@@ -91,6 +93,29 @@ def test_an_answer_above_its_limit_is_refused_and_the_connection_given_up(serve)
     with pytest.raises(ProtocolError):
         channel.call(CALL, b"", 100)
     assert server.connections == 2
+
+
+def test_an_answer_that_breaks_off_is_asked_for_again(serve):
+    """Its beginning may well parse: nothing at all is a whole message."""
+    whole, cut = (200, {}, b"whole"), {"Content-Length": "5", "Connection": "close"}
+    answers = iter([(200, cut, b""), (200, cut, b"whol"), whole, *[(200, cut, b"w")] * 3])
+    server, channel = serve(lambda *_: next(answers))
+    assert channel.call(CALL, b"", 5) == b"whole"
+    with pytest.raises(ServerUnavailableError, match="broke off after 1 bytes"):
+        channel.call(CALL, b"", 5)
+    assert len(server.requests) == 6
+
+
+def test_an_answer_whose_end_cannot_be_told_is_refused(serve):
+    _, channel = serve(lambda *_: (200, {"Content-Length": None, "Connection": "close"}, b"all?"))
+    with pytest.raises(ProtocolError, match="how long"):
+        channel.call(CALL, b"", 5)
+
+
+def test_an_answer_in_chunks_is_taken(serve):
+    chunks = {"Content-Length": None, "Transfer-Encoding": "chunked"}
+    _, channel = serve(lambda *_: (200, chunks, b"3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"))
+    assert channel.call(CALL, b"", 5) == b"abcde"
 
 
 def test_a_server_that_is_busy_is_asked_again_and_then_named_unavailable(serve):
@@ -273,6 +298,15 @@ def test_other_content_than_the_manifest_names_is_thrown_away(serve, tmp_path, w
     with pytest.raises(ArtifactError):
         download(channel, ARTIFACT, tmp_path)
     assert not (tmp_path / NAME).exists()
+
+
+def test_a_download_without_end_is_stopped_at_the_size_of_the_manifest(serve, tmp_path):
+    """The server says nothing about the length and goes on: the disk must not fill up."""
+    endless = {"Content-Length": None, "Connection": "close"}
+    _, channel = serve(lambda *_: (200, endless, CONTENT * 20))
+    with pytest.raises(ArtifactError, match=f"longer than the {len(CONTENT)} bytes"):
+        download(channel, ARTIFACT, tmp_path)
+    assert sum(file.stat().st_size for file in tmp_path.iterdir()) <= len(CONTENT)
 
 
 def test_a_part_that_went_bad_on_disk_is_not_kept_and_the_next_try_succeeds(serve, tmp_path):

@@ -1,0 +1,161 @@
+"""Clients that train with secure aggregation: a real coordinator, real threads, real masks."""
+
+import threading
+import time
+
+import pytest
+
+from lightfr.errors import CohortTooSmallError, ServerUnavailableError
+from lightfr.secure_round import SecureRound, is_begun
+from tests.sdk.client.publisher import COORDINATED_ITEMS as ITEMS
+
+COHORT = 5
+
+
+def rated(client, first):
+    client.sync()
+    client.rate_many([(item, 5) for item in ITEMS[first : first + 40]])
+    return client
+
+
+@pytest.fixture
+def secure(start_coordinator, open_client):
+    """A coordinator and a cohort of clients."""
+
+    def make(n=COHORT, **options):
+        how = {
+            "privacy": "secagg",
+            "goal": COHORT,
+            "over_selection": 1.0,
+            "minimum": 3,
+            "deadline_seconds": 4,
+            "gate": 0,
+        }
+        coordinator = start_coordinator(**{**how, **options})
+        return coordinator, [rated(open_client(coordinator, minimum_cohort=3), 30 * number) for number in range(n)]
+
+    return make
+
+
+def together(*calls):
+    """Run the calls at the same time; what each returned or raised."""
+    results = [None] * len(calls)
+
+    def run(place, call):
+        try:
+            results[place] = call()
+        except Exception as error:
+            results[place] = error
+
+    threads = [threading.Thread(target=run, args=pair) for pair in enumerate(calls)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+def wait_for_version(client, version):
+    """Masks come off after the last device has gone: the new version follows a moment later."""
+    for _ in range(200):
+        client.sync()
+        if client.status().model_version == version:
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"version {version} never came")
+
+
+def test_a_cohort_trains_and_nobody_is_left_with_secrets(secure):
+    _, clients = secure(rounds=1)
+    outcomes = together(*(client.participate for client in clients))
+    assert [outcome.took_part for outcome in outcomes] == [True] * COHORT
+    for client in clients:
+        assert not is_begun(client._store)
+        assert client.status().rounds == 1
+    wait_for_version(clients[0], 2)
+    assert clients[0].participate().reason == "training_finished"
+
+
+def test_a_device_that_vanishes_after_sharing_does_not_stop_the_others(secure, monkeypatch):
+    _, clients = secure(rounds=1)
+    gone = clients[0]
+    upload = SecureRound._upload
+
+    def vanish(self, *arguments):
+        if self._store is gone._store:
+            raise ServerUnavailableError("gone")
+        return upload(self, *arguments)
+
+    monkeypatch.setattr(SecureRound, "_upload", vanish)
+    outcomes = together(*(client.participate for client in clients))
+    assert isinstance(outcomes[0], ServerUnavailableError)
+    assert [outcome.took_part for outcome in outcomes[1:]] == [True] * (COHORT - 1)
+
+
+@pytest.mark.parametrize("step", ["AdvertiseKeys", "ShareKeys", "Upload", "RevealShares"])
+def test_a_device_killed_between_keeping_and_sending_goes_on_after_a_restart(secure, open_client, monkeypatch, step):
+    coordinator, clients = secure(rounds=1, deadline_seconds=20)
+    struck, send = [], SecureRound._send
+
+    def strike(self):
+        kept = self._store.get("secure_outgoing").partition(b"\n")[0].decode()
+        if self._store is clients[0]._store and kept == step and not struck:
+            struck.append(step)
+            raise SystemExit
+        return send(self)
+
+    monkeypatch.setattr(SecureRound, "_send", strike)
+
+    def twice():
+        try:
+            return clients[0].participate()
+        except SystemExit:
+            clients[0].close()
+            again = open_client(coordinator, clients[0].device, minimum_cohort=3)
+            assert again.status().upload_pending
+            return again.participate()
+
+    outcomes = together(twice, *(client.participate for client in clients[1:]))
+    assert struck == [step]
+    assert [getattr(outcome, "took_part", outcome) for outcome in outcomes] == [True] * COHORT
+
+
+def test_a_device_leaves_a_cohort_that_is_too_small_for_it(secure):
+    _, clients = secure()
+    clients[0]._minimum_cohort = COHORT + 1
+    outcomes = together(*(client.participate for client in clients))
+    assert isinstance(outcomes[0], CohortTooSmallError)
+    assert not is_begun(clients[0]._store)
+    assert [outcome.took_part for outcome in outcomes[1:]] == [True] * (COHORT - 1)
+
+
+def test_the_first_round_without_counts_sums_them_for_the_gate(secure):
+    _, clients = secure(gate=2, rounds=1)
+    assert all(outcome.took_part for outcome in together(*(client.participate for client in clients)))
+    wait_for_version(clients[0], 2)
+    bitmap = clients[0]._models.open_rows(clients[0]._channel, clients[0]._model.manifest)
+    opened = {row for row in range(len(ITEMS)) if bitmap[row >> 3] >> (row & 7) & 1}
+    counted = [sum(30 * n <= row < 30 * n + 40 for n in range(COHORT)) for row in range(len(ITEMS))]
+    assert opened == {row for row, count in enumerate(counted) if count >= 2}
+    assert all(outcome.took_part for outcome in together(*(client.participate for client in clients)))
+
+
+def test_noise_is_added_where_the_round_asks_for_it(secure):
+    _, clients = secure(privacy="secagg+dp", noise_rows=3.0, noise_sums=5.0, rounds=1)
+    assert all(outcome.took_part for outcome in together(*(client.participate for client in clients)))
+    wait_for_version(clients[0], 2)
+
+
+def test_what_is_sent_names_no_item_and_no_code(secure, monkeypatch):
+    import ssl
+
+    sent, sendall = [], ssl.SSLSocket.sendall
+    monkeypatch.setattr(
+        ssl.SSLSocket, "sendall", lambda self, data, *f: (sent.append(bytes(data)), sendall(self, data, *f))[1]
+    )
+    _, clients = secure(rounds=1)
+    assert all(outcome.took_part for outcome in together(*(client.participate for client in clients)))
+    everything = b"".join(sent)
+    for client in clients:
+        assert client._store.get("user_code") not in everything
+    assert b"item " not in everything

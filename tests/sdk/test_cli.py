@@ -1,0 +1,212 @@
+"""The lightfr command, end to end with a real coordinator."""
+
+import json
+import re
+import subprocess
+import sys
+import time
+from importlib.metadata import entry_points
+
+import pytest
+
+from lightfr import cli
+
+COMMANDS = ["enroll", "rate", "unrate", "sync", "participate", "recommend", "status", "export", "forget"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "lightfr"
+
+
+@pytest.fixture
+def lightfr(folder, capsys):
+    """Run a command that must succeed; returns what it printed."""
+
+    def run(*arguments):
+        code = cli.main(["--folder", str(folder), *map(str, arguments)])
+        printed = capsys.readouterr()
+        assert (code, printed.err) == (0, "")
+        return printed.out
+
+    return run
+
+
+@pytest.fixture
+def fails(folder, capsys):
+    """Run a command that must fail; returns its one line of error."""
+
+    def run(*arguments):
+        code = cli.main(["--folder", str(folder), *map(str, arguments)])
+        printed = capsys.readouterr()
+        assert (code, printed.out) == (1, "")
+        (line,) = printed.err.splitlines()
+        assert line.startswith("lightfr: ")
+        return line
+
+    return run
+
+
+@pytest.fixture
+def enrolled(coordinator, invitation, lightfr):
+    lightfr("enroll", invitation(coordinator))
+
+
+def says(status, name, value):
+    return f"{name:16} {value}\n" in status
+
+
+def test_a_first_session(coordinator, invitation, lightfr, folder):
+    assert "Next: lightfr sync" in lightfr("enroll", invitation(coordinator))
+    assert lightfr("sync") == "model version 1 (new): 300 items of 64 bits\n"
+    assert lightfr("sync") == "model version 1 (unchanged): 300 items of 64 bits\n"
+    assert lightfr("rate", "item 3", 5) == ""
+    assert lightfr("rate", "item 4", "1.5") == ""
+    assert lightfr("unrate", "item 4") == "forgotten\n"
+    assert lightfr("unrate", "item 4") == "there was no such rating\n"
+    lines = lightfr("recommend", "-k", 299).splitlines()
+    assert [line.split()[0] for line in lines] == [str(place) for place in range(1, 300)]
+    assert "item 3" not in {line.split("  ")[-1] for line in lines}
+    assert "  item 3\n" in lightfr("recommend", "-k", 300, "--include-rated")
+    assert len(lightfr("recommend").splitlines()) == 10
+    assert lightfr("participate") == "took part in a round (1 of 1)\n"
+    status = lightfr("status")
+    for name, value in {"item count": 300, "rating count": 1, "rounds": 1, "upload pending": False}.items():
+        assert says(status, name, value)
+    exported = json.loads(lightfr("export"))
+    assert exported["ratings"] == [{"item_id": "item 3", "rating": 5.0}]
+    assert exported["rounds"] == 1
+
+
+def test_training_that_is_over_is_said(start_coordinator, invitation, lightfr, monkeypatch):
+    pauses, sleep = [], time.sleep
+    monkeypatch.setattr(cli.time, "sleep", lambda seconds: (pauses.append(seconds), sleep(min(seconds, 0.05))))
+    coordinator = start_coordinator(goal=1, rounds=2)
+    lightfr("enroll", invitation(coordinator))
+    printed = lightfr("participate", "--rounds", 3)
+    assert "took part in a round (2 of 3)\n" in printed
+    assert printed.endswith("training is finished\n")
+    # It waits as long as it says, and not at all after an upload.
+    assert [f"{pause:.1f} s" for pause in pauses if pause] == re.findall(r"again in (.*)", printed)
+
+
+def test_integer_ids(start_coordinator, invitation, lightfr, fails):
+    lightfr("enroll", invitation(start_coordinator([5, 7, -9], integer_ids=True)))
+    lightfr("sync")
+    lightfr("rate", 7, 4)
+    assert {line.split()[-1] for line in lightfr("recommend").splitlines()} == {"5", "-9"}
+    assert "whole numbers" in fails("rate", "seven", 4)
+    lightfr("rate", "--", "-9", 4)
+    assert lightfr("recommend").split()[-1] == "5"
+
+
+def test_forgetting_leaves_nothing_but_a_lock(enrolled, lightfr, folder, fails):
+    lightfr("sync")
+    lightfr("rate", "item 1", 5)
+    assert lightfr("forget", "--yes") == "forgotten\n"
+    assert [file.name for file in folder.rglob("*") if file.is_file()] == ["store.lock"]
+    assert "enroll INVITATION first" in fails("recommend")
+
+
+def test_a_folder_that_was_forgotten_can_be_used_again(coordinator, invitation, enrolled, lightfr):
+    lightfr("sync")
+    lightfr("rate", "item 1", 5)
+    lightfr("forget", "--yes")
+    lightfr("enroll", invitation(coordinator))
+    lightfr("sync")
+    assert says(lightfr("status"), "rating count", 0)
+
+
+@pytest.mark.parametrize(("reply", "forgets"), [("y", True), (" Y ", True), ("n", False), ("", False), ("yes", False)])
+def test_forgetting_asks_first(enrolled, lightfr, folder, monkeypatch, reply, forgets):
+    monkeypatch.setattr("builtins.input", lambda question: reply)
+    assert lightfr("forget").endswith("forgotten\n" if forgets else "nothing was changed\n")
+    assert (folder / "identity.pem").exists() is not forgets
+
+
+def test_forgetting_without_anybody_to_ask_changes_nothing(enrolled, folder):
+    command = [sys.executable, "-m", "lightfr", "--folder", str(folder), "forget"]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("nothing was changed\n")
+    assert (folder / "identity.pem").exists()
+
+
+def test_forgetting_where_nothing_is_does_no_harm(lightfr):
+    assert lightfr("forget", "--yes") == "forgotten\n"
+
+
+@pytest.mark.parametrize("command", [["sync"], ["rate", "x", "1"], ["status"], ["export"], ["participate"]])
+def test_before_enrolment_every_command_says_what_to_do(fails, command):
+    assert "enroll INVITATION first" in fails(*command)
+
+
+def test_errors_are_one_line(coordinator, enrolled, invitation, fails, lightfr, tmp_path):
+    assert "identity already" in fails("enroll", invitation(coordinator))
+    assert "sync() first" in fails("recommend")
+    assert "sync() first" in fails("rate", "item 1", 5)
+    lightfr("sync")
+    assert "1 to 5" in fails("rate", "item 1", 6)
+    assert "1 to 5" in fails("rate", "item 1", "nan")
+    assert "expected 1 to" in fails("recommend", "-k", 0)
+    assert "invitation" in fails("--folder", tmp_path / "other", "enroll", tmp_path / "absent.json")
+
+
+def test_a_server_that_is_away_is_one_line_too(enrolled, folder, fails):
+    (folder / "server").write_text("https://localhost:1")
+    assert "try again later" in fails("sync")
+
+
+def test_a_damaged_address_is_one_line_too(enrolled, folder, fails):
+    (folder / "server").write_bytes(b"\xff\xfe")
+    assert "https://host:port" in fails("sync")
+
+
+def test_an_interruption_is_exit_code_130(enrolled, folder, monkeypatch, capsys):
+    def interrupt(_options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "_status", interrupt)
+    assert cli.main(["--folder", str(folder), "status"]) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)])
+def test_every_command_has_help(command, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main([*command, "--help"])
+    assert ended.value.code == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("usage: lightfr")
+    for name in COMMANDS if not command else ():
+        assert f"    {name} " in printed
+
+
+@pytest.mark.parametrize("wrong", [[], ["dance"], ["rate", "item"], ["rate", "item", "five"], ["recommend", "-k", "x"]])
+def test_a_command_that_is_none_is_refused_with_the_usage(wrong, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(wrong)
+    assert ended.value.code == 2
+    assert "usage: lightfr" in capsys.readouterr().err
+
+
+def test_the_folder_may_come_from_the_environment(enrolled, folder, monkeypatch, capsys):
+    monkeypatch.setenv("LIGHTFR_FOLDER", str(folder))
+    assert cli.main(["sync"]) == 0
+    assert "300 items" in capsys.readouterr().out
+
+
+def test_python_runs_the_same_command(enrolled, folder):
+    def run(*arguments):
+        command = [sys.executable, "-m", "lightfr", "--folder", str(folder), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert run("sync").stdout == "model version 1 (new): 300 items of 64 bits\n"
+    assert run("rate", "item 1", "5").returncode == 0
+    refused = run("rate", "item 1", "17")
+    assert (refused.returncode, refused.stdout, len(refused.stderr.splitlines())) == (1, "", 1)
+    assert run("--help").stdout.startswith("usage: lightfr ")
+
+
+def test_the_package_installs_the_command():
+    (command,) = entry_points(group="console_scripts", name="lightfr")
+    assert command.load() is cli.main

@@ -1,0 +1,250 @@
+"""Enrolment with a real coordinator: once per invitation, repeatable after any interruption, the key staying here."""
+
+import errno
+import json
+import ssl
+from base64 import b64encode
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
+
+from lightfr import Client, FileKey, enroll, enrollment
+from lightfr.errors import (
+    EnrollmentError,
+    InvalidInputError,
+    ServerNotTrustedError,
+    ServerUnavailableError,
+    StoreWriteError,
+)
+from tests.certificates import signing_request
+from tests.sdk.store.faults import CrashError, Files
+
+LOST = ServerUnavailableError("the answer was lost")
+
+
+@pytest.fixture
+def answer(monkeypatch):
+    """Do something with the answers of the server: `answer(function)`."""
+    real = enrollment.coordinator.enroll
+
+    def use(change):
+        monkeypatch.setattr(enrollment.coordinator, "enroll", lambda *request: change(real(*request)))
+
+    yield use
+    monkeypatch.setattr(enrollment.coordinator, "enroll", real)
+
+
+def changed(invitation, **fields):
+    invitation.write_text(json.dumps({**json.loads(invitation.read_text()), **fields}))
+    return invitation
+
+
+def certificate_of(identity):
+    return x509.load_pem_x509_certificate(identity.read_bytes())
+
+
+def lose(_certificates):
+    raise LOST
+
+
+def test_a_device_enrols_and_can_talk(coordinator, invitation, tmp_path):
+    device = enroll(invitation(coordinator), tmp_path / "new" / "folder")
+    assert device.server == coordinator.addresses["server"]
+    assert (device.identity, device.trust) == tuple(tmp_path / "new/folder" / n for n in ("identity.pem", "trust.pem"))
+    how = {"server": device.server, "identity": device.identity, "trust": device.trust}
+    with Client.open(tmp_path / "data", key=FileKey(tmp_path / "key"), **how) as client:
+        assert client.sync()
+
+
+def test_only_the_owner_reads_what_enrolment_wrote(coordinator, invitation, tmp_path, answer):
+    answer(lose)
+    with pytest.raises(ServerUnavailableError):
+        enroll(invitation(coordinator), tmp_path / "lost")
+    assert (tmp_path / "lost").stat().st_mode & 0o777 == 0o700
+    assert {f.name: f.stat().st_mode & 0o777 for f in (tmp_path / "lost").iterdir()} == {
+        "enrolling.pem": 0o600,
+        "trust.pem": 0o600,
+    }
+    answer(lambda certificates: certificates)
+    device = enroll(invitation(coordinator), tmp_path / "done")
+    assert {f.name: f.stat().st_mode & 0o777 for f in device.identity.parent.iterdir()} == {
+        "identity.pem": 0o600,
+        "trust.pem": 0o600,
+    }
+
+
+def test_a_token_is_spent_once(coordinator, invitation, tmp_path):
+    invited = invitation(coordinator)
+    enroll(invited, tmp_path / "first")
+    with pytest.raises(EnrollmentError, match="new invitation"):
+        enroll(invited, tmp_path / "second")
+    assert not (tmp_path / "second/identity.pem").exists()
+
+
+def test_an_unknown_token_is_refused(coordinator, invitation, tmp_path):
+    with pytest.raises(EnrollmentError, match="TOKEN"):
+        enroll(changed(invitation(coordinator), token="x" * 32), tmp_path / "device")
+
+
+def test_after_a_lost_answer_the_same_certificate_comes_again(coordinator, invitation, tmp_path, answer):
+    invited, lost = invitation(coordinator), []
+
+    def keep_and_lose(certificates):
+        lost.append(certificates)
+        raise LOST
+
+    answer(keep_and_lose)
+    for _ in range(2):
+        with pytest.raises(ServerUnavailableError):
+            enroll(invited, tmp_path / "device")
+    answer(lambda certificates: certificates)
+    device = enroll(invited, tmp_path / "device")
+    assert lost[0] == lost[1]
+    assert certificate_of(device.identity).public_bytes(Encoding.DER) == lost[0][0]
+    assert not (tmp_path / "device/enrolling.pem").exists()
+
+
+@pytest.mark.parametrize("fault", ["refuse", "torn"])
+def test_enrolment_interrupted_at_any_file_operation_is_finished_by_repeating_it(
+    coordinator, invitation, tmp_path, monkeypatch, fault
+):
+    files = Files(monkeypatch)
+    enroll(invitation(coordinator), tmp_path / "healthy")
+    at, count = 0, files.count
+    assert count > 12
+    while at < count:
+        at += 1
+        invited, folder = invitation(coordinator), tmp_path / f"{at}"
+        files.arm(at, fault, errno.ENOSPC)
+        with pytest.raises((StoreWriteError, CrashError)):
+            enroll(invited, folder)
+        files.heal()
+        if not (folder / "identity.pem").exists():
+            enroll(invited, folder)
+        certificate_of(folder / "identity.pem")
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(folder / "identity.pem")
+
+
+def test_a_folder_with_an_identity_is_left_alone(coordinator, invitation, tmp_path):
+    device = enroll(invitation(coordinator), tmp_path / "device")
+    before = device.identity.read_bytes()
+    invited = invitation(coordinator)
+    with pytest.raises(EnrollmentError, match="already"):
+        enroll(invited, tmp_path / "device")
+    assert device.identity.read_bytes() == before
+    enroll(invited, tmp_path / "another")  # the token was not spent
+
+
+BAD_INVITATIONS = [
+    b"",
+    b"{}",
+    b"[]",
+    b"null",
+    b"\xff",
+    b"[" * 100_000,
+    b'{"server": "https://h:1", "enrollment": "https://h:1", "token": "t"}',
+    b'{"server": "https://h:1", "enrollment": "https://h:1", "token": 5, "trust": "x"}',
+    b'{"server": "https://h:1", "enrollment": "https://h:1", "token": "t", "trust": "\\ud800"}',
+]
+
+
+@pytest.mark.parametrize("content", BAD_INVITATIONS, ids=range(len(BAD_INVITATIONS)))
+def test_a_damaged_invitation_is_refused_before_anything_is_written(tmp_path, content):
+    (tmp_path / "invitation.json").write_bytes(content)
+    with pytest.raises(EnrollmentError, match="invitation"):
+        enroll(tmp_path / "invitation.json", tmp_path / "device")
+    assert not (tmp_path / "device").exists()
+
+
+def test_an_invitation_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(EnrollmentError, match="invitation"):
+        enroll(tmp_path / "absent.json", tmp_path / "device")
+
+
+@pytest.mark.parametrize("field", ["server", "enrollment"])
+def test_an_address_that_is_none_is_refused(coordinator, invitation, tmp_path, field):
+    with pytest.raises(InvalidInputError, match="https://host:port"):
+        enroll(changed(invitation(coordinator), **{field: "http://localhost:1"}), tmp_path / "device")
+    assert not (tmp_path / "device/identity.pem").exists()
+
+
+def test_a_trust_that_is_none_is_refused(coordinator, invitation, tmp_path):
+    with pytest.raises(InvalidInputError, match="trust"):
+        enroll(changed(invitation(coordinator), trust="not PEM"), tmp_path / "device")
+
+
+@pytest.fixture
+def interrupted(coordinator, invitation, tmp_path, answer):
+    """The invitation and folder of an enrolment whose answer was lost."""
+    invited = invitation(coordinator)
+    answer(lose)
+    with pytest.raises(ServerUnavailableError):
+        enroll(invited, tmp_path / "device")
+    answer(lambda certificates: certificates)
+    return invited, tmp_path / "device"
+
+
+def other_key(content):
+    private_key, _ = enrollment.new_key_and_request()
+    return private_key + content[content.index(b"-----BEGIN CERTIFICATE REQUEST") :]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: b"",
+        lambda content: content[:100],
+        lambda content: content[:-100],
+        lambda content: content[300:],
+        lambda content: content.replace(b"-----BEGIN CERTIFICATE REQUEST", b"-----BEGIN SOMETHING"),
+        lambda content: content[:400] + bytes([content[400] ^ 1]) + content[401:],
+        other_key,
+    ],
+)
+def test_a_damaged_enrolling_file_is_named_and_removing_it_helps(interrupted, invitation, coordinator, damage):
+    invited, folder = interrupted
+    (folder / "enrolling.pem").write_bytes(damage((folder / "enrolling.pem").read_bytes()))
+    with pytest.raises(InvalidInputError, match=r"enrolling\.pem is damaged: remove it"):
+        enroll(invited, folder)
+    (folder / "enrolling.pem").unlink()
+    enroll(invitation(coordinator), folder)
+
+
+def test_the_private_key_is_never_sent(coordinator, invitation, tmp_path, monkeypatch):
+    sent, sendall = [], ssl.SSLSocket.sendall
+    monkeypatch.setattr(
+        ssl.SSLSocket, "sendall", lambda self, data, *f: (sent.append(bytes(data)), sendall(self, data, *f))[1]
+    )
+    device = enroll(invitation(coordinator), tmp_path / "device")
+    key = load_pem_private_key(device.identity.read_bytes(), None)
+    secret = key.private_numbers().private_value.to_bytes(32, "big")
+    der = key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
+    wire = b"".join(sent)
+    public = key.public_key().public_numbers().x.to_bytes(32, "big")
+    assert public in wire  # so the search can find a key
+    for form in (secret, secret.hex().encode(), der, b64encode(der), b64encode(secret), b"PRIVATE KEY"):
+        assert form not in wire
+
+
+@pytest.mark.parametrize("lie", [b"no certificate", None])
+def test_a_certificate_that_is_none_or_of_another_key_is_refused(
+    coordinator, authority, invitation, tmp_path, answer, lie
+):
+    answer(lambda _: [lie or authority.issue(signing_request())[1]])
+    with pytest.raises(EnrollmentError, match="enrol again"):
+        enroll(invitation(coordinator), tmp_path / "device")
+    assert not (tmp_path / "device/identity.pem").exists()
+
+
+def test_a_server_of_another_authority_is_not_told_the_token(coordinator, invitation, tmp_path, monkeypatch):
+    from lightfr_harness.authority import Authority
+
+    stranger = Authority.init(tmp_path / "stranger", ["localhost"])
+    trust = (stranger.folder / "trust.pem").read_text()
+    stranger.close()
+    sent = []
+    monkeypatch.setattr(ssl.SSLSocket, "sendall", lambda self, data, *f: sent.append(data))
+    with pytest.raises(ServerNotTrustedError):
+        enroll(changed(invitation(coordinator), trust=trust), tmp_path / "device")
+    assert sent == []
