@@ -22,7 +22,8 @@ def compare(
 ) -> None:
     """Show what got worse between two records of `audit`. Exit code 1 if something did, beyond noise.
 
-    Noise: 1 % of counted bytes, 5 % of memory, 30 % of latencies, 10 % of other timed figures; intervals that overlap.
+    Noise: 1 % of counted bytes, 5 % of memory, twice a latency, half a ratio of times, 10 % of the rest; or intervals
+    that overlap.
     """
     from lightfr_harness.audits import compare as comparing
     from lightfr_harness.reports import comparison as pages

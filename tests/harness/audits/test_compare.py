@@ -33,7 +33,7 @@ def changed(record, claim, mode, **fields):
 def test_a_record_is_no_worse_than_itself(before):
     changes = compare(before, before)
     assert worse(changes) == []
-    assert {change.what for change in changes} == {"same", "new"}  # new: only a formula, in both
+    assert {change.what for change in changes} == {"same"}
     assert len(changes) == len(before["findings"])
 
 
@@ -45,8 +45,8 @@ def test_a_record_is_no_worse_than_itself(before):
         ("storage of the codes, measured", "packed codes, (1+m) f/8", 0.9, "better"),
         ("budget: memory", "mid-phone", 1.04, "same"),
         ("budget: memory", "mid-phone", 1.06, "worse"),
-        ("budget: latency of recommend, p95", "mid-phone", 1.2, "same"),
-        ("budget: latency of recommend, p95", "mid-phone", 1.5, "worse"),
+        ("budget: latency of recommend, p95", "mid-phone", 1.9, "same"),
+        ("budget: latency of recommend, p95", "mid-phone", 2.1, "worse"),
     ],
 )
 def test_counted_figures_have_little_noise_and_timed_ones_more(before, claim, mode, factor, what):

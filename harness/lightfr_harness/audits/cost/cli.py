@@ -19,7 +19,7 @@ from lightfr_harness.runs.cli import Seed
 
 DEFAULT_ITEMS, DEFAULT_RATINGS, DEFAULT_PROFILE = 10_000, 64, "mid-phone"
 INTERRUPTED_EXIT = 130
-WIDTHS = {"predicted": 10, "measured": 10, "ratio": 8, "limit": 12, "verdict": 9}
+WIDTHS = {"predicted": 10, "measured": 10, "ratio": 8, "limit": 12, "verdict": 10}
 COLOURS = {"broken": "bold red", "refuted": "yellow", "holds": "green", "confirmed": "green"}
 
 
@@ -103,7 +103,7 @@ def _columns(findings: list[dict[str, Any]]) -> Table:
     from lightfr_harness.reports.figures import figure, limit_of, ratio_of
 
     table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")
-    table.add_column("", width=26)
+    table.add_column("", width=24)
     for name, width in WIDTHS.items():
         table.add_column(name, width=width, justify="right")
     for found in findings:
