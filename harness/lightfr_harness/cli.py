@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from lightfr_harness.audits.cli import app as audit_app
+from lightfr_harness.audits.compare_cli import compare
 from lightfr_harness.authority.cli import app as authority_app
 from lightfr_harness.bench.cli import app as bench_app
 from lightfr_harness.coordinator.cli import rollback, serve
@@ -34,6 +35,7 @@ def demo(out: Annotated[Path, typer.Option(help="Folder for the learned matrix."
 app.command()(runs_cli.train)
 app.command()(runs_cli.sweep)
 app.command()(serve)
+app.command()(compare)
 app.command()(rollback)
 app.add_typer(authority_app, name="ca")
 app.add_typer(data_app, name="data")

@@ -8,10 +8,11 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from lightfr_harness.audits.cost.cli import cost
 from lightfr_harness.audits.finding import Finding, broken
+from lightfr_harness.audits.output import progress_bar, write_text
 from lightfr_harness.audits.privacy.plan import MODES, AuditOptions
 from lightfr_harness.errors import errors_as_messages
 from lightfr_harness.runs.cli import Bits, Data, Format, Seed, Synthetic
@@ -19,9 +20,7 @@ from lightfr_harness.runs.cli import Bits, Data, Format, Seed, Synthetic
 app = typer.Typer(no_args_is_help=True, help="Try the claims; exit code 1 when a limit is broken.")
 
 
-@app.callback()
-def _commands() -> None:
-    """Keep `audit privacy` a sub-command while it is the only one."""
+app.command()(cost)
 
 
 @app.command()
@@ -62,28 +61,17 @@ def privacy(
             bits=bits,
             seed=seed,
         )
-        with _bar() as bar:
+        with progress_bar() as bar:
             task = bar.add_task("audit", total=1.0)
             audited = run(options, lambda what, share: bar.update(task, description=what, completed=share))
     if report is not None:
-        _write(report / "privacy.html", pages.page(audited.record))
+        write_text(report / "privacy.html", pages.page(audited.record))
         json_file = json_file or report / "privacy.json"
     if json_file is not None:
-        _write(json_file, json.dumps(audited.record, indent=1) + "\n")
+        write_text(json_file, json.dumps(audited.record, indent=1) + "\n")
     Console().print(_table(audited.findings))
     if broken(audited.findings):
         raise typer.Exit(code=1)
-
-
-def _bar() -> Progress:
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
 
 
 def _table(findings: list[Finding]) -> Table:

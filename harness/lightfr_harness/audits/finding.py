@@ -1,4 +1,8 @@
-"""What an audit says about one claim."""
+"""What an audit says about one claim.
+
+A verdict is about somebody's promise. Ours are limits: they hold or are broken, and a broken one makes the exit code 1.
+The paper's are claims: they are confirmed or refuted, and refuting one is a result, not a failure.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +10,28 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 HOLDS, BROKEN, FOR_INFORMATION = "holds", "broken", "for information"
+CONFIRMED, REFUTED = "confirmed", "refuted"
 
 Interval = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One claim in one setting, measured. Made by `at_most`, `at_least` or `for_information`, which set the verdict.
+    """One claim in one setting, measured. Made by the functions below, which set the verdict.
 
     `predicted` is what the claim's author expects; for the privacy audits, what guessing reaches without any capture.
     `interval` holds the true value with 95 % confidence. The verdict compares `measured` itself with the limit.
+    `measured` is None where there is only a formula so far, and `interval` then empty.
     """
 
     claim: str
     source: str
     predicted: float
-    measured: float
+    measured: float | None
     unit: str
     limit: float | None
     verdict: str
-    interval: Interval
+    interval: Interval | tuple[()]
     mode: str = ""
     at_least: bool = False
     note: str = ""
@@ -45,6 +51,11 @@ class Measurement:
     note: str = ""
 
 
+def counted(predicted: float, measured: float, note: str = "") -> Measurement:
+    """A figure without uncertainty, such as a number of bytes."""
+    return Measurement(predicted, measured, (measured, measured), note)
+
+
 def at_most(claim: str, source: str, what: Measurement, unit: str, limit: float, mode: str = "") -> Finding:
     """The claim holds while the figure does not pass the limit."""
     return _make(claim, source, what, unit, limit, HOLDS if what.measured <= limit else BROKEN, mode, at_least=False)
@@ -58,6 +69,21 @@ def at_least(claim: str, source: str, what: Measurement, unit: str, limit: float
 def for_information(claim: str, source: str, what: Measurement, unit: str, mode: str = "") -> Finding:
     """A figure that nothing promises anything about."""
     return _make(claim, source, what, unit, None, FOR_INFORMATION, mode, at_least=False)
+
+
+def enforced(claim: str, source: str, what: Measurement, unit: str, limit: float, *, holds: bool, mode: str) -> Finding:
+    """A limit that somebody else enforces and judges, such as the kernel a process's memory."""
+    return _make(claim, source, what, unit, limit, HOLDS if holds else BROKEN, mode, at_least=False)
+
+
+def formula_only(claim: str, source: str, predicted: float, unit: str, mode: str = "", note: str = "") -> Finding:
+    """A prediction with nothing measured beside it yet."""
+    return Finding(claim, source, round(float(predicted), 9), None, unit, None, FOR_INFORMATION, (), mode, note=note)
+
+
+def of_the_paper(claim: str, source: str, what: Measurement, unit: str, *, holds: bool, mode: str = "") -> Finding:
+    """A claim of the paper, which what was measured confirms or refutes. It has no limit and breaks nothing of ours."""
+    return _make(claim, source, what, unit, None, CONFIRMED if holds else REFUTED, mode, at_least=False)
 
 
 def _make(

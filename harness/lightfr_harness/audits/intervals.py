@@ -33,3 +33,11 @@ def bootstrap_ratio(
     ratios = (draws @ numerators) / np.maximum(draws @ denominators, 1e-12)
     low, high = np.quantile(ratios, [0.025, 0.975])
     return float(low), float(high)
+
+
+def bootstrap_median_ratio(above: list[float], below: list[float], seed: int = 0) -> Interval:
+    """Of median(above) / median(below), resampling the samples of each."""
+    rng = np.random.default_rng([seed, 11])
+    medians = [np.median(rng.choice(np.asarray(one), (RESAMPLES, len(one))), axis=1) for one in (above, below)]
+    low, high = np.quantile(medians[0] / medians[1], [0.025, 0.975])
+    return float(low), float(high)

@@ -35,7 +35,8 @@ def run(code_bits: int, seed: int, seconds: float) -> dict[str, Any]:
     }
 
 
-def _model(n_items: int, code_bits: int, seed: int) -> PublishedModel:
+def make_model(n_items: int, code_bits: int, seed: int) -> PublishedModel:
+    """A published model of random item codes."""
     codes = ItemCodes(np.random.default_rng(seed).bytes(n_items * code_bits // 8), code_bits)
     message = model_pb2.RoundModel(
         code_bits=code_bits,
@@ -54,7 +55,7 @@ def _new_device(n_rated: int, n_items: int, code_bits: int, rng: np.random.Gener
 
 def _device(n_rated: int, n_items: int, code_bits: int, seed: int) -> Any:
     """A round from the same start each time, so that every call does the same work."""
-    model = _model(n_items, code_bits, seed)
+    model = make_model(n_items, code_bits, seed)
     device, random_bytes = _new_device(n_rated, n_items, code_bits, np.random.default_rng(seed)), stream("bench")
     start = device.code
 
@@ -67,7 +68,7 @@ def _device(n_rated: int, n_items: int, code_bits: int, seed: int) -> Any:
 
 def _one_of(n_devices: int, code_bits: int, seed: int) -> Any:
     """A round of the next of many devices in turn."""
-    rng, model = np.random.default_rng(seed), _model(ITEMS[0], code_bits, seed)
+    rng, model = np.random.default_rng(seed), make_model(ITEMS[0], code_bits, seed)
     devices, random_bytes = [_new_device(100, ITEMS[0], code_bits, rng) for _ in range(n_devices)], stream("bench")
     turn = 0
 

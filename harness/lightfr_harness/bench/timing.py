@@ -40,7 +40,9 @@ def _turn(call: Callable[[], object], one_ns: float) -> list[float]:
     return [_sample(call, n) for _ in range(_SAMPLES_A_TURN)]
 
 
-def interleave(contenders: dict[str, Callable[[], object]], seconds: float, least: int = 3) -> dict[str, Timing]:
+def interleave_samples(
+    contenders: dict[str, Callable[[], object]], seconds: float, least: int = 3
+) -> dict[str, list[float]]:
     """Time the contenders in turn until about `seconds` of CPU time are used, at least `least` turns each."""
     samples: dict[str, list[float]] = {name: [] for name in contenders}
     one_ns = {name: _sample(call, 2) for name, call in contenders.items()}
@@ -53,4 +55,10 @@ def interleave(contenders: dict[str, Callable[[], object]], seconds: float, leas
             turns += 1
     finally:
         gc.enable()
+    return samples
+
+
+def interleave(contenders: dict[str, Callable[[], object]], seconds: float, least: int = 3) -> dict[str, Timing]:
+    """The same as a summary of each contender."""
+    samples = interleave_samples(contenders, seconds, least)
     return {name: Timing(min(times), statistics.median(times), len(times)) for name, times in samples.items()}

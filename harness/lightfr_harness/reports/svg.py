@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
-from math import log10
+from math import ceil, floor, log10
 
 WIDTH, HEIGHT = 640, 320
-LEFT, RIGHT, TOP, BOTTOM = 60, 20, 20, 50
+LEFT, RIGHT, TOP, BOTTOM = 80, 40, 20, 50
+# Marks and colours that tell series apart; the seventh series looks like the first.
+KINDS = 6
+# On a line of hundreds of points, so that it is known by more than its colour.
+MARKS = 5
 
 
 @dataclass(frozen=True)
@@ -17,73 +22,181 @@ class Series:
     name: str
     points: list[tuple[float, float, str]]
     joined: bool = True
+    # For hundreds of points: read aloud instead of their labels, and few of them are marked.
+    summary: str = ""
+
+    def in_words(self) -> str:
+        """What a screen reader says of it."""
+        return f"{self.name}: " + (self.summary or ", ".join(label for _, _, label in self.points))
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A horizontal line that values must stay below."""
+
+    value: float
+    label: str
+
+
+@dataclass(frozen=True)
+class Axis:
+    """From values to a share of the drawing's width or height."""
+
+    name: str
+    low: float
+    high: float
+    is_log: bool
+    text: Callable[[float], str] = lambda value: f"{value:,.10g}"
+
+    def at(self, value: float) -> float:
+        if not self.is_log:
+            return (value - self.low) / (self.high - self.low)
+        return (log10(value) - log10(self.low)) / (log10(self.high) - log10(self.low))
+
+    def ticks(self) -> list[float]:
+        if not self.is_log:
+            step = _round_step((self.high - self.low) / 5)
+            return [n * step for n in range(ceil(self.low / step - 1e-9), floor(self.high / step + 1e-9) + 1)]
+        low, high = log10(self.low), log10(self.high)
+        factors = (1,) if high - low >= 3 else (1, 2, 5) if high - low >= 1 else (1, 1.5, 2, 3, 4, 5, 7)
+        ticks = [factor * 10.0**e for e in range(floor(low) - 1, ceil(high) + 1) for factor in factors]
+        return [tick for tick in ticks if low - 1e-9 <= log10(tick) <= high + 1e-9]
+
+
+def share_axis(name: str) -> Axis:
+    """From 0 to 100 %."""
+    return Axis(name, 0.0, 1.0, False, lambda share: f"{100 * share:.0f} %")
+
+
+def log_axis(name: str, values: list[float], text: Callable[[float], str] | None = None) -> Axis:
+    """Around the positive ones of these values."""
+    positive = [value for value in values if value > 0] or [1.0]
+    low, high = min(positive), max(positive)
+    if high < 1.3 * low:
+        low, high = low / 3, high * 3
+    return Axis(name, low, high, True, text or (lambda value: f"{value:,.10g}"))
+
+
+def linear_axis(name: str, values: list[float], text: Callable[[float], str] | None = None) -> Axis:
+    """From zero to the largest of these values."""
+    return Axis(name, 0.0, max([*values, 1e-9]), False, text or (lambda value: f"{value:,.10g}"))
 
 
 def plot(title: str, x_name: str, y_name: str, series: list[Series]) -> str:
     """Shares (0 to 1) against positive numbers on a logarithmic axis."""
     values = [x for one in series for x, _, _ in one.points if x > 0]
-    if not values:
-        return ""
-    low, high = log10(min(values)), log10(max(values))
-    low, high = (low - 0.5, high + 0.5) if high - low < 0.1 else (low, high)
-
-    def place(x: float, y: float) -> tuple[float, float]:
-        across = (log10(x) - low) / (high - low)
-        return LEFT + across * (WIDTH - LEFT - RIGHT), TOP + (1 - y) * (HEIGHT - TOP - BOTTOM)
-
-    body = [_share_axis(place, 10**low, 10**high, y_name), _log_axis(place, low, high, x_name)]
-    body += [_series(one, index, place) for index, one in enumerate(series)]
-    summary = "; ".join(f"{one.name}: " + ", ".join(label for _, _, label in one.points) for one in series)
-    return (
-        f'<figure><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}. {escape(summary)}">'
-        f"{''.join(body)}</svg><figcaption>{escape(title)}. {_legend(series)}</figcaption></figure>"
-    )
+    return draw(title, log_axis(x_name, values), share_axis(y_name), series) if values else ""
 
 
-def _share_axis(place, first: float, last: float, name: str) -> str:
+def draw(title: str, across: Axis, up: Axis, series: list[Series], limit: Limit | None = None) -> str:
+    """A figure with its axes, a line for a limit, a legend, and all of it in words."""
+    body = [_left_axis(up), _bottom_axis(across)]
+    body += [_series(one, index % KINDS, across, up) for index, one in enumerate(series)]
+    words = [one.in_words() for one in series]
+    if limit is not None:
+        body.append(_limit(limit, up))
+        words.append(limit.label)
+    return _figure(title, HEIGHT, "; ".join(words), "".join(body), _legend(series))
+
+
+def _round_step(step: float) -> float:
+    """The next of 1, 2, 5 times a power of ten."""
+    power = 10.0 ** floor(log10(step))
+    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= step * (1 - 1e-9))
+
+
+def _place(axis: Axis, value: float, start: float, end: float) -> float:
+    """Between two ends of the drawing; what lies outside the axis is drawn at its end."""
+    value = max(value, axis.low) if axis.is_log else value
+    return start + min(max(axis.at(value), 0.0), 1.0) * (end - start)
+
+
+def _x(axis: Axis, value: float) -> float:
+    return _place(axis, value, LEFT, WIDTH - RIGHT)
+
+
+def _y(axis: Axis, value: float) -> float:
+    return _place(axis, value, HEIGHT - BOTTOM, TOP)
+
+
+def _left_axis(axis: Axis) -> str:
     lines = []
-    for step in range(6):
-        (left, height), (right, _) = place(first, step / 5), place(last, step / 5)
-        lines.append(f'<line class="grid" x1="{left:.1f}" x2="{right:.1f}" y1="{height:.1f}" y2="{height:.1f}"/>')
-        lines.append(f'<text x="{left - 8:.1f}" y="{height + 4:.1f}" text-anchor="end">{step * 20} %</text>')
+    for tick in axis.ticks():
+        y = _y(axis, tick)
+        lines.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        lines.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{escape(axis.text(tick))}</text>')
     middle = (TOP + HEIGHT - BOTTOM) / 2
-    lines.append(f'<text transform="translate(14 {middle}) rotate(-90)" text-anchor="middle">{escape(name)}</text>')
+    name = escape(axis.name)
+    lines.append(f'<text transform="translate(14 {middle}) rotate(-90)" text-anchor="middle">{name}</text>')
     return "".join(lines)
 
 
-def _log_axis(place, low: float, high: float, name: str) -> str:
-    ticks = [m * 10**e for e in range(int(low) - 1, int(high) + 2) for m in (1, 2, 5)]
-    inside = [tick for tick in ticks if low - 1e-9 <= log10(tick) <= high + 1e-9]
+def _bottom_axis(axis: Axis) -> str:
+    y = HEIGHT - BOTTOM + 18
     texts = [
-        f'<text x="{place(tick, 0)[0]:.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{tick:,.0f}</text>'
-        for tick in inside
+        f'<text x="{_x(axis, tick):.1f}" y="{y}" text-anchor="middle">{escape(axis.text(tick))}</text>'
+        for tick in axis.ticks()
     ]
-    return "".join(texts) + f'<text x="{WIDTH / 2}" y="{HEIGHT - 8}" text-anchor="middle">{escape(name)}</text>'
+    return "".join(texts) + f'<text x="{WIDTH / 2}" y="{HEIGHT - 8}" text-anchor="middle">{escape(axis.name)}</text>'
 
 
-def _series(one: Series, index: int, place) -> str:
-    places = [(*place(x, min(max(y, 0.0), 1.0)), label) for x, y, label in one.points if x > 0]
+def _limit(limit: Limit, up: Axis) -> str:
+    y, right = _y(up, limit.value), WIDTH - RIGHT
+    return (
+        f'<line class="limit" x1="{LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        f'<text class="limit-text" x="{right - 4}" y="{y - 5:.1f}" text-anchor="end">{escape(limit.label)}</text>'
+    )
+
+
+def _series(one: Series, index: int, across: Axis, up: Axis) -> str:
+    places = [(_x(across, x), _y(up, y), label) for x, y, label in one.points if x > 0 or not across.is_log]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y, _ in places)
     line = f'<polyline class="line s{index}" points="{path}"/>' if one.joined and len(places) > 1 else ""
-    return line + "".join(_mark(x, y, label, index) for x, y, label in places)
+    few = places[:: max(1, len(places) // MARKS)] if one.summary else places
+    return line + "".join(_mark(x, y, label or one.summary, index) for x, y, label in few)
 
 
 def _mark(x: float, y: float, label: str, index: int) -> str:
     """A shape of its own for each series, so that colour is never the only difference."""
     shapes = (
-        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5"',
-        f'<rect x="{x - 4.5:.1f}" y="{y - 4.5:.1f}" width="9" height="9"',
-        f'<path d="M{x:.1f} {y - 6:.1f} l6 11 h-12 z"',
-        f'<path d="M{x:.1f} {y - 7:.1f} l7 7 -7 7 -7 -7 z"',
+        f'circle cx="{x:.1f}" cy="{y:.1f}" r="5"',
+        f'rect x="{x - 4.5:.1f}" y="{y - 4.5:.1f}" width="9" height="9"',
+        f'path d="M{x:.1f} {y - 6:.1f} l6 11 h-12 z"',
+        f'path d="M{x:.1f} {y - 7:.1f} l7 7 -7 7 -7 -7 z"',
+        f'path d="M{x:.1f} {y + 6:.1f} l6 -11 h-12 z"',
+        f'path d="M{x - 6:.1f} {y - 2:.1f} h4 v-4 h4 v4 h4 v4 h-4 v4 h-4 v-4 h-4 z"',
     )
-    return f'{shapes[index % len(shapes)]} class="mark s{index}"><title>{escape(label)}</title>{_closing(index)}'
-
-
-def _closing(index: int) -> str:
-    return ("</circle>", "</rect>", "</path>", "</path>")[index % 4]
+    shape = shapes[index]
+    return f'<{shape} class="mark s{index}"><title>{escape(label)}</title></{shape.split(" ", 1)[0]}>'
 
 
 def _legend(series: list[Series]) -> str:
-    shapes = "●■▲◆"
-    marks = (f'<span class="key s{i}">{shapes[i % 4]}</span> {escape(one.name)}' for i, one in enumerate(series))
-    return " &nbsp; ".join(marks)
+    """Each mark stays on a line with its name."""
+    shapes = "●■▲◆▼✚"
+    marks = (
+        f'<span class="entry"><span class="key s{i % KINDS}">{shapes[i % KINDS]}</span> {escape(one.name)}</span>'
+        for i, one in enumerate(series)
+    )
+    return " ".join(marks)
+
+
+def bars(title: str, rows: list[tuple[str, float, str]], kind: int = 0) -> str:
+    """Horizontal bars of named values, each with its value as text."""
+    most = max((value for _, value, _ in rows), default=0) or 1
+    height, left, right = 26, 150, 110
+    drawn = []
+    for place, (name, value, text) in enumerate(rows):
+        y, width = place * height, max(1.0, value / most * (WIDTH - left - right))
+        drawn.append(f'<text x="{left - 8}" y="{y + 17}" text-anchor="end">{escape(name)}</text>')
+        drawn.append(f'<rect class="s{kind}" x="{left}" y="{y + 5}" width="{width:.1f}" height="16"/>')
+        drawn.append(f'<text x="{left + width + 6:.1f}" y="{y + 17}">{escape(text)}</text>')
+    words = "; ".join(f"{name}: {text}" for name, _, text in rows)
+    return _figure(title, height * len(rows), words, "".join(drawn), "")
+
+
+def _figure(title: str, height: int, words: str, body: str, legend: str) -> str:
+    label = escape(f"{title}. {words}")
+    return (
+        f'<figure class="scroll" tabindex="0"><svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{label}">'
+        f"{body}</svg><figcaption>{escape(title)}. {legend}</figcaption></figure>"
+    )

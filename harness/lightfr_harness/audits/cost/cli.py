@@ -1,0 +1,119 @@
+"""lightfr-harness audit cost ...: does it fit the device, and is the paper right?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from lightfr.errors import InvalidInputError
+from lightfr_harness.audits.cost.formulas import CODE_BITS, DATASETS
+from lightfr_harness.audits.output import progress_bar, write_text
+from lightfr_harness.errors import errors_as_messages
+from lightfr_harness.runs.cli import Seed
+
+DEFAULT_ITEMS, DEFAULT_RATINGS, DEFAULT_PROFILE = 10_000, 64, "mid-phone"
+INTERRUPTED_EXIT = 130
+WIDTHS = {"predicted": 10, "measured": 10, "ratio": 8, "limit": 12, "verdict": 10}
+COLOURS = {"broken": "bold red", "refuted": "yellow", "holds": "green", "confirmed": "green"}
+
+
+def cost(
+    profile: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=f"A device profile by name, or a TOML file; several are compared. Default: {DEFAULT_PROFILE}."
+        ),
+    ] = None,
+    items: Annotated[int | None, typer.Option(help=f"Items of the catalogue. Default: {DEFAULT_ITEMS:,}.")] = None,
+    ratings: Annotated[int | None, typer.Option(help=f"Ratings of a user. Default: {DEFAULT_RATINGS}.")] = None,
+    bits: Annotated[int, typer.Option(help="Length of a code.")] = CODE_BITS,
+    dataset: Annotated[
+        str, typer.Option(help=f"Items and ratings of one of {', '.join(DATASETS)}; no data is needed.")
+    ] = "",
+    seed: Seed = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the record as JSON instead of a table.")] = False,
+    report: Annotated[Path | None, typer.Option(help="Folder for the HTML page and the record.")] = None,
+) -> None:
+    """Run emulated devices, and try the paper's claims about bytes and time. Exit code 1 when our limits are broken.
+
+    Verdicts: our limits hold or are broken; the paper's claims are confirmed or refuted, which is no failure of ours.
+    Ctrl-C leaves a partial record; the same command with the same --report goes on from there.
+    """
+    from lightfr_harness.audits.cost.run import CostOptions, run
+    from lightfr_harness.emulation import Plan, Scenario, load_profile
+
+    with errors_as_messages():
+        shape = _shape(items, ratings, dataset)
+        profiles = tuple(load_profile(name) for name in profile or [DEFAULT_PROFILE])
+        options = CostOptions(Scenario(*shape, bits, dataset), profiles, Plan(seed=seed))
+        with progress_bar() as bar:
+            task = bar.add_task("audit", total=1.0)
+            record = run(options, lambda what, at: bar.update(task, description=what, completed=at), _earlier(report))
+    _show(record, report, as_json=as_json)
+    if record["interrupted"]:
+        typer.echo("Interrupted: the record is partial. The same command with --report goes on from there.", err=True)
+        raise typer.Exit(code=INTERRUPTED_EXIT)
+    if any(finding["verdict"] == "broken" for finding in record["findings"]):
+        raise typer.Exit(code=1)
+
+
+def _shape(items: int | None, ratings: int | None, dataset: str) -> tuple[int, int]:
+    """What is given goes before what the data set has."""
+    if dataset and dataset not in DATASETS:
+        raise InvalidInputError(f"unknown data set '{dataset}', choose one of: {', '.join(DATASETS)}")
+    usual = DATASETS.get(dataset, (DEFAULT_ITEMS, DEFAULT_RATINGS))
+    return usual[0] if items is None else items, usual[1] if ratings is None else ratings
+
+
+def _earlier(report: Path | None) -> dict[str, Any] | None:
+    """The record of an interrupted audit in the same folder, if there is one."""
+    try:
+        return json.loads((report / "cost.json").read_text(encoding="utf-8")) if report else None
+    except (OSError, ValueError):
+        return None
+
+
+def _show(record: dict[str, Any], report: Path | None, *, as_json: bool) -> None:
+    from lightfr_harness.reports import cost as pages
+
+    if report is not None:
+        write_text(report / "cost.json", json.dumps(record, indent=1) + "\n")
+        write_text(report / "cost.html", pages.page(record))
+    if as_json:
+        print(json.dumps(record))
+    else:
+        _print_findings(record["findings"])
+
+
+def _print_findings(findings: list[dict[str, Any]]) -> None:
+    """A heading for each claim, which may be wider than a column, and its figures below in columns that line up."""
+    console = Console()
+    for claim in dict.fromkeys(finding["claim"] for finding in findings):
+        console.print(f"\n[bold]{claim}[/]")
+        console.print(_columns([finding for finding in findings if finding["claim"] == claim]))
+
+
+def _columns(findings: list[dict[str, Any]]) -> Table:
+    from lightfr_harness.reports.figures import figure, limit_of, ratio_of
+
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")
+    table.add_column("", width=24)
+    for name, width in WIDTHS.items():
+        table.add_column(name, width=width, justify="right")
+    for found in findings:
+        verdict, unit = found["verdict"], found["unit"]
+        table.add_row(
+            escape(found["mode"]),
+            figure(found["predicted"], unit),
+            figure(found["measured"], unit),
+            ratio_of(found),
+            limit_of(found).replace("at most", "<=").replace("at least", ">=").replace("none", ""),
+            f"[{COLOURS[verdict]}]{verdict}[/]" if verdict in COLOURS else "",
+        )
+    return table

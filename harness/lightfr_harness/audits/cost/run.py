@@ -1,0 +1,163 @@
+"""From options to a cost record: emulated devices, the baseline, and timings; then the findings.
+
+A record that was interrupted holds what was measured until then, and the same options continue it. With the same seed
+two records differ in times, in memory and in what follows from them.
+"""
+
+from __future__ import annotations
+
+import platform
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from lightfr import __version__, _kernel
+from lightfr_harness import emulation
+from lightfr_harness.audits.cost import figure_1, findings
+from lightfr_harness.audits.intervals import bootstrap_median_ratio
+from lightfr_harness.baselines.measured import fcf_bytes
+from lightfr_harness.bench import figure1, fit_scaling, topk
+from lightfr_harness.emulation import Plan, Profile, Scenario
+
+FORMAT = 1
+FIGURE_1_ITEMS = (10**3, 10**4, 10**5, 10**6, 10**7)
+FIGURE_1_BITS = figure_1.CODE_BITS
+# Real-valued factors of more items are gigabytes; the formula alone stands then.
+MOST_BASELINE_ITEMS = 1_000_000
+# CPU seconds for timing one size, and turns of each contender at least; the largest size takes seconds a turn.
+TIMING_SECONDS, TURNS = 0.1, 1
+
+Record = dict[str, Any]
+# Called with what is being done and the share of all work that is done.
+Progress = Callable[[str, float], None]
+Share = Callable[[float], None]
+
+
+@dataclass(frozen=True)
+class CostOptions:
+    """What a cost audit is asked for."""
+
+    scenario: Scenario
+    profiles: tuple[Profile, ...]
+    plan: Plan = field(default_factory=Plan)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A part of the record: how long it takes beside the others, about, and how it is measured."""
+
+    name: str
+    weight: float
+    measure: Callable[[CostOptions, Record | None, Share], Any]
+
+
+def run(options: CostOptions, progress: Progress = lambda what, share: None, earlier: Record | None = None) -> Record:
+    """Measure and judge. What `earlier`, an interrupted record of the same options, has is not measured again."""
+    record, done = _begun(options), 0.0
+    earlier = earlier if earlier is not None and continues(earlier, options) else {}
+    whole = sum(part.weight for part in PARTS)
+    try:
+        for part in PARTS:
+            tell = _teller(progress, part, done, whole)
+            tell(0.0)
+            record[part.name] = _measured(part, options, earlier.get(part.name), tell)
+            if not _is_whole(record[part.name]):
+                raise KeyboardInterrupt
+            done += part.weight
+            tell(1.0)
+    except KeyboardInterrupt:
+        record["interrupted"] = True
+    record["findings"] = [finding.record() for finding in findings.audit(record)]
+    return record
+
+
+def continues(earlier: Record, options: CostOptions) -> bool:
+    """Whether an earlier record is the interrupted beginning of this audit."""
+    begun = _begun(options)
+    return bool(earlier.get("interrupted")) and all(
+        earlier.get(name) == begun[name] for name in ("format", "kind", "version", "seed", "scenario", "profiles")
+    )
+
+
+def _begun(options: CostOptions) -> Record:
+    return {
+        "format": FORMAT,
+        "kind": "cost",
+        "version": __version__,
+        "seed": options.plan.seed,
+        "scenario": options.scenario.record(),
+        "profiles": [profile.name for profile in options.profiles],
+        "machine": {"isa": _kernel.isa_name(), "python": platform.python_version()},
+        "interrupted": False,
+    }
+
+
+def _teller(progress: Progress, part: _Part, done: float, whole: float) -> Share:
+    return lambda share: progress(part.name.replace("_", " "), (done + share * part.weight) / whole)
+
+
+def _measured(part: _Part, options: CostOptions, earlier: Any, tell: Share) -> Any:
+    if earlier is not None and _is_whole(earlier):
+        return earlier
+    return part.measure(options, earlier, tell)
+
+
+def _is_whole(measured: Any) -> bool:
+    return not (isinstance(measured, dict) and measured.get("interrupted"))
+
+
+def _devices(options: CostOptions, earlier: Record | None, tell: Share) -> Record:
+    return emulation.run(
+        options.scenario, options.profiles, lambda what, share: tell(share), options.plan, resume=earlier
+    )
+
+
+def _baselines(options: CostOptions, earlier: Record | None, tell: Share) -> Record:
+    scenario = options.scenario
+    if scenario.items > MOST_BASELINE_ITEMS:
+        return {}
+    return {"fcf": fcf_bytes(scenario.items, scenario.ratings, options.plan.seed)}
+
+
+def _training(options: CostOptions, earlier: Record | None, tell: Share) -> Record:
+    return fit_scaling.run(options.plan.seed, tell)
+
+
+def _inference(options: CostOptions, earlier: Record | None, tell: Share) -> Record:
+    return _timed(options.scenario.items, options.scenario.bits, options.plan.seed)
+
+
+def _figure_1(options: CostOptions, earlier: Record | None, tell: Share) -> list[Record]:
+    timings = []
+    for items in FIGURE_1_ITEMS:
+        sizes = {
+            "storage_bytes": figure1.storage_bytes(items, FIGURE_1_BITS),
+            "communication_bytes": figure1.communication_bytes(items, figure_1.RATED, FIGURE_1_BITS),
+        }
+        timings.append(_timed(items, FIGURE_1_BITS, options.plan.seed) | sizes)
+        tell(len(timings) / len(FIGURE_1_ITEMS))
+    return timings
+
+
+def _timed(items: int, bits: int, seed: int) -> Record:
+    """How many times faster a top 10 from codes is than one from real values."""
+    samples = topk.against_real_values(items, bits, seed, TIMING_SECONDS, TURNS)
+    real, codes = samples["real values"], samples["codes"]
+    return {
+        "items": items,
+        "bits": bits,
+        "codes_ns": statistics.median(codes),
+        "real_ns": statistics.median(real),
+        "ratio": statistics.median(real) / statistics.median(codes),
+        "ratio_interval": bootstrap_median_ratio(real, codes),
+    }
+
+
+PARTS = (
+    _Part("devices", 12, _devices),
+    _Part("baselines", 1, _baselines),
+    _Part("training", 4, _training),
+    _Part("inference", 1, _inference),
+    _Part("figure_1", 8, _figure_1),
+)

@@ -1,0 +1,57 @@
+"""Figures as people read them, by their unit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_PREFIXES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+
+
+def figure(value: float | None, unit: str) -> str:
+    """A value with its unit; a dash for what was not measured."""
+    if value is None:
+        return "-"
+    if unit == "bytes":
+        return in_bytes(value)
+    if unit == "share":
+        return f"{100 * value:.1f} %"
+    if unit == "times":
+        return f"{value:,.1f} x" if value < 100 else f"{value:,.0f} x"
+    if unit == "ms":
+        return f"{value:,.2f} ms" if value < 100 else f"{value:,.0f} ms"
+    return f"{value:,.2f}"
+
+
+def in_bytes(value: float) -> str:
+    """In powers of 1000, as the paper counts; a device's memory in MiB is told where it is meant."""
+    for size, name in _PREFIXES:
+        if value >= size:
+            return f"{value / size:,.1f} {name}"
+    return f"{value:,.0f} B"
+
+
+def bytes_tick(value: float) -> str:
+    """The same for an axis: no digits that say nothing."""
+    return in_bytes(value).replace(".0 ", " ")
+
+
+def limit_of(finding: dict[str, Any]) -> str:
+    """A limit with its direction."""
+    if finding["limit"] is None:
+        return "none"
+    return f"{'at least' if finding['at_least'] else 'at most'} {figure(finding['limit'], finding['unit'])}"
+
+
+def ratio_of(finding: dict[str, Any]) -> str:
+    """Measured over predicted, where both say something."""
+    if finding["measured"] is None or not finding["predicted"]:
+        return "-"
+    return f"{finding['measured'] / finding['predicted']:.3g}"
+
+
+def interval_of(finding: dict[str, Any]) -> str:
+    """A 95 % interval; a dash for what was counted, not sampled."""
+    if not finding["interval"] or finding["interval"][0] == finding["interval"][1]:
+        return "-"
+    low, high = (figure(end, finding["unit"]) for end in finding["interval"])
+    return f"{low} to {high}"

@@ -1,0 +1,118 @@
+"""A cost record made by hand, in the shape that the runner gives, and ways to spoil it."""
+
+MIB = 2**20
+ITEMS, RATINGS, BITS = 105_096, 38, 64
+CODES, CATALOGUE, UPLOAD = ITEMS * BITS // 8, 12 * ITEMS, 857
+
+
+def profile(**figures):
+    return {
+        "name": "mid-phone",
+        "memory_mib": 256,
+        "storage_mib": 512,
+        "up_mib_per_day": 10,
+        "down_mib_per_day": 512,
+        "fit_ms": 5000,
+        "round_ms": 60_000,
+        "recommend_ms": 100,
+        **figures,
+    }
+
+
+def phase(up=0, down=0, latencies=()):
+    return {
+        "cpu_seconds": 0.2,
+        "wall_seconds": 0.5,
+        "throttled_seconds": 0.0,
+        "up_bytes": up,
+        "down_bytes": down,
+        "peak_rss_bytes": 37 * MIB,
+        "latencies_ms": list(latencies),
+    }
+
+
+def device(**changes):
+    return {
+        "number": 0,
+        "finished": True,
+        "ended": "",
+        "profile": profile(),
+        "phases": {
+            "open": phase(),
+            "sync": phase(1_800, CODES + CATALOGUE + 5_700),
+            "fit": phase(latencies=[4.0, 5.0, 6.0]),
+            "round": phase(1_340, 380, [34.0]),
+            "recommend": phase(latencies=[0.1, 0.2, 0.3, 0.4]),
+        },
+        "memory_timeline": [[0.1, 8 * MIB, "open"], [0.6, 36 * MIB, "sync"], [1.2, 37 * MIB, "recommend"]],
+        "peak_charged_bytes": 20 * MIB,
+        "peak_anonymous_bytes": 17 * MIB,
+        "peak_data_bytes": 17 * MIB,
+        "disk_bytes": {"codes": CODES, "catalogue": CATALOGUE, "store": 1_929, "other": 184},
+        "message_bytes": {"codes": [0, CODES], "catalogue": [0, CATALOGUE], "Upload": [UPLOAD, 52]},
+        "breaches": [],
+        **changes,
+    }
+
+
+def breach(kind, phase, limit, actual):
+    return {"kind": kind, "phase": phase, "seconds": 3.25, "limit": limit, "actual": actual}
+
+
+def timing(items, ratio=50.0):
+    return {
+        "items": items,
+        "bits": 64,
+        "codes_ns": 1e3,
+        "real_ns": 1e3 * ratio,
+        "ratio": ratio,
+        "ratio_interval": [0.9 * ratio, 1.1 * ratio],
+        "storage_bytes": {
+            "codes, packed": items * 8.0,
+            "codes, the paper's formula": items * 64.0,
+            "real values": items * 256.0,
+        },
+        "communication_bytes": {
+            "codes, packed": items * 8.0,
+            "codes, the paper's formula": items * 64.0,
+            "real values": items * 256.0,
+        },
+    }
+
+
+def power_law(exponent, sizes=(100, 200, 400, 800)):
+    """Samples of a fit whose time grows with that power, 1 % apart."""
+    return [[size, [1e-6 * size**exponent * (1 + 0.01 * n) for n in range(5)]] for size in sizes]
+
+
+def record(*devices, **changes):
+    return {
+        "format": 1,
+        "kind": "cost",
+        "version": "0.1.0",
+        "seed": 0,
+        "scenario": {"items": ITEMS, "ratings": RATINGS, "bits": BITS, "dataset": "ciao", "privacy": "clear"},
+        "profiles": ["mid-phone"],
+        "machine": {},
+        "interrupted": False,
+        "devices": {
+            "enforcement": {"memory": "cgroup-v1", "cpu": "cgroup-v1"},
+            "interrupted": False,
+            "devices": list(devices or [device()]),
+        },
+        "baselines": {
+            "fcf": {
+                "storage_bytes": 256 * (1 + ITEMS),
+                "round_bytes": 256 * ITEMS + 260 * RATINGS,
+                "published_round_bytes": 516 * ITEMS,
+            }
+        },
+        "training": {
+            "bits": {"points": power_law(2), "note": "n"},
+            "ratings": {"points": power_law(1), "note": "n"},
+            "items": {"points": power_law(1), "note": "n"},
+        },
+        "inference": timing(ITEMS),
+        "figure_1": [timing(10**power) for power in range(3, 8)],
+        **changes,
+    }

@@ -1,0 +1,126 @@
+"""Every claim on a record made by hand: one figure is spoiled at a time, and only its own finding turns red."""
+
+import json
+
+import pytest
+
+from lightfr_harness.audits.cost import findings
+from lightfr_harness.audits.cost.training_cost import fitted_exponent
+from tests.harness.audits.cost.records import CATALOGUE, CODES, MIB, breach, device, phase, power_law, profile, record
+from tests.harness.audits.cost.records import timing as timed
+
+
+def audited(*devices, **changes):
+    return findings.audit(record(*devices, **changes))
+
+
+def broken(found):
+    return [(finding.claim, finding.mode) for finding in found if finding.verdict == "broken"]
+
+
+def verdicts(found, claim):
+    return {finding.mode: finding.verdict for finding in found if finding.claim == claim}
+
+
+def test_a_good_record_breaks_nothing_and_is_plain_json():
+    found = audited()
+    assert broken(found) == []
+    assert len([finding for finding in found if finding.verdict == "holds"]) == 12
+    json.dumps([finding.record() for finding in found])
+
+
+def test_every_claim_and_setting_is_told_once():
+    keys = [(finding.claim, finding.mode) for finding in audited(device(), device(profile=profile(name="watch")))]
+    assert len(keys) == len(set(keys))
+
+
+def test_codes_that_take_a_byte_a_bit_break_all_three_bounds_and_nothing_else():
+    found = audited(device(disk_bytes={"codes": 8 * CODES, "catalogue": CATALOGUE, "store": 1, "other": 1}))
+    assert {claim for claim, _ in broken(found)} == {"storage of the codes, measured"}
+    assert len(broken(found)) == 3
+
+
+def test_a_larger_catalogue_of_ids_breaks_nothing():
+    more = device()
+    more["disk_bytes"]["catalogue"] += 5 * MIB
+    more["phases"]["sync"]["down_bytes"] += 5 * MIB
+    assert broken(audited(more)) == []
+
+
+def test_traffic_above_13_percent_of_the_papers_formula_breaks_its_limit_alone():
+    heavy = device()
+    heavy["phases"]["round"] = phase(1_340 + 40_000, 380, [34.0])
+    assert broken(audited(heavy)) == [("bytes of the first round, measured", "the paper's LightFR, (|I|+m) f")]
+
+
+def test_an_upload_of_twice_its_rows_breaks_its_limit_alone():
+    heavy = device()
+    heavy["message_bytes"]["Upload"][0] *= 2
+    assert broken(audited(heavy)) == [("bytes of an upload, measured", "clear, ternary rows")]
+
+
+@pytest.mark.parametrize(
+    ("told", "claim"),
+    [
+        (breach("memory", "fit", 256 * MIB, 257 * MIB), "budget: memory"),
+        (breach("storage", "sync", 512 * MIB, 600 * MIB), "budget: storage"),
+        (breach("latency", "fit", 100, 140.0), "budget: latency of fit, p95"),
+        (breach("latency", "recommend", 100, 140.0), "budget: latency of recommend, p95"),
+        (breach("latency", "sync", 240_000, 250_000), "budget: latency"),
+        (breach("link", "sync", 0, 1), "budget: link"),
+    ],
+)
+def test_a_breach_becomes_a_finding_with_its_moment_and_phase(told, claim):
+    found = audited(device(breaches=[told], profile=profile(fit_ms=100)))
+    assert broken(found) == [(claim, f"mid-phone, {told['phase']}")]
+    finding = next(finding for finding in found if finding.verdict == "broken")
+    assert finding.note == f"3.2 s after the start, in phase {told['phase']}"
+    assert (finding.limit, finding.measured) == (told["limit"], told["actual"])
+
+
+@pytest.mark.parametrize(("direction", "phase"), [("up", "round"), ("down", "sync")])
+def test_a_days_traffic_is_told_by_its_direction_even_where_both_have_the_same_limit(direction, phase):
+    heavy = device(profile=profile(up_mib_per_day=1, down_mib_per_day=1))
+    total = sum(phase[f"{direction}_bytes"] for phase in heavy["phases"].values())
+    heavy["breaches"] = [breach("traffic", phase, MIB, total)]
+    assert broken(audited(heavy)) == [(f"budget: {direction}load a day", f"mid-phone, {phase}")]
+
+
+def test_a_device_that_was_killed_leaves_its_breach_and_no_figures():
+    killed = device(finished=False, phases={"open": phase()}, breaches=[breach("memory", "sync", MIB, 2 * MIB)])
+    found = audited(killed)
+    assert broken(found) == [("budget: memory", "mid-phone, sync")]
+    assert not [finding for finding in found if finding.claim == "storage of the codes, measured"]
+
+
+def test_the_printed_formulas_of_lightfr_are_refuted_and_those_of_fcf_confirmed():
+    storage, traffic = (
+        verdicts(audited(), claim)
+        for claim in ("storage by the paper's formula", "bytes of a round by the paper's formula")
+    )
+    assert (storage["FCF"], storage["LightFR"], storage["FedMF"]) == ("confirmed", "refuted", "for information")
+    assert (traffic["FCF"], traffic["FCF, all gradients"]) == ("confirmed", "refuted")
+
+
+def test_refuting_the_paper_breaks_nothing():
+    slow = audited(inference=timed(105_096, 3.0), training={"bits": {"points": power_law(3), "note": "n"}})
+    assert verdicts(slow, "inference, times faster")["than FCF, FedRec, PrivRec"] == "refuted"
+    assert verdicts(slow, "training cost, exponent") == {"of the code length f": "refuted"}
+    assert broken(slow) == []
+
+
+@pytest.mark.parametrize("exponent", [0.5, 1.0, 2.0, 2.7])
+def test_an_exponent_is_found_from_noisy_samples(exponent):
+    fitted, (low, high) = fitted_exponent(dict(power_law(exponent)))
+    assert fitted == pytest.approx(exponent, abs=0.01)
+    assert low <= fitted <= high
+    assert high - low < 0.05
+
+
+def test_a_partial_record_gives_the_findings_that_it_has():
+    partial = record()
+    for name in ("baselines", "training", "inference", "figure_1"):
+        del partial[name]
+    claims = {finding.claim for finding in findings.audit(partial)}
+    assert "budget: memory" in claims
+    assert "training cost, exponent" not in claims

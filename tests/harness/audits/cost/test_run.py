@@ -1,0 +1,118 @@
+"""`lightfr-harness audit cost` end to end on a tiny catalogue, with short timings."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from lightfr_harness.audits.cost import run as runs
+from lightfr_harness.bench import fit_scaling
+from lightfr_harness.cli import app
+from lightfr_harness.emulation import Plan, Scenario, load_profile
+
+PARTS = ("devices", "baselines", "training", "inference", "figure_1")
+SMALL = ["audit", "cost", "--items", "500", "--ratings", "10"]
+# Figures that follow from times or memory.
+TIMED = ("latency", "memory", "inference", "exponent", "bytes of the first round", "budget: upload", "budget: download")
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch):
+    monkeypatch.setattr(runs, "FIGURE_1_ITEMS", (1_000, 2_000))
+    monkeypatch.setattr(runs, "TIMING_SECONDS", 0.0)
+    monkeypatch.setattr(fit_scaling, "SAMPLES", 2)
+    monkeypatch.setattr(fit_scaling, "VARIED", {"bits": (64, 128), "ratings": (100, 200), "items": (1_000, 2_000)})
+    monkeypatch.setattr(fit_scaling, "ITEMS", 1_000)
+
+
+def options():
+    return runs.CostOptions(Scenario(500, 10), (load_profile("mid-phone"),), Plan(fits=1, recommendations=2))
+
+
+def counted(record):
+    """What a record says apart from times, memory and what TLS adds."""
+    device = record["devices"]["devices"][0]
+    findings = [f for f in record["findings"] if not any(word in f["claim"] for word in TIMED)]
+    named = [
+        (f["claim"], f["mode"], f["predicted"], f["measured"], f["verdict"])
+        for f in findings
+        # The file that ciphertexts lie in, and what a round takes at the socket.
+        if f["mode"] not in ("store", "mid-phone") and "of a round by" not in f["claim"]
+    ]
+    return named, record["scenario"], record["baselines"], device["message_bytes"], device["disk_bytes"]["codes"]
+
+
+def test_the_command_prints_a_table_and_writes_record_and_page(tmp_path):
+    answer = CliRunner().invoke(app, [*SMALL, "--report", str(tmp_path)])
+    assert answer.exit_code == 0, answer.output
+    assert "budget: memory" in answer.output
+    record = json.loads((tmp_path / "cost.json").read_text())
+    assert all(part in record for part in PARTS)
+    assert not record["interrupted"]
+    assert "of our limits hold" in (tmp_path / "cost.html").read_text()
+
+
+def test_a_broken_budget_gives_exit_code_1_and_json_on_request(tmp_path):
+    tiny = tmp_path / "tiny.toml"
+    packaged = load_profile("mid-phone")
+    figures = {name: value for name, value in packaged.record().items() if name not in ("name", "sources")}
+    lines = [f"{name} = {json.dumps(value)}" for name, value in (figures | {"storage_mib": 0.005}).items()]
+    sources = [f"{name} = 'a test'" for name in packaged.sources]
+    tiny.write_text("\n".join([*lines, "[sources]", *sources]))
+    answer = CliRunner().invoke(app, [*SMALL, "--profile", str(tiny), "--json"])
+    assert answer.exit_code == 1, answer.output
+    findings = json.loads(answer.stdout)["findings"]
+    assert [f["claim"] for f in findings if f["verdict"] == "broken"] == ["budget: storage"]
+
+
+def test_the_same_seed_gives_the_same_record_but_for_timings():
+    first, second = (runs.run(options()) for _ in range(2))
+    assert counted(first) == counted(second)
+
+
+def test_an_interrupted_audit_keeps_what_it_has_and_goes_on_from_there(monkeypatch):
+    def impatient(what, share):
+        if what == "training":
+            raise KeyboardInterrupt
+
+    partial = runs.run(options(), impatient)
+    assert partial["interrupted"]
+    assert "training" not in partial
+    assert partial["devices"]["devices"][0]["finished"]
+    assert any(finding["claim"] == "budget: memory" for finding in partial["findings"])
+    partial = json.loads(json.dumps(partial))
+    monkeypatch.setattr(runs.emulation, "run", lambda *a, **k: pytest.fail("devices ran again"))
+    whole = runs.run(options(), earlier=partial)
+    assert not whole["interrupted"]
+    assert whole["devices"] == partial["devices"]
+    assert all(part in whole for part in PARTS)
+
+
+def test_a_whole_record_or_one_of_other_options_is_not_gone_on_with():
+    begun = runs._begun(options()) | {"interrupted": True}
+    assert runs.continues(begun, options())
+    assert not runs.continues(begun | {"interrupted": False}, options())
+    assert not runs.continues(begun | {"seed": 1}, options())
+
+
+def test_progress_never_goes_back_and_ends_with_all_done():
+    shares = []
+    runs.run(options(), lambda what, share: shares.append(share))
+    assert shares == sorted(shares)
+    assert shares[0] == 0
+    assert shares[-1] == 1
+
+
+@pytest.mark.parametrize(
+    ("option", "reason"),
+    [
+        (["--dataset", "netflix"], "unknown data set"),
+        (["--profile", "fridge"], "no profile 'fridge'"),
+        (["--ratings", "600"], "number of ratings is 600"),
+        (["--bits", "12"], "12 bits"),
+    ],
+)
+def test_bad_options_end_as_one_sentence(option, reason):
+    answer = CliRunner().invoke(app, [*SMALL, *option])
+    assert answer.exit_code == 1
+    assert reason in answer.output

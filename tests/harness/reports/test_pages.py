@@ -1,0 +1,166 @@
+"""Reports in a real browser: quiet, alone, narrow, dark, on paper, and read aloud."""
+
+import base64
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from lightfr_harness.audits.compare import compare
+from lightfr_harness.audits.cost import findings
+from lightfr_harness.reports import comparison, cost
+from tests.browser import CHROMIUM, REASON, browser
+from tests.harness.audits.cost import records
+
+needs_browser = pytest.mark.skipif(CHROMIUM is None, reason=REASON)
+
+
+def audited(*devices, **changes):
+    record = records.record(*devices, **changes)
+    record["findings"] = [finding.record() for finding in findings.audit(record)]
+    return json.loads(json.dumps(record))
+
+
+def several_profiles():
+    watch = records.profile(name="watch", memory_mib=40)
+    breach = records.breach("memory", "fit", 40 * records.MIB, 41 * records.MIB)
+    killed = records.device(number=1, profile=watch, finished=False, breaches=[breach], ended="memory")
+    return audited(records.device(), killed)
+
+
+PAGES = {
+    "cost": lambda: cost.page(several_profiles()),
+    "comparison": lambda: comparison.page(audited(), several_profiles(), compare(audited(), several_profiles())),
+}
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pages")
+    for name, make in PAGES.items():
+        (folder / f"{name}.html").write_text(make())
+    return folder
+
+
+@pytest.fixture(scope="module")
+def shown():
+    with browser() as opened:
+        yield opened
+
+
+class Page(HTMLParser):
+    """Collects tags, and whether they close."""
+
+    def __init__(self):
+        super().__init__()
+        self.tags, self.open = [], []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_stands_alone_and_says_the_verdict_before_any_table(pages, name):
+    text = (pages / f"{name}.html").read_text()
+    page = Page()
+    page.feed(text)
+    assert page.open == []
+    assert not re.search(r"url\(|@import|<script|src=|href=", text)
+    assert text.index('class="verdict"') < text.index("<table")
+    assert all("scope" in attributes for tag, attributes in page.tags if tag == "th")
+    assert all(len(a["aria-label"]) > 40 for tag, a in page.tags if tag == "svg")
+
+
+def test_the_page_names_the_broken_limit_with_its_moment_and_keeps_the_paper_apart():
+    text = cost.page(several_profiles())
+    assert "1 of our 13 limits is broken" in text
+    assert "watch, fit: budget: memory: 43.0 MB, at most 41.9 MB (3.2 s after the start, in phase fit)" in text
+    assert "not a failure of this software" in text
+    assert text.index("is broken") < text.index("refuted</span>")
+
+
+def test_the_limit_is_drawn_into_the_timeline_of_its_device():
+    text = cost.page(several_profiles())
+    assert text.count('class="limit"') == 2
+    assert "limit 40 MiB" in text
+    assert "limit 256 MiB, above this drawing" in text
+
+
+def test_text_from_a_profile_is_escaped():
+    odd = audited(records.device(profile=records.profile(name="<script>alert(1)</script>")))
+    assert "<script" not in cost.page(odd)
+
+
+def test_a_partial_record_is_a_page_that_says_so():
+    partial = audited(interrupted=True)
+    for name in ("training", "figure_1", "inference", "devices"):
+        del partial[name]
+    assert "was interrupted" in cost.page(partial)
+
+
+@needs_browser
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [400, 1200])
+def test_it_loads_nothing_complains_of_nothing_and_fits(shown, pages, name, dark, width):
+    path = pages / f"{name}.html"
+    shown.show(path, width=width, dark=dark)
+    assert shown.complaints() == []
+    assert shown.requests() == [path.as_uri()]
+    assert shown.value("document.documentElement.scrollWidth") <= width
+    colours = "getComputedStyle(document.documentElement)"
+    assert shown.value(f"{colours}.getPropertyValue('--bad').trim()") == ("#ff8a80" if dark else "#b3261e")
+
+
+@needs_browser
+@pytest.mark.parametrize("dark", [False, True])
+def test_verdicts_can_be_read_against_their_background(shown, pages, dark):
+    """At least 4.5 to 1, as the accessibility guidelines ask of text."""
+    shown.show(pages / "cost.html", dark=dark)
+    for kind in ("broken", "holds", "confirmed", "refuted"):
+        colour = shown.value(f"getComputedStyle(document.querySelector('.{kind}')).color")
+        background = (18, 18, 18) if dark else (255, 255, 255)
+        assert contrast(tuple(map(int, re.findall(r"\d+", colour)[:3])), background) >= 4.5
+
+
+def contrast(one, other):
+    lights = sorted((luminance(one), luminance(other)))
+    return (lights[1] + 0.05) / (lights[0] + 0.05)
+
+
+def luminance(colour):
+    parts = [c / 255 for c in colour]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@needs_browser
+def test_a_screen_reader_finds_headings_tables_and_described_plots(shown, pages):
+    shown.show(pages / "cost.html")
+    nodes = shown.call("Accessibility.getFullAXTree")["nodes"]
+    named = [(n["role"]["value"], n.get("name", {}).get("value", "")) for n in nodes if not n["ignored"]]
+    roles = {role for role, _ in named}
+    assert {"main", "heading", "table", "columnheader", "rowheader", "region"} <= roles
+    images = [name for role, name in named if role in ("image", "img")]
+    assert any("Resident memory of watch" in name and "limit 40 MiB" in name for name in images)
+    assert all(name for role, name in named if role in ("image", "img", "region", "heading"))
+
+
+@needs_browser
+def test_it_prints_on_paper_with_nothing_cut_off(shown, pages):
+    shown.show(pages / "cost.html", width=794)
+    shown.call("Emulation.setEmulatedMedia", media="print")
+    assert shown.value("document.documentElement.scrollWidth") <= 794
+    paper = base64.b64decode(shown.call("Page.printToPDF", preferCSSPageSize=True)["data"])
+    shown.call("Emulation.setEmulatedMedia", media="")
+    assert paper.startswith(b"%PDF")
+    assert 3 <= paper.count(b"/Type /Page\n") + paper.count(b"/Type /Page ") <= 40
