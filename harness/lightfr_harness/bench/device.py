@@ -70,7 +70,14 @@ def _proxy_of(server: str) -> CountingProxy:
 def _phases(arguments: list[str], proxy: CountingProxy, progress: Progress) -> dict[str, dict[str, Any]]:
     """Run the device and look at it after each phase."""
     command = [sys.executable, device_session.__file__, *arguments]
-    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+        seen = _watched(child, proxy, progress)
+    if child.returncode:
+        raise RuntimeError(f"the device ended with {child.returncode}")
+    return seen
+
+
+def _watched(child: subprocess.Popen[str], proxy: CountingProxy, progress: Progress) -> dict[str, dict[str, Any]]:
     if child.stdin is None or child.stdout is None:
         raise TypeError("the child has no pipes")
     seen: dict[str, dict[str, Any]] = {}
@@ -85,8 +92,6 @@ def _phases(arguments: list[str], proxy: CountingProxy, progress: Progress) -> d
         before = proxy.counts()
         child.stdin.write("\n")
         child.stdin.flush()
-    if child.wait():
-        raise RuntimeError(f"the device ended with {child.returncode}")
     return seen
 
 

@@ -31,7 +31,7 @@ def main() -> None:
 
     assignment = coordinator.check_in(client._channel, 1, client._privacy_modes())
     pause("check-in")
-    client._train(assignment)
+    client._begun(assignment)
     request = client._store.get("pending_upload")
     update = coordinator.coordinator_pb2.UploadRequest.FromString(request).row_update
     pause("train", payload_bytes=update.ByteSize())
