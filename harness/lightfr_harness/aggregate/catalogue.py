@@ -81,13 +81,16 @@ class CatalogueServer(Server):
         self._summed = full, user_sum, int(weight[0])
 
     def add_cohort(self, sums: Mapping[str, npt.NDArray[np.int64]], survivors: int) -> None:
-        """Count the sums over so many devices. With noise all weigh the same, and no block says how much."""
+        """Count the sums over so many devices."""
+        self.add_sums(**self.weighted(sums, survivors))
+
+    def weighted(self, sums: Mapping[str, npt.NDArray[np.int64]], survivors: int) -> dict[str, npt.NDArray[np.int64]]:
+        """The sums as add_sums takes them. With noise all devices weigh the same, and no block says how much."""
         if self.noise is None:
-            self.add_sums(**sums)
-            return
+            return dict(sums)
         weight = max(self.max_rows, LEAST_CATALOGUE_RATINGS)
         weighted = {name: weight * sums[name] for name in ("products", "user_sum")}
-        self.add_sums(sums["rows"], **weighted, weight=np.array([weight * survivors]))
+        return {"rows": sums["rows"], **weighted, "weight": np.array([weight * survivors])}
 
     def _model_fields(self) -> dict[str, Any]:
         mean = self.mean_user.astype("<i2").tobytes() if self.mean_user.any() else b""

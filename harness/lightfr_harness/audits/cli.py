@@ -37,6 +37,10 @@ def privacy(
         int, typer.Option(help="Cohorts below promise nothing: their figures are for information.")
     ] = 256,
     bits: Bits = 64,
+    noise_rows: Annotated[
+        float, typer.Option(help="secagg+dp: standard deviation of each device's noise in its rows, 0.5 to 1000.")
+    ] = 3.0,
+    noise_sums: Annotated[float, typer.Option(help="secagg+dp: the same in what describes its user.")] = 3.0,
     seed: Seed = 0,
     json_file: Annotated[Path | None, typer.Option("--json", help="File for the record.")] = None,
     report: Annotated[Path | None, typer.Option(help="Folder for the HTML page and the record.")] = None,
@@ -44,7 +48,8 @@ def privacy(
     """Attack what a coordinator captures and what everybody downloads: user codes, ratings, rated items.
 
     Every figure stands beside what guessing reaches. Modes paper and clear are not private, and there to compare with;
-    mode secagg must stay within 2 points of guessing. Masked uploads are a stand-in of uniform bytes.
+    modes secagg and secagg+dp must stay within 2 points of guessing. Masked uploads are the SDK's own in the first
+    round of each run; of its other rounds the sum is made without masks.
     """
     from lightfr_harness.audits.privacy.run import run
     from lightfr_harness.reports import privacy as pages
@@ -59,6 +64,8 @@ def privacy(
             cohorts=tuple(cohort or ()),
             minimum_cohort=minimum_cohort,
             bits=bits,
+            noise_rows=noise_rows,
+            noise_sums=noise_sums,
             seed=seed,
         )
         with progress_bar() as bar:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from lightfr import _wire
 from lightfr.errors import InvalidInputError, PrivacyError
-from lightfr.privacy.contribution import vector_without_noise
+from lightfr.privacy.contribution import blocks_of, vector_without_noise
 from lightfr.training import PublishedModel, RowUpdate
 from lightfr.v1 import model_pb2
 from lightfr_harness.aggregate import CatalogueServer, Server
@@ -78,7 +78,7 @@ def collect_masked(server: Server, cohort: Cohort) -> Collected:
         sums = secure.finish()
     except (SecureSumError, PrivacyError):
         return Collected(*secure.cost(), abandoned=True)
-    _catalogue(server).add_cohort(sums, int(np.count_nonzero(~cohort.drops)))
+    catalogue_of(server).add_cohort(sums, int(np.count_nonzero(~cohort.drops)))
     return Collected(*secure.cost())
 
 
@@ -92,19 +92,29 @@ def leave_before(drops: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
 def collect_unmasked(server: Server, cohort: Cohort) -> Collected:
     """The sum that masks would have given, without them. No bytes are counted."""
     started = time.process_time()
-    n, totals = len(cohort.updates), {}
-    for update in (u for u, drop in zip(cohort.updates, cohort.drops, strict=True) if not drop):
-        vector = vector_without_noise(cohort.model, update, n)
-        for block in vector.blocks:
-            numbers = np.asarray(vector[block.name], np.int64)
-            totals[block.name] = totals[block.name] + numbers if block.name in totals else numbers
-    survivors = int(np.count_nonzero(~cohort.drops))
-    if not survivors:
+    staying = [update for update, drop in zip(cohort.updates, cohort.drops, strict=True) if not drop]
+    if not staying:
         return Collected(0, 0, 0.0, 0.0, abandoned=True)
-    if server.noise is not None:
-        _add_summed_noise(totals, server.noise, survivors, cohort.random)
-    _catalogue(server).add_cohort(totals, survivors)
+    sums = sums_without_masks(cohort.model, staying, len(cohort.updates), cohort.random)
+    catalogue_of(server).add_cohort(sums, len(staying))
     return Collected(0, 0, time.process_time() - started, 0.0)
+
+
+def sums_without_masks(
+    model: PublishedModel, updates: list[RowUpdate], devices: int, random: np.random.Generator
+) -> dict[str, npt.NDArray[np.int64]]:
+    """By block, what the updates add up to, with noise where the model asks for it.
+
+    `devices` is the roster's size, those that dropped out included.
+    """
+    totals = {block.name: np.zeros(block.count, np.int64) for block in blocks_of(model, devices)}
+    for update in updates:
+        vector = vector_without_noise(model, update, devices)
+        for name, total in totals.items():
+            total += np.asarray(vector[name])
+    if model.noise:
+        _add_summed_noise(totals, model.noise, len(updates), random)
+    return totals
 
 
 def _add_summed_noise(
@@ -116,7 +126,8 @@ def _add_summed_noise(
         total += np.rint(random.normal(0, thousandths / 1000 * survivors**0.5, total.size)).astype(np.int64)
 
 
-def _catalogue(server: Server) -> CatalogueServer:
+def catalogue_of(server: Server) -> CatalogueServer:
+    """The server, if its objective can be summed securely."""
     if not isinstance(server, CatalogueServer):
         raise InvalidInputError("only the catalogue objective can be summed securely")
     return server

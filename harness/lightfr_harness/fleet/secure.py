@@ -83,13 +83,18 @@ class SecureRound:
                     self._mail[receiver].append(_index_bytes(self._index[i]) + sealed)
             self._total = MaskedSum(roster, self._included, blocks_of(self._model, roster.size))
 
-    def upload(self, absent: Absent) -> None:
-        """Devices mask their vectors; the server adds them up and settles who survived."""
+    def upload(self, absent: Absent, received: list[bytes] | None = None) -> None:
+        """Devices mask their vectors; the server adds them up and settles who survived.
+
+        `received` gets each masked vector as it arrives, for who wants to look at them: they are large.
+        """
         for i in self._stay(absent):
             with self._step("devices"):
                 request = self._sent(self._masked(i))
             with self._step("server"):
                 self._total.add(self._ids[i], request.masked_vector)
+            if received is not None:
+                received.append(request.masked_vector)
         with self._step("server"):
             self._survivors, self._survivors_signature = self._total.close(self._key)
 

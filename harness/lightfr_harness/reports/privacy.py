@@ -44,9 +44,18 @@ def _about(record: dict[str, Any]) -> str:
         f"<p>{options['rounds']} rounds, {options['bits']} bits, seed {options['seed']}, {escape(data)}. "
         "Guessing is the best that an attacker without the capture does, on the same users. "
         "The attacker is the coordinator with 5 % of the devices colluding. "
-        "Modes paper and clear promise nothing; secagg promises something to cohorts of at least "
+        "Modes paper and clear promise nothing; secagg and secagg+dp promise something to cohorts of at least "
         f"{options['minimum_cohort']} devices. Intervals are Wilson's for shares of codes, and a bootstrap over users "
-        f"elsewhere. Masked uploads: {escape(record['masked_uploads'])}.</p>"
+        f"elsewhere. Masked uploads: {escape(record['masked_uploads'])}.</p>{_epsilons(record['runs'])}"
+    )
+
+
+def _epsilons(runs: list[dict[str, Any]]) -> str:
+    losses = {run["mode"]: run["privacy_loss"] for run in runs if run["privacy_loss"]}
+    return "".join(
+        f"<p>{escape(mode)}: epsilon {loss['epsilon']:.1f} at delta {loss['delta']:g}, for a user who is in all "
+        f"{loss['rounds']} rounds, each with the noise of {loss['honest_devices']} devices that do not collude.</p>"
+        for mode, loss in losses.items()
     )
 
 
@@ -79,25 +88,32 @@ def _by_bytes(record: dict[str, Any]) -> str:
 
 def _runs(runs: list[dict[str, Any]]) -> str:
     """The same in numbers, with the accuracy that the mode reaches in these few rounds."""
-    names = ("mode", "cohort", "gate", "open rows", "bytes of an upload", "HR@10", "NDCG@10")
+    names = ("mode", "cohort", "gate", "open rows", "bytes of an upload", "epsilon", "HR@10", "NDCG@10")
     return table("The runs", names, [_run(run) for run in runs], "Runs")
 
 
 def _run(run: dict[str, Any]) -> str:
     accuracy = (f"{run['accuracy'][name]:.3f}" for name in ("hr", "ndcg"))
     sizes = (str(run["cohort"]), str(run["gate"] or "off"), f"{run['open_rows']:,}", f"{run['upload_bytes']:,.0f}")
-    return row(run["mode"], [*sizes, *accuracy])
+    epsilon = f"{run['privacy_loss']['epsilon']:.1f}" if run["privacy_loss"] else "none"
+    return row(run["mode"], [*sizes, epsilon, *accuracy])
 
 
 def _by_cohort(findings: list[dict[str, Any]]) -> str:
+    """Each mode's figures, and beside them the guessing of the first mode: the tables have it of all."""
     series = []
     for claim in BY_COHORT:
-        found = [f for f in findings if f["claim"] == claim]
-        cohorts = [int(f["mode"].rsplit(" ", 1)[1]) for f in found]
-        for name, key in ((claim, "measured"), (f"{claim}, guessing", "predicted")):
-            points = [(n, f[key], f"{n} devices: {_share(f[key])}") for n, f in zip(cohorts, found, strict=True)]
-            series.append(Series(name, points))
+        found = [(*_mode_and_size(finding), finding) for finding in findings if finding["claim"] == claim]
+        modes = list(dict.fromkeys(mode for mode, _, _ in found))
+        for mode, key in [*((mode, "measured") for mode in modes), *((mode, "predicted") for mode in modes[:1])]:
+            points = [(n, f[key], f"{n} devices: {_share(f[key])}") for its_mode, n, f in found if its_mode == mode]
+            series.append(Series(f"{mode}: {claim}{', guessing' if key == 'predicted' else ''}", points))
     return plot("What one sum says of its devices against their number", "devices in the sum", "share read", series)
+
+
+def _mode_and_size(finding: dict[str, Any]) -> tuple[str, int]:
+    mode, size = finding["mode"].split(", cohort ")
+    return mode, int(size)
 
 
 def _share(value: float) -> str:

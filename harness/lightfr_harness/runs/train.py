@@ -139,7 +139,7 @@ def _record(
         "seconds": seconds,
         "data": {**data, "duplicates_dropped": split.train.n_duplicates},
         "open_rows": int(np.count_nonzero(run.server.open_rows)),
-        "privacy_loss": _privacy_loss(run),
+        "privacy_loss": privacy_loss(run),
         "paper": paper_table.compare(options, metrics),
         "options": {key: str(value) if isinstance(value, Path) else value for key, value in asdict(options).items()},
         "isa": _kernel.isa_name(),
@@ -148,12 +148,15 @@ def _record(
     }
 
 
-def _privacy_loss(run: TrainingRun) -> dict[str, Any] | None:
-    """Of a user who took part in every round, all the others being honest; dropouts are those that were asked for."""
+def privacy_loss(run: TrainingRun, colluding: int = 0) -> dict[str, Any] | None:
+    """Of a user who took part in every round, or None without noise. Dropouts are those that were asked for.
+
+    Of the devices that stay, the `colluding` add no noise; all the others do.
+    """
     server, noise = run.server, run.server.noise
     if noise is None:
         return None
-    survivors = max(1, int(len(run.cohort(0)) * (1 - run.options.dropout)))
+    survivors = max(1, int(len(run.cohort(0)) * (1 - run.options.dropout)) - colluding)
     accountant = Accountant(int(server.upload_rows.sum()), server.code_bits, server.max_rows, noise, survivors)
     loss = accountant.loss(run.finished_rounds)
     return {

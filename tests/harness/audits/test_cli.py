@@ -9,11 +9,12 @@ from typer.testing import CliRunner
 
 from lightfr_harness.cli import app
 
-ARGUMENTS = ["audit", "privacy", "--synthetic", "tiny", "--rounds", "2", "--mode", "secagg", "--mode", "clear"]
+ARGUMENTS = ["audit", "privacy", "--synthetic", "tiny", "--rounds", "2"]
+MODES = [word for mode in ("secagg", "secagg+dp", "clear") for word in ("--mode", mode)]
 
 
 def audit(tmp_path, *more):
-    answer = CliRunner().invoke(app, [*ARGUMENTS, "--report", str(tmp_path), *more])
+    answer = CliRunner().invoke(app, [*ARGUMENTS, *MODES, "--report", str(tmp_path), *more])
     return answer, json.loads((tmp_path / "privacy.json").read_text())
 
 
@@ -28,8 +29,23 @@ def test_it_prints_a_table_and_writes_a_record_of_every_claim(audited):
     assert "guessing" in answer.output
     claims = {finding["claim"] for finding in record["findings"]}
     assert {"ratings recovered exactly", "rated items named", "user codes read from one sum"} <= claims
-    assert {run["mode"] for run in record["runs"]} >= {"clear", "secagg, cohort 38"}
+    assert {run["mode"] for run in record["runs"]} >= {"clear", "secagg, cohort 38", "secagg+dp, cohort 38"}
     assert all(finding["interval"][0] <= finding["interval"][1] for finding in record["findings"])
+
+
+def test_epsilon_is_stated_of_the_noisy_mode_alone(audited):
+    folder, _, record = audited
+    losses = {run["mode"]: run["privacy_loss"] for run in record["runs"]}
+    stated = losses.pop("secagg+dp, cohort 38")
+    assert (stated["rounds"], stated["honest_devices"]) == (2, 34)
+    assert set(losses.values()) == {None}
+    assert f"epsilon {stated['epsilon']:.1f} at delta 1e-05" in (folder / "privacy.html").read_text()
+
+
+def test_every_mode_of_secure_sums_uploads_as_many_bytes_as_its_blocks_take(audited):
+    size = {run["mode"]: run["upload_bytes"] for run in audited[2]["runs"]}
+    # Noise takes more bits in rows, and fewer in sums, where all weigh 1.
+    assert 0 < size["secagg, cohort 38"] < size["secagg+dp, cohort 38"]
 
 
 def test_the_exit_code_says_whether_a_limit_is_broken(audited, tmp_path):
@@ -86,6 +102,7 @@ def test_the_page_stands_alone_and_can_be_read_aloud(audited):
         (["--mode", "open"], "unknown mode"),
         (["--rounds", "0"], "rounds is 0"),
         (["--cohort", "0"], "a cohort of 0"),
+        (["--mode", "secagg+dp", "--noise-rows", "0"], "noise_rows is 0"),
     ],
 )
 def test_bad_options_end_as_one_sentence(option, reason):

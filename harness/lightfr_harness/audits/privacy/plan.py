@@ -14,8 +14,10 @@ MODES: dict[str, dict[str, Any]] = {
     "paper-para": {"objective": "paper", "aggregate": "para"},
     "clear-exact": {"upload": "exact"},
     "clear": {"upload": "ternary"},
-    "secagg": {"upload": "ternary"},
+    "secagg": {"upload": "ternary", "privacy": "secagg"},
+    "secagg+dp": {"upload": "ternary", "privacy": "secagg+dp"},
 }
+SECURE_MODES = ("secagg", "secagg+dp")
 # The other side of the gate, for what the published matrices say.
 GATE_ONLY = {"paper": 10, "secagg": 0}
 DEFAULT_FRACTION = 0.6
@@ -34,6 +36,9 @@ class AuditOptions:
     cohorts: tuple[int, ...] = ()
     minimum_cohort: int = 256
     bits: int = 64
+    # Standard deviations of each device's noise in mode secagg+dp.
+    noise_rows: float = 3.0
+    noise_sums: float = 3.0
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -48,7 +53,8 @@ class AuditOptions:
     def training(self, mode: str, gate: int | None) -> TrainOptions:
         """The run behind a scenario."""
         common = {"data": self.data, "format": self.format, "synthetic": self.synthetic, "seed": self.seed}
-        return TrainOptions(**common, **MODES[mode], rounds=self.rounds, bits=self.bits, gate=gate)
+        noise = {"noise_rows": self.noise_rows, "noise_sums": self.noise_sums} if mode == "secagg+dp" else {}
+        return TrainOptions(**common, **noise, **MODES[mode], rounds=self.rounds, bits=self.bits, gate=gate)
 
 
 @dataclass(frozen=True)
@@ -63,13 +69,13 @@ class Scenario:
 
 
 def scenarios(options: AuditOptions, n_users: int) -> list[Scenario]:
-    """Clear modes once, with the largest cohort; secagg for every cohort."""
+    """Clear modes once, with the largest cohort; those with secure sums for every cohort."""
     asked = options.cohorts or (max(1, round(DEFAULT_FRACTION * n_users)),)
     cohorts = sorted({min(cohort, n_users) for cohort in asked})
     plan = []
     for mode in options.modes:
-        sizes = cohorts if mode == "secagg" else cohorts[-1:]
-        names = [f"{mode}, cohort {size}" if mode == "secagg" else mode for size in sizes]
+        sizes = cohorts if mode in SECURE_MODES else cohorts[-1:]
+        names = [f"{mode}, cohort {size}" if mode in SECURE_MODES else mode for size in sizes]
         plan += [Scenario(name, mode, size) for name, size in zip(names, sizes, strict=True)]
         if mode in GATE_ONLY:
             gate = GATE_ONLY[mode]

@@ -22,15 +22,16 @@ from lightfr_harness.audits.privacy import (
     user_code_recovery,
 )
 from lightfr_harness.audits.privacy.decoded import decode_capture
-from lightfr_harness.audits.privacy.plan import SMALL_COHORTS, AuditOptions, Scenario, scenarios
+from lightfr_harness.audits.privacy.plan import SECURE_MODES, SMALL_COHORTS, AuditOptions, Scenario, scenarios
 from lightfr_harness.fleet import Fleet, RunOptions
 from lightfr_harness.runs.options import TrainOptions
-from lightfr_harness.runs.train import judge, load_split, make_server
+from lightfr_harness.runs.train import judge, load_split, make_server, privacy_loss
 
 # Called with what is being done and the share of all work that is done.
 Progress = Callable[[str, float], None]
 # Devices in the small-cohort trials of one size, about, and trials at most.
 TRIAL_DEVICES, MOST_TRIALS = 48, 8
+MASKED_UPLOADS = "the SDK's own in the first round of each run; of the other rounds the sum alone, made without masks"
 DIFFERENCES = 20
 
 
@@ -62,16 +63,17 @@ def _audit(options: AuditOptions, scenario: Scenario) -> tuple[list[Finding], di
     split = load_split(training)
     plan = RunOptions(options.rounds, min(1.0, scenario.cohort / split.train.n_users), 0.0, options.seed)
     server, fleet = make_server(training, split.train), Fleet.of(split.train, options.bits, options.seed)
-    captured = CapturingRun(server, fleet, plan, mode=scenario.mode)
+    captured = CapturingRun(server, fleet, plan)
     for _ in captured:
         pass
     capture, truth = split_capture(captured, split.train, scenario.name, options.seed)
     figures = _figures(capture, scenario, training, judge(training, captured, split))
+    figures["privacy_loss"] = privacy_loss(captured, len(capture.knowledge.colluders))
     promised = bool(training.gate) and scenario.cohort >= options.minimum_cohort
     findings = [published_codes.audit(capture, truth, promised=promised)]
     if not scenario.gate_only:
         findings = _uploads(capture, truth, scenario, options) + findings
-        if scenario.mode == "secagg":
+        if not capture.is_clear:
             findings += _cohorts(captured, capture, truth, scenario, options)
     return findings, figures
 
@@ -88,8 +90,8 @@ def _uploads(capture: Capture, truth: Truth, scenario: Scenario, options: AuditO
 
 
 def _is_private(mode: str, cohort: int, options: AuditOptions) -> bool:
-    """Only secagg promises anything, and only to cohorts that a device accepts."""
-    return mode == "secagg" and cohort >= options.minimum_cohort
+    """Only secagg, with or without noise, promises anything, and only to cohorts that a device accepts."""
+    return mode in SECURE_MODES and cohort >= options.minimum_cohort
 
 
 def _cohorts(
@@ -104,8 +106,9 @@ def _cohorts(
     for size in SMALL_COHORTS:
         if size <= capture.n_users:
             trials = _trials(captured, capture, size, options.seed)
-            private = _is_private("secagg", size, options)
-            findings += small_cohort.audit(trials, capture.item_counts, f"secagg, cohort {size}", private=private)
+            private = _is_private(scenario.mode, size, options)
+            name = f"{scenario.mode}, cohort {size}"
+            findings += small_cohort.audit(trials, capture.item_counts, name, private=private)
     for setting, next_matrix in (("same matrix", False), ("next matrix", True)):
         apart = _differences(captured, capture, scenario.cohort, options.seed, next_matrix=next_matrix)
         findings += intersection.audit_differences(apart, setting, capture.item_counts, scenario.name)
@@ -119,7 +122,7 @@ def _trials(captured: CapturingRun, capture: Capture, size: int, seed: int) -> l
         rng = np.random.default_rng([seed, 23, size, index])
         cohort = _draw(rng, capture.n_users, size)
         guesses, bystanders = user_code_recovery.guessed_codes(capture, -1), captured.bystanders(cohort)
-        view, codes, rows, _ = captured.observe(cohort, rng)
+        view, codes, rows = captured.observe(cohort, rng)
         trials.append(small_cohort.CohortTrial(view, guesses, bystanders, codes, rows))
         captured.fleet.restore(before)
     return trials
@@ -135,12 +138,10 @@ def _differences(
         rng = np.random.default_rng([seed, 29, index])
         cohort = _draw(rng, capture.n_users, size)
         target = int(rng.choice(cohort))
-        without, _, _, uploads = captured.observe(cohort[cohort != target], rng)
+        without, *_ = captured.observe(cohort[cohort != target], rng)
         if next_matrix:
-            for upload in uploads:
-                captured.server.add(upload)
-            captured.server.finish_round()
-        with_one, codes, rows, _ = captured.observe(cohort, rng)
+            captured.move(without)
+        with_one, codes, rows = captured.observe(cohort, rng)
         trials.append(intersection.DifferenceTrial(without, with_one, codes[target], rows[target]))
         captured.fleet.restore(before)
         captured.server.restore({name: value.copy() for name, value in state.items()})
@@ -171,7 +172,7 @@ def _record(options: AuditOptions, findings: list[Finding], runs: list[dict[str,
         "options": asked,
         "findings": [finding.record() for finding in findings],
         "runs": runs,
-        "masked_uploads": "stand-in: uniform bytes of the packed size",
+        "masked_uploads": MASKED_UPLOADS,
         "isa": _kernel.isa_name(),
         "machine": platform.machine(),
         "lightfr": __version__,

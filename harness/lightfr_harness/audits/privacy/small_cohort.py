@@ -1,10 +1,10 @@
 """Claim: a sum over a cohort hides the devices in it. How many devices does that take?
 
 One sum at a time, over cohorts of growing size. Codes: `sums`, exact below as many devices as bits. Rows: with the
-claimed codes, every row of the sum is a regression on what each claimed device would have added, with ridge for the
-rounding noise: O(claims f^2) a row. A device's code counts as read at 90 % of its bits; of the rows it uploaded the
-attacker names as many as there are, for the claim that suits the device best. Guessing: the colluders' codes; the most
-popular open rows.
+claimed codes, every row of the sum is a regression on what each claimed device would have added, with ridge for
+rounding and for noise: O(claims f^2) a row. A device's code counts as read at 90 % of its bits; of the rows it uploaded
+the attacker names as many as there are, for the claim that suits the device best. Guessing: the colluders' codes; the
+most popular open rows.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ CODES_CLAIM = "user codes read from one sum"
 ROWS_CLAIM = "uploaded rows named from one sum"
 # The variance of rounding a handful of rows to ternary ones, against a prior of one in ten for each claimed device.
 RIDGE = 5.0
+PRIOR = 0.1
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,11 @@ def row_scores(view: RoundView, codes: Signs) -> Floats:
     f = view.model.code_bits
     claimed, items = codes.astype(np.float64), view.before.astype(np.float64)
     scores = np.zeros((len(codes), len(items)))
+    noise = view.total.n_devices * (view.model.noise.rows_thousandths / 1000) ** 2
+    ridge = RIDGE / 4 + noise / PRIOR
     for item in np.flatnonzero(np.abs(view.total.rows).sum(axis=1)):
         parts = ((rated_target(f) - claimed @ items[item])[:, None] * claimed + items[item]) / f
-        kernel = parts.T @ parts + RIDGE * np.eye(f) / 4
+        kernel = parts.T @ parts + ridge * np.eye(f)
         scores[:, item] = parts @ np.linalg.solve(kernel, view.total.rows[item].astype(np.float64))
     return scores
 

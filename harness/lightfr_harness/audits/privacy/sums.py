@@ -1,6 +1,6 @@
 """Reading user codes from sums over a cohort: W = sum w_u b b', v = sum w_u b, and the rows R.
 
-Three ideas, strongest first:
+Four ideas, strongest first; the last is for sums with noise, which leaves nothing of the others:
 - **Subspace.** With fewer devices than bits, every b lies in the range of W, and hardly any other sign vector does. Up
   to 16 dimensions all candidates are enumerated, O(2^r f); beyond, candidates are found as fixed points of x <- sign(P
   x), P projecting onto the range. A found b has weight 1 / (b' W^+ b), an integer of 32 .. 64, which both proves it
@@ -9,6 +9,8 @@ Three ideas, strongest first:
   elements are bits of b. Rows that agree are joined.
 - **Completion.** Bits that lone rows leave open take the signs that make b' W^-1 b least: what is likeliest among
   users whose second moments are W.
+- **Spectrum.** The signs of the eigenvectors of W's largest eigenvalues: one device's b b' stands out of noise of
+  deviation s while sqrt(f) > s.
 
 Not tried: lattice reduction of the range of W, which may reach up to as many devices as bits whatever the codes; rows
 that two or three devices share; and taking the colluders' own uploads out of the sum first.
@@ -105,6 +107,14 @@ def _turned_by_sum(found: list[Floats], total: CohortSum) -> Signs:
         return codes.astype(np.int8)
     parts, *_ = np.linalg.lstsq(codes.T, total.user_sum.astype(np.float64), rcond=None)
     return (codes * np.where(parts >= 0, 1, -1)[:, None]).astype(np.int8)
+
+
+def codes_from_spectrum(total: CohortSum) -> Signs:
+    """At most one code per device and per bit, from noisy sums; v chooses between b and -b."""
+    _, vectors = np.linalg.eigh(total.products.astype(np.float64))
+    leading = vectors[:, ::-1].T[: total.n_devices]
+    towards = np.where(leading @ total.user_sum >= 0, 1, -1)
+    return np.where(leading * towards[:, None] >= 0, 1, -1).astype(np.int8)
 
 
 def codes_from_lone_rows(total: CohortSum) -> tuple[Signs, list[list[int]]]:

@@ -25,7 +25,9 @@ UNIT = "share of codes"
 
 
 def codes_from_sum(total: CohortSum) -> Signs:
-    """Anonymous codes, at most one per device: proven ones first, then those of lone rows."""
+    """Anonymous codes, at most one per device: proven ones first, then those of lone rows. Noise leaves neither."""
+    if total.is_noisy:
+        return sums.codes_from_spectrum(total)
     proven = sums.codes_from_products(total)
     lone, _ = sums.codes_from_lone_rows(total)
     return np.concatenate([proven, lone])[: total.n_devices]

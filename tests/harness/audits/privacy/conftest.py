@@ -13,7 +13,7 @@ def captured(mode, *, rounds=3, fraction=0.6, synthetic="tiny", bits=64):
     training = AuditOptions(synthetic=synthetic, rounds=rounds, bits=bits).training(mode, None)
     train = load_split(training).train
     server, fleet = make_server(training, train), Fleet.of(train, bits, 0)
-    run = CapturingRun(server, fleet, RunOptions(rounds, fraction, 0.0, 0), mode=mode)
+    run = CapturingRun(server, fleet, RunOptions(rounds, fraction, 0.0, 0))
     for _ in run:
         pass
     return run, *split_capture(run, train, mode, 0)
@@ -32,3 +32,8 @@ def clear():
 @pytest.fixture(scope="session")
 def secagg():
     return captured("secagg")
+
+
+@pytest.fixture(scope="session")
+def noisy():
+    return captured("secagg+dp")

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lightfr_harness.audits.capture import CohortSum, masked_upload_stand_in
+from lightfr.privacy.vector import Vector, round_blocks
+from lightfr_harness.audits.capture import CohortSum
 from lightfr_harness.audits.privacy import (
     intersection,
     item_set_recovery,
@@ -16,6 +17,7 @@ from lightfr_harness.audits.privacy import (
     small_cohort,
     user_code_recovery,
 )
+from lightfr_harness.runs.train import privacy_loss
 
 
 def with_rows(capture, make_rows):
@@ -30,30 +32,89 @@ def noise(view):
 
 def test_the_attacker_of_a_masked_round_has_no_upload_in_the_clear(secagg):
     captured, capture, _ = secagg
-    view = capture.rounds[-1]
-    n_open = int(view.open_rows.sum())
-    sizes = {len(upload) for upload in view.uploads}
-    # 38 devices: 7 bits for a row's element, 13 for an element of W, v and w.
-    assert sizes == {(n_open * 64 * 7 + (64 * 65 // 2 + 64 + 1) * 13 + 7) // 8}
+    view = capture.rounds[0]
+    n_open, n_devices = int(view.open_rows.sum()), len(view.devices)
+    assert len(view.uploads) == n_devices == 38
+    assert {len(upload) for upload in view.uploads} == {Vector(round_blocks(n_open, 64, n_devices)).packed_bytes}
+    assert capture.upload_bytes == len(view.uploads[0])
     ones = np.unpackbits(np.frombuffer(b"".join(view.uploads), np.uint8)).mean()
     assert abs(ones - 0.5) < 0.005
     assert not {"codes", "items", "steps"} & set(vars(capture))
+    assert all(later.uploads == () for later in capture.rounds[1:])
     trials = run._trials(captured, capture, 2, seed=0)
     assert all(trial.view.uploads == () for trial in trials)
 
 
-def test_a_stand_in_takes_just_enough_bits_for_its_cohort():
-    sizes = [len(masked_upload_stand_in(1000, 64, n, np.random.default_rng(0).bytes)) for n in (1, 256)]
-    assert sizes[0] * 8 == pytest.approx(1000 * 64 * 2 + 2145 * 8, abs=8)
-    assert sizes[1] * 8 == pytest.approx(1000 * 64 * 10 + 2145 * 16, abs=8)
+def test_the_sum_under_masks_is_the_one_in_the_clear(clear, secagg):
+    for masked, plain in zip(secagg[1].rounds, clear[1].rounds, strict=True):
+        assert masked.devices == plain.devices
+        for name in ("rows", "products", "user_sum", "weight", "n_devices"):
+            assert np.array_equal(getattr(masked.total, name), getattr(plain.total, name))
+        assert (masked.after == plain.after).all()
+
+
+def test_the_captured_vectors_alone_do_not_add_up_to_the_sum(secagg):
+    """Who adds up the captured bytes without what the survivors reveal has nothing."""
+    view = secagg[1].rounds[0]
+    total = Vector(round_blocks(int(view.open_rows.sum()), 64, len(view.devices)))
+    for upload in view.uploads:
+        total.add_packed(upload)
+    guessed = np.asarray(total["rows"]).reshape(-1, 64) - view.total.rows[view.open_rows]
+    assert np.mean(guessed % 2**7 == 0) < 0.05
+
+
+def observed_sum(run_, **how):
+    saved = run_.fleet.codes().copy()
+    view, *_ = run_.observe(np.arange(20), np.random.default_rng(0), **how)
+    run_.fleet.restore(saved)
+    return view
+
+
+def test_leaving_out_the_masks_changes_no_sum(secagg):
+    masked, plain = (observed_sum(secagg[0], masked=masked) for masked in (True, False))
+    assert (len(masked.uploads), len(plain.uploads)) == (20, 0)
+    assert (masked.total.rows == plain.total.rows).all()
+    assert (masked.total.products == plain.total.products).all()
+    assert masked.total.weight == plain.total.weight
+
+
+def test_noise_is_in_the_captured_sum_whether_masked_or_not(noisy, secagg):
+    exact = observed_sum(secagg[0]).total
+    assert not exact.is_noisy
+    for masked in (True, False):
+        total = observed_sum(noisy[0], masked=masked).total
+        assert total.is_noisy
+        assert total.weight == 20 * 64
+        # 20 devices of deviation 3 each; what they have to say is small beside it.
+        inside = total.rows[noisy[1].rounds[0].open_rows]
+        assert np.std(inside) == pytest.approx(3 * 20**0.5, rel=0.1)
+        assert not total.rows[~noisy[1].rounds[0].open_rows].any()
+        above = total.products[np.triu_indices(64, 1)] / 64
+        assert np.std(above) == pytest.approx(np.hypot(3 * 20**0.5, 20**0.5), rel=0.15)
+
+
+def test_the_spectrum_of_a_noisy_sum_shows_one_device_under_little_noise_and_nothing_under_much():
+    code = np.random.default_rng(3).choice(np.array([-1, 1]), 64)
+    for deviation, reads in ((1, True), (30, False)):
+        noise_above = np.triu(np.random.default_rng(4).normal(0, deviation, (64, 64)), 1)
+        products = np.rint(np.outer(code, code) + noise_above + noise_above.T).astype(np.int64)
+        total = CohortSum(np.zeros((5, 64), np.int64), products, 5 * code, 1, 1, is_noisy=True)
+        claimed = user_code_recovery.codes_from_sum(total)
+        assert claimed.shape == (1, 64)
+        assert (np.mean(claimed[0] == code) > 0.9) == reads
+
+
+def test_epsilon_counts_the_noise_of_those_who_do_not_collude(noisy, secagg):
+    all_honest, some = privacy_loss(noisy[0]), privacy_loss(noisy[0], colluding=4)
+    assert some["honest_devices"] == all_honest["honest_devices"] - 4 == 34
+    assert some["epsilon"] > all_honest["epsilon"]
+    assert privacy_loss(secagg[0]) is None
 
 
 def test_the_sum_is_the_one_that_the_server_forms(clear):
     captured, *_ = clear
-    saved = captured.fleet.codes().copy()
-    view, _, _, uploads = captured.observe(np.arange(20), np.random.default_rng(0))
-    captured.fleet.restore(saved)
-    for upload in uploads:
+    view = observed_sum(captured)
+    for upload in view.uploads:
         captured.server.add(upload)
     products, user_sum, weight = captured.server._cohort_sums()
     assert (captured.server._row_sums == view.total.rows).all()
