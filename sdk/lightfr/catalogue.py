@@ -29,14 +29,16 @@ MAX_ID_BYTES = 255
 HEADER = Struct("<4sBBHQ")  # magic, format version, kind, zero, item count
 
 
-def require_item_id(item_id: str | int) -> None:
-    """Raise ItemIdError unless this is a string of 1 to 255 UTF-8 bytes or an int (no bool) of 64 bits, signed."""
-    if isinstance(item_id, str):
-        valid = 1 <= len(_utf8(item_id)) <= MAX_ID_BYTES
-    else:
-        valid = isinstance(item_id, int) and not isinstance(item_id, bool) and -(2**63) <= item_id < 2**63
-    if not valid:
-        raise ItemIdError
+def require_item_id(item_id: str | int) -> str | int:
+    """Return the id if it is a string of 1 to 255 UTF-8 bytes or an int of 64 bits, signed; else raise ItemIdError.
+
+    Exactly these types: a subclass, bool among them, would not come back from the store as what it was.
+    """
+    if type(item_id) is int and -(2**63) <= item_id < 2**63:
+        return item_id
+    if type(item_id) is str and 1 <= len(_utf8(item_id)) <= MAX_ID_BYTES:
+        return item_id
+    raise ItemIdError
 
 
 def _utf8(item_id: str) -> bytes:

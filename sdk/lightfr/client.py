@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lightfr._wire import coordinator, encode_update, tls
 from lightfr._wire.channel import Channel
-from lightfr.catalogue import require_item_id
 from lightfr.clear_round import PENDING_UPLOAD, ClearRound
 from lightfr.codes import UserCode
 from lightfr.errors import (
@@ -24,7 +23,7 @@ from lightfr.errors import (
 from lightfr.interactions import LEVELS, Interactions, RatingScale
 from lightfr.models import LoadedModel, ModelFolder
 from lightfr.privacy.contribution import gate_vector, round_vector
-from lightfr.privacy.session import DEFAULT_MINIMUM_COHORT
+from lightfr.privacy.session import DEFAULT_MINIMUM_COHORT, require_minimum_cohort
 from lightfr.ranking import recommend
 from lightfr.secure_round import SecureRound, is_begun
 from lightfr.store import Store
@@ -83,9 +82,8 @@ class Status:
 class Client:
     """One user on one device. Thread-safe; recommends from the old model while a new one is on its way."""
 
-    def __init__(self, folder: Path, store: Store, channel: Channel, models: ModelFolder, allow_clear: bool) -> None:
+    def __init__(self, store: Store, channel: Channel, models: ModelFolder, allow_clear: bool) -> None:
         """Use Client.open instead."""
-        self._folder = folder
         self._store = store
         self._channel = channel
         self._models = models
@@ -120,12 +118,13 @@ class Client:
         With secure aggregation this device takes part only among at least `minimum_cohort` devices; fewer than 256 are
         for tests. `not_private` lets it upload in the clear, which reveals its ratings to the server: for audits only.
         """
+        require_minimum_cohort(minimum_cohort)
         trusted = Trust(trust)
         channel = Channel(server, tls.context(trusted.path, identity))
         store = Store.open(folder, key)
         try:
             allow_clear = not_private or channel.host in _LOOPBACK
-            client = cls(Path(folder), store, channel, ModelFolder(Path(folder) / "models", trusted), allow_clear)
+            client = cls(store, channel, ModelFolder(Path(folder) / "models", trusted), allow_clear)
             client._minimum_cohort = minimum_cohort
             client._scale = _agreed_scale(store, scale)
             client._model = client._models.load_or_begin_anew()
@@ -140,17 +139,13 @@ class Client:
 
     def rate_many(self, ratings: Iterable[tuple[str | int, float]]) -> None:
         """Keep several ratings at once, oldest first: all of them or, with an error, none."""
-        levels = []
-        for item_id, rating in ratings:
-            require_item_id(item_id)
-            levels.append((item_id, self._scale.level(rating)))
+        levels = [(item_id, self._scale.level(rating)) for item_id, rating in ratings]
         with self._state:
             self._store.rate(levels)
             self._interactions = self._code_for_use = None
 
     def unrate(self, item_id: str | int) -> bool:
         """Forget the rating of an item; say whether there was one."""
-        require_item_id(item_id)
         with self._state:
             self._interactions = self._code_for_use = None
             return self._store.unrate(item_id)

@@ -7,7 +7,6 @@ be exactly the rounds that the device counts: none lost, none counted twice. Rat
 acknowledged one can be looked for.
 """
 
-import argparse
 import json
 import random
 import subprocess
@@ -19,6 +18,7 @@ from pathlib import Path
 from lightfr import Client, FileKey, enroll
 from lightfr_harness.authority import Authority
 from lightfr_harness.coordinator.child import CoordinatorProcess
+from tests.campaigns.kill_store import kill_options, show
 
 ROOT = Path(__file__).parents[2]
 ITEMS = 2_000
@@ -111,16 +111,10 @@ def campaign(kills, seed=0, report=lambda line: None):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--start", type=int, help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = kill_options(__doc__)
     if options.work:
         work(options.work, options.start)
-    report = lambda line: print(f"\r{line}", end="", file=sys.stderr, flush=True)  # noqa: E731
-    ratings, rounds = campaign(options.kills, options.seed, report)
+    ratings, rounds = campaign(options.kills, options.seed, show)
     print(file=sys.stderr)
     print(
         f"killed {options.kills} times (seed {options.seed}): {ratings} acknowledged ratings kept in order, "

@@ -88,16 +88,26 @@ def _require_kept(base, model, done, acknowledged):
     raise AssertionError(f"after {acknowledged} acknowledged operations the store holds something else")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+def kill_options(description):
+    """Options of a campaign that starts itself as the process to be killed."""
+    parser = argparse.ArgumentParser(description=description.split("\n")[0])
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--start", type=int, help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def show(line):
+    """Progress on one line of the terminal."""
+    print(f"\r{line}", end="", file=sys.stderr, flush=True)
+
+
+def main():
+    options = kill_options(__doc__)
     if options.work:
         work(options.work, options.start)
-    done = campaign(options.kills, options.seed, lambda line: print(f"\r{line}", end="", file=sys.stderr, flush=True))
+    done = campaign(options.kills, options.seed, show)
     print(file=sys.stderr)
     print(f"killed {options.kills} times (seed {options.seed}): all {done} acknowledged operations kept, in order")
 

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from lightfr._files import fsync_folder
+
 from .errors import AuthorityFolderError
 
 PRIVATE = 0o600
@@ -25,7 +27,7 @@ def write_whole(path: Path, content: bytes, mode: int) -> None:
             os.replace(temporary, path)
         finally:
             Path(temporary).unlink(missing_ok=True)
-        _sync_folder(path.parent)
+        fsync_folder(path.parent)
     except OSError as error:
         reason = f"cannot be written ({error.strerror})"
         raise AuthorityFolderError(path, reason, "Check the disk and who may write there, then try again.") from error
@@ -44,11 +46,11 @@ def new_folder(folder: Path) -> Iterator[Path]:
         raise _cannot_create(folder, error) from error
     try:
         yield stage
-        _sync_folder(stage)
+        fsync_folder(stage)
         _take_name(stage, folder)
     finally:
         shutil.rmtree(stage, ignore_errors=True)
-    _sync_folder(folder.parent)
+    fsync_folder(folder.parent)
 
 
 def _take_name(stage: Path, folder: Path) -> None:
@@ -70,11 +72,3 @@ def _write(descriptor: int, content: bytes, mode: int) -> None:
         os.fchmod(descriptor, mode)
         file.flush()
         os.fsync(descriptor)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -15,11 +15,10 @@ from typing import Any
 from lightfr import enroll
 from lightfr_harness.authority import Authority
 from lightfr_harness.coordinator.child import CoordinatorProcess
-from lightfr_harness.measure import CountingProxy, device_session, run
+from lightfr_harness.measure import CountingProxy, cpu_seconds, device_session
 from lightfr_harness.measure.late_round import CHANGED
 
 Progress = Callable[[str], None]
-MIB = 2**20
 
 
 def run_all(items: int, bits: int, ratings: int, progress: Progress) -> dict[str, Any]:
@@ -36,7 +35,7 @@ def import_cost(turns: int = 15) -> dict[str, float]:
     spent: dict[str, list[float]] = {name: [] for name in programs}
     for _ in range(turns):
         for name, program in programs.items():
-            spent[name].append(1000 * run([sys.executable, "-c", program]).cpu_seconds)
+            spent[name].append(1000 * cpu_seconds([sys.executable, "-c", program]))
     return {
         "import_cpu_ms_min": min(spent["lightfr"]) - min(spent["bare"]),
         "import_cpu_ms_median": statistics.median(spent["lightfr"]) - statistics.median(spent["bare"]),

@@ -32,7 +32,7 @@ def lock_folder(folder: Path) -> BinaryIO:
 
 
 def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Write beside, flush to the disk, rename over. The name is durable after flush_folder, once for many files."""
+    """Write beside, flush to the disk, rename over. The name is durable after fsync_folder, once for many files."""
     beside = path.with_name(UNFINISHED + path.name)
     with beside.open("wb") as file:
         write(file)
@@ -41,14 +41,6 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
     steps.reached("file is beside")
     beside.replace(path)
     steps.reached("file is in place")
-
-
-def flush_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def keep_only(folder: Path, names: Iterable[str]) -> None:

@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from lightfr._files import fsync_folder
 from lightfr.v1 import manifest_pb2
 from lightfr_harness.aggregate import CatalogueServer
 from lightfr_harness.artifacts.catalogue import write_catalogue
 from lightfr_harness.artifacts.deltas import make_delta
 from lightfr_harness.coordinator import steps
-from lightfr_harness.coordinator.files import UNFINISHED, FolderError, flush_folder, keep_only, write_atomically
+from lightfr_harness.coordinator.files import UNFINISHED, FolderError, keep_only, write_atomically
 from lightfr_harness.coordinator.options import ItemList
 
 WIRE_VERSION = 1
@@ -74,7 +75,7 @@ class Publisher:
         if bitmap:
             manifest.open_rows.CopyFrom(self.put(bitmap))
         for folder in (self.artifacts, self._states):
-            flush_folder(folder)
+            fsync_folder(folder)
         steps.reached("version is written")
         return manifest.SerializeToString()
 
@@ -125,7 +126,7 @@ class Publisher:
         del manifest.codes_deltas[:]
         manifest.codes_deltas.extend(self._deltas(codes, wanted.codes, older))
         for folder in (self.artifacts, self._states):
-            flush_folder(folder)
+            fsync_folder(folder)
         steps.reached("version is written")
         return manifest.SerializeToString()
 

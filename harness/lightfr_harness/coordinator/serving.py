@@ -6,7 +6,6 @@ import asyncio
 import json
 import resource
 import signal
-from asyncio import sslproto
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -24,8 +23,6 @@ from lightfr_harness.coordinator.web import Door, listen
 
 # How long a revocation made by another process may take to be seen.
 REFRESH_SECONDS = 1.0
-# Per connection, for what came in: two whole records of TLS. asyncio's own 256 KiB make 2,000 connections 600 MB.
-TLS_BUFFER_BYTES = 32 * 1024
 
 
 @dataclass(frozen=True)
@@ -113,11 +110,9 @@ async def _refresh(authority: Authority, log: Log) -> None:
 
 
 def _allow_many_connections() -> None:
-    """As many open files as the system lets us have, the usual 1,024 being too few; and little memory for each."""
+    """As many open files as the system lets us have: the usual 1,024 are too few."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    # asyncio has no option for this buffer, which every connection fills with zeros when it opens.
-    sslproto.SSLProtocol.max_size = TLS_BUFFER_BYTES
 
 
 async def _first(*awaitables: object) -> None:

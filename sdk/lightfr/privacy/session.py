@@ -100,8 +100,7 @@ class DeviceSession:
         require_bytes("round_id", round_id, ID_BYTES)
         require_bytes("peer_id", peer_id, ID_BYTES)
         require_bytes("server_key", server_key, KEY_BYTES)
-        if not MIN_DEVICES <= minimum_cohort <= MAX_DEVICES:
-            raise OutOfRangeError("minimum_cohort", minimum_cohort, MIN_DEVICES, MAX_DEVICES)
+        require_minimum_cohort(minimum_cohort)
         self._state = SessionState(round_id, peer_id, server_key, minimum_cohort)
         self._random = random
 
@@ -286,6 +285,12 @@ class DeviceSession:
             pair_mask_key(agreement.with_peer(p.entry.mask_key), state.round_id, state.peer_id, p.entry.peer_id)
             for p in peers
         ]
+
+
+def require_minimum_cohort(minimum_cohort: int) -> None:
+    """Raise OutOfRangeError unless there can be rosters of so many devices."""
+    if not MIN_DEVICES <= minimum_cohort <= MAX_DEVICES:
+        raise OutOfRangeError("minimum_cohort", minimum_cohort, MIN_DEVICES, MAX_DEVICES)
 
 
 def _index_bytes(index: int) -> bytes:

@@ -87,17 +87,6 @@ class State:
         return [replace(part, unfinished=True) for part in parts[:-1]] + (parts[-1:] or [Change()])
 
 
-def require_item_id(item_id: ItemId) -> ItemId:
-    """Return the id if it is a str of 1 to 255 UTF-8 bytes or a signed 64-bit int. Errors do not repeat it."""
-    if type(item_id) is int and -(2**63) <= item_id < 2**63:
-        return item_id
-    if type(item_id) is str and _is_short_text(item_id):
-        return item_id
-    raise InvalidInputError(
-        f"an item id is neither a str of 1 to {_MAX_NAME_BYTES} UTF-8 bytes nor a signed 64-bit int"
-    )
-
-
 def require_level(level: int) -> int:
     """Return the level if it is an int in 0 .. LEVELS."""
     if type(level) is int and 0 <= level <= LEVELS:

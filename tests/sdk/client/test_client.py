@@ -4,7 +4,6 @@ import asyncio
 import threading
 import time
 
-import numpy as np
 import pytest
 
 from lightfr import AsyncClient, Client, FileKey, RatingScale
@@ -229,7 +228,7 @@ def test_a_device_trains_and_its_receipt_is_durable(start_coordinator, open_clie
     for client in (first, second):
         client.sync()
         client.rate_many([(item, 5) for item in ITEMS[:30]])
-    before = np.frombuffer(first._model.codes.row(0), np.uint8).copy()
+    before = [first._model.codes.row(row) for row in range(len(ITEMS))]
     assert first.participate().took_part
     waits = first.participate()
     assert not waits.took_part
@@ -240,7 +239,7 @@ def test_a_device_trains_and_its_receipt_is_durable(start_coordinator, open_clie
         time.sleep(0.05)
     assert first.status().model_version == 2
     assert (first.status().rounds, first.status().upload_pending) == (1, False)
-    assert before.shape == (8,)
+    assert [first._model.codes.row(row) for row in range(len(ITEMS))] != before
 
 
 def test_a_device_declines_rounds_in_the_clear_with_a_server_elsewhere(coordinator, open_client, monkeypatch):
@@ -290,3 +289,9 @@ def test_a_model_that_is_damaged_or_not_trusted_any_more_is_fetched_anew(coordin
         again.recommend()
     assert again.sync()
     assert len(again.recommend(3)) == 3
+
+
+@pytest.mark.parametrize("minimum", [1, 8193])
+def test_a_minimum_cohort_that_no_roster_can_have_is_refused_at_once(coordinator, open_client, minimum):
+    with pytest.raises(InvalidInputError, match="minimum_cohort"):
+        open_client(coordinator, minimum_cohort=minimum)

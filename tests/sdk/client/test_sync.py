@@ -43,7 +43,7 @@ def served(client):
 
 
 def files_of(client):
-    return {file.name for file in (client._folder / "models").iterdir()}
+    return {file.name for file in (client._models._path).iterdir()}
 
 
 def names_of(message):
@@ -102,7 +102,7 @@ def test_a_delta_whose_download_has_another_digest_falls_back_to_the_whole(publi
 
 
 def test_held_codes_that_vanished_do_not_stop_a_sync(publisher, device, codes):
-    (device._folder / "models" / _digest(codes).hex()).unlink()
+    (device._models._path / _digest(codes).hex()).unlink()
     publisher.publish(2, with_changed_rows(codes), deltas_from=[codes])
     assert device.sync()
     assert served(device) == (2, with_changed_rows(codes)[0].tobytes())
@@ -179,7 +179,7 @@ def test_a_catalogue_of_another_size_than_the_codes_is_refused_and_the_old_model
 
 
 def test_leftovers_are_swept(publisher, device, codes):
-    folder = device._folder / "models"
+    folder = device._models._path
     for name in ("0" * 64, "1" * 64 + ".part", "2" * 64 + ".patched", "current.new"):
         (folder / name).write_bytes(b"left by a crash")
     message = publisher.publish(2, with_changed_rows(codes), deltas_from=[codes])
@@ -191,7 +191,7 @@ def test_a_part_of_the_next_version_is_gone_on_with_after_a_restart(publisher, d
     message = publisher.publish(2, random_codes(2))
     name = message.codes.sha256.hex()
     device.close()
-    (device._folder / "models" / f"{name}.part").write_bytes(publisher.files[name][:1000])
+    (device._models._path / f"{name}.part").write_bytes(publisher.files[name][:1000])
     client = open_device()
     assert client.sync()
     ranges = [headers.get("Range") for _, path, headers, _ in publisher.server.requests if path.endswith(name)]
