@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 
-GROUPS = ("tls", "enroll", "upload")
+GROUPS = ("tls", "enroll", "connect", "version", "manifest", "artifacts", "upload")
 
 
 def load() -> None:

@@ -6,7 +6,7 @@ from lightfr_harness.conformance.expectations import expect_equal
 from lightfr_harness.conformance.registry import case
 from lightfr_harness.conformance.world import World
 
-PLACE = "docs/protocol.md#transport"
+PLACE = "docs/protocol.md#a-round-in-the-clear"
 CLEAR = ("clear",)
 
 
