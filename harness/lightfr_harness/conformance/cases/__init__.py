@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import importlib
 
-GROUPS = ("tls", "enroll", "connect", "version", "manifest", "artifacts", "upload")
+GROUPS = (
+    *("tls", "enroll", "connect", "version", "manifest", "artifacts"),
+    *("vectors", "checkin", "upload", "upload_content", "status", "round", "aggregate", "deltas", "memory"),
+)
 
 
 def load() -> None:
