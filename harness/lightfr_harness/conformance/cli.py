@@ -87,8 +87,8 @@ def _try(console: Console, world: World, chosen: list[Case], known_failing: Path
     from lightfr_harness.conformance.registry import read_known_failing, registry
     from lightfr_harness.conformance.runner import Untestable, require_testable, run_all
 
-    known = read_known_failing(known_failing, {one.id for one in registry.cases()}) if known_failing else set()
     with world:
+        known = read_known_failing(known_failing, {one.id for one in registry.cases()}) if known_failing else set()
         try:
             require_testable(world)
         except Untestable as error:
