@@ -56,6 +56,10 @@ class Channel:
         self._context = context
         self._connection: Connection | None = None
 
+    def to(self, server: str) -> Channel:
+        """Return a channel to another server of the same authority, as the same device."""
+        return Channel(server, self._context)
+
     def call(self, method: str, request: bytes, limit_bytes: int) -> bytes:
         """Call 'Service/Method' and return the answer's bytes; every call may be repeated without harm, and is."""
         headers = {
