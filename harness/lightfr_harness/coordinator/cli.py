@@ -49,7 +49,7 @@ def serve(
         float | None, typer.Option(help="Warn when the reported hit rate falls this far below the best.")
     ] = None,
     artifacts_address: Annotated[
-        str, typer.Option(help="https://HOST:PORT of a cache from which devices fetch new versions. Default: from here.")
+        str, typer.Option(help="https://HOST:PORT of a cache that devices fetch new versions from. Default: from here.")
     ] = "",
     not_private: Annotated[
         bool, typer.Option("--not-private", help="Serve other machines although uploads reveal what users rated.")
