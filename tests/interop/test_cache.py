@@ -82,6 +82,7 @@ def test_conditions_on_the_tag_hold(cached, device, content):
     assert cached.get(device, digest, Range="bytes=10-", If_Range='"other"')[::2] == (200, content)
     status, headers, body = cached.get(device, digest, Range=f"bytes={SIZE}-")
     assert (status, headers["Content-Range"]) == (416, f"bytes */{SIZE}")
+    assert cached.get(device, digest, Range="bytes=0-1,5-9")[::2] == (200, content)
 
 
 def test_a_crowd_that_comes_at_once_costs_the_coordinator_one_download(cached, device, content):
@@ -146,6 +147,19 @@ def test_a_revoked_device_gets_nothing_once_the_list_is_reloaded(cached, authori
     with connect(context, cached.nginx.port, session=session) as connection:
         assert not connection.session_reused
     assert not refused(cached, client_context(authority, client_pem(authority, tmp_path)))
+
+
+def test_the_cache_takes_nothing_from_a_coordinator_of_another_name(cached, device, content):
+    configuration = cached.folder / "cache" / "nginx.conf"
+    other = configuration.read_text().replace("proxy_ssl_name localhost;", "proxy_ssl_name elsewhere.example;")
+    assert other != configuration.read_text()
+    configuration.write_text(other)
+    cached.nginx.reload()
+    digest = cached.publish(content)
+    # Until the reload is done, an unknown name is asked for, so that nothing gets into the cache.
+    eventually(lambda: cached.get(device, "0" * 64)[0] == 502)
+    assert cached.get(device, digest)[0] == 502
+    assert cached.asked_for(digest) == []
 
 
 def test_tls_1_2_is_refused(cached, authority, tmp_path):

@@ -196,8 +196,8 @@ LONGEST_HOST = ".".join(["a" * 63] * 3 + ["b" * 61])
         "https://localhost:1",
         "https://192.0.2.7:65535",
         "https://xn--bcher-kva.example:8443",
-    ]
-    + [f"https://{LONGEST_HOST}:443"],
+        f"https://{LONGEST_HOST}:443",
+    ],
 )
 def test_an_address_of_artifacts_is_absent_or_a_host_and_a_port(address):
     assert Manifest(change("artifacts_address", address), Keys).message.artifacts_address == address

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _CHUNK_BYTES = 65_536
 _TRIES_WITHOUT_PROGRESS = 3
+# A cache that is silent for so long is done without: a round does not wait for the device.
+_CACHE_TIMEOUT_SECONDS = 10.0
 # Whatever is wrong with a cache, the coordinator may still be right. What is wrong with this device's disk stays so.
 _FAULTS_OF_A_CACHE = (ServerUnavailableError, ServerNotTrustedError, IdentityRefusedError, ProtocolError)
 
@@ -38,7 +40,7 @@ class Sources:
 
     def __init__(self, coordinator: Channel, artifacts_address: str) -> None:
         self._coordinator = coordinator
-        self._cache = coordinator.to(artifacts_address) if artifacts_address else None
+        self._cache = coordinator.to(artifacts_address, _CACHE_TIMEOUT_SECONDS) if artifacts_address else None
 
     def __enter__(self) -> Self:
         return self

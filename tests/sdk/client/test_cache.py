@@ -6,6 +6,7 @@ import socket
 import pytest
 
 from lightfr import _files
+from lightfr._wire import downloads
 from lightfr.errors import ArtifactError, StoreWriteError
 from tests.certificates import plain_server_context, server_pem
 from tests.sdk.client.publisher import random_codes, with_changed_rows
@@ -86,6 +87,14 @@ def unreachable():
 def test_a_cache_that_cannot_be_reached_is_done_without(publisher, publish, open_device, address):
     message = publish(1, random_codes(1), address())
     assert open_device().sync()
+    assert asked(publisher.server) == whole(message.catalogue, message.codes)
+
+
+def test_a_cache_that_says_nothing_is_done_without(publisher, publish, open_device, monkeypatch):
+    monkeypatch.setattr(downloads, "_CACHE_TIMEOUT_SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        message = publish(1, random_codes(1), f"https://localhost:{silent.getsockname()[1]}")
+        assert open_device().sync()
     assert asked(publisher.server) == whole(message.catalogue, message.codes)
 
 
