@@ -172,7 +172,8 @@ class Cached:
 
     def _set_up(self):
         """Run the commands of the document."""
-        certify, invite, join = COMMANDS
+        certify, invite, join, serve = COMMANDS
+        assert serve[-2:] == ["--artifacts-address", "https://cache.example:443"]
         cache = self.folder / "cache"
         named = {"CA": self.authority.folder, "cache.example": "localhost", "cache": cache}
         named |= {"https://coordinator.example:8443": self.live.addresses["server"]}

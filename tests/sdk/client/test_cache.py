@@ -193,3 +193,10 @@ def test_a_full_disk_is_not_blamed_on_the_cache(publisher, publish, open_device,
     with pytest.raises(StoreWriteError, match="No space left"):
         client.sync()
     assert asked(publisher.server) == []
+
+
+def test_a_real_coordinator_names_the_cache_and_serves_devices_that_cannot_reach_it(start_coordinator, open_client):
+    address = unreachable()
+    client = open_client(start_coordinator(artifacts_address=address, goal=1000))
+    assert client.sync()
+    assert client._model.manifest.message.artifacts_address == address
