@@ -127,7 +127,14 @@ class Nginx:
         self.__enter__()
 
     def reload(self):
+        """Read the configuration, certificates and lists anew, and wait until nobody goes by the old ones."""
+        before = self._workers()
         self._process.send_signal(signal.SIGHUP)
+        eventually(lambda: (now := self._workers()) and not now & before)
+
+    def _workers(self):
+        process = self._process.pid
+        return set(Path(f"/proc/{process}/task/{process}/children").read_text().split())
 
     def log(self, digest=""):
         """Requests that are over, in that order; of one artifact, or of all."""

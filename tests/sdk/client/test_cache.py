@@ -6,10 +6,11 @@ import socket
 import pytest
 
 from lightfr import _files
+from lightfr._wire import channel as channels
 from lightfr._wire import downloads
 from lightfr.errors import ArtifactError, StoreWriteError
 from tests.certificates import plain_server_context, server_pem
-from tests.sdk.client.publisher import random_codes, with_changed_rows
+from tests.sdk.client.publisher import random_codes, refusal, with_changed_rows
 from tests.sdk.wire.servers import ScriptedServer
 
 
@@ -90,11 +91,30 @@ def test_a_cache_that_cannot_be_reached_is_done_without(publisher, publish, open
     assert asked(publisher.server) == whole(message.catalogue, message.codes)
 
 
-def test_a_cache_that_says_nothing_is_done_without(publisher, publish, open_device, monkeypatch):
+def test_a_cache_that_says_nothing_is_done_without_sooner_than_a_coordinator(
+    publisher, publish, open_device, monkeypatch
+):
+    timeouts = {}
+
+    class Watched(channels.Connection):
+        def __init__(self, host, port, *, context, timeout):
+            timeouts[port] = timeout
+            super().__init__(host, port, context=context, timeout=timeout)
+
+    monkeypatch.setattr(channels, "Connection", Watched)
     monkeypatch.setattr(downloads, "_CACHE_TIMEOUT_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        message = publish(1, random_codes(1), f"https://localhost:{silent.getsockname()[1]}")
+        port = silent.getsockname()[1]
+        message = publish(1, random_codes(1), f"https://localhost:{port}")
         assert open_device().sync()
+    assert asked(publisher.server) == whole(message.catalogue, message.codes)
+    assert timeouts == {port: 0.2, publisher.server.server_address[1]: 40.0}
+
+
+def test_a_cache_that_does_not_know_the_device_is_done_without(publisher, cache, publish, open_device):
+    cache.answer = lambda *_: refusal("unauthenticated", 401, "IDENTITY")
+    message = publish(1, random_codes(1))
+    assert open_device().sync()
     assert asked(publisher.server) == whole(message.catalogue, message.codes)
 
 
