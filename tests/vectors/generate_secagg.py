@@ -1,12 +1,9 @@
 """Writes v1/secagg_*.json: known answers of secure aggregation, from docs/secagg.md alone.
 
-Slow and plain on purpose: Python integers and the primitives of `cryptography`, nothing of lightfr. Inputs are drawn
-from SHA-256 of a label, so that running it again gives the same files: python tests/vectors/generate_secagg.py
+Slow and plain on purpose: Python integers and the primitives of `cryptography`, nothing of lightfr.
 """
 
 import hashlib
-import json
-from pathlib import Path
 
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -15,16 +12,9 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-FOLDER = Path(__file__).parent / "v1"
+from tests.vectors.plain import noise
+
 P = 2**256 + 297
-
-
-def noise(label, n):
-    """n bytes that depend on the label alone."""
-    out = b""
-    while len(out) < n:
-        out += hashlib.sha256(f"{label} {len(out)}".encode()).digest()
-    return out[:n]
 
 
 class Tape:
@@ -293,13 +283,3 @@ def vectors():
         "secagg_roster.json": [roster_case(3, 2), roster_case(66, 64), roster_case(70, 64)],
         "secagg_round.json": whole_round(),
     }
-
-
-def as_text(content):
-    """JSON with bytes as hexadecimal digits."""
-    return json.dumps(content, indent=1, default=bytes.hex) + "\n"
-
-
-if __name__ == "__main__":
-    for name, content in vectors().items():
-        (FOLDER / name).write_text(as_text(content))
