@@ -67,7 +67,7 @@ def varint(value):
 
 
 def field(tag, value):
-    """One protobuf field: a number as a varint, or bytes with their length. As in proto3, zero and empty are left out."""
+    """One protobuf field: a varint, or bytes with their length. As in proto3, zero and empty are left out."""
     if isinstance(value, int):
         return varint(tag << 3) + varint(value) if value else b""
     return varint(tag << 3 | 2) + varint(len(value)) + value if value else b""

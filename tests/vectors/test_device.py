@@ -12,11 +12,7 @@ from lightfr.interactions import Interactions
 from lightfr.training import PublishedModel, fit_for_round, fit_for_use, make_update
 from lightfr.training.constants import RECENCY_WEIGHTS
 from lightfr.v1 import model_pb2
-from tests.vectors.reading import FOLDER, vector
-
-
-def by_name(cases):
-    return {"argnames": "known", "argvalues": cases, "ids": [case["name"] for case in cases]}
+from tests.vectors.reading import FOLDER, by_name, vector
 
 
 @pytest.mark.parametrize("known", vector("codes")["codes"])
@@ -159,3 +155,20 @@ def test_a_whole_row_update(kind):
     user, rated = UserCode(bytes.fromhex(known["user_code"])), Interactions((i, 0) for i in known["rated"])
     update = make_update(model, rated, user, lambda n: random[:n])
     assert encode_update(update).hex() == known[kind]
+
+
+def paper_model(known, kind):
+    return published(known, objective=model_pb2.OBJECTIVE_PAPER, upload_kind=kind, balance=known["balance"])
+
+
+@pytest.mark.parametrize("known", vector("paper")["rounds"])
+def test_the_objective_of_the_paper(known):
+    exact, codes = (paper_model(known, kind) for kind in (model_pb2.UPLOAD_KIND_EXACT, model_pb2.UPLOAD_KIND_CODES))
+    for device in known["devices"]:
+        rated = Interactions(zip(device["rated"], device["levels"], strict=True))
+        old = UserCode(bytes.fromhex(device["old_code"]))
+        fitted = fit_for_round(exact, rated, old)
+        assert fitted.reveal().hex() == device["fitted_for_round"]
+        assert fit_for_use(exact, rated, old).reveal().hex() == device["fitted_for_use"]
+        assert encode_update(make_update(exact, rated, fitted)).hex() == device["exact"]
+        assert encode_update(make_update(codes, rated, fitted)).hex() == device["codes"]
