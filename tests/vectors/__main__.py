@@ -1,9 +1,23 @@
 """Writes every file of v1/ anew: python -m tests.vectors."""
 
-from tests.vectors import generate_aggregation, generate_device, generate_secagg, generate_server, generate_sums
+from tests.vectors import (
+    generate_aggregation,
+    generate_artifacts,
+    generate_device,
+    generate_secagg,
+    generate_server,
+    generate_sums,
+)
 from tests.vectors.plain import FOLDER, as_text
 
-GENERATORS = (generate_aggregation, generate_device, generate_server, generate_sums, generate_secagg)
+GENERATORS = (
+    generate_device,
+    generate_aggregation,
+    generate_server,
+    generate_artifacts,
+    generate_sums,
+    generate_secagg,
+)
 
 
 def files():
