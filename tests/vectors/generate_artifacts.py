@@ -255,7 +255,6 @@ def manifest_file():
         "a digest of 31 bytes": signed(manifest(catalogue=short)),
         "a delta from a digest of 33 bytes": signed(manifest(delta_digest=bytes(33))),
         "an artifact above 2^40 bytes": signed(manifest(catalogue=large)),
-        "a manifest above 65,536 bytes": signed(manifest() + nested(1000, bytes(65_536))),
     }
     return {
         "private_key": noise("manifest key 0", 32),
