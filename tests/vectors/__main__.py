@@ -8,6 +8,7 @@ from tests.vectors import (
     generate_messages,
     generate_refusals,
     generate_secagg,
+    generate_secagg_bad,
     generate_server,
     generate_sums,
 )
@@ -23,6 +24,7 @@ GENERATORS = (
     generate_enrollment,
     generate_sums,
     generate_secagg,
+    generate_secagg_bad,
 )
 
 

@@ -203,7 +203,7 @@ def refused_requests(good, key):
         "an RSA key": signing_request(RsaKey("rsa")),
         "an Ed25519 key": signing_request(Ed25519Key("edwards")),
         "a point that is not on the curve": signing_request(key, public_info=off_curve(key)),
-        "4,097 bytes or more": signing_request(key, "x" * 4096),
+        "more than 4,096 bytes": signing_request(key, "x" * 3900),
     }
 
 

@@ -223,19 +223,28 @@ class RoundDevice:
         return packed(total, blocks)
 
 
-def whole_round():
-    """Five devices: one drops before the upload, another after it, and the sum of the other four comes out."""
-    n, threshold, round_id = 5, 3, noise("whole round", 16)
-    server = Ed25519PrivateKey.from_private_bytes(noise("server", 32))
-    blocks = [["rows", 2 * 8, 4], ["products", 28, 10], ["user_sum", 8, 10], ["weight", 1, 10]]
-    devices = sorted((RoundDevice(i, round_id) for i in range(n)), key=lambda device: device.peer_id)
-    digest = roster_digest(round_id, n - 1, threshold, [d.entry for d in devices])
+N, THRESHOLD, ROUND_ID = 5, 3, noise("whole round", 16)
+ROUND_BLOCKS = [["rows", 2 * 8, 4], ["products", 28, 10], ["user_sum", 8, 10], ["weight", 1, 10]]
+
+
+def cohort():
+    """Five devices that have shared, and the digest of their roster."""
+    devices = sorted((RoundDevice(i, ROUND_ID) for i in range(N)), key=lambda device: device.peer_id)
+    digest = roster_digest(ROUND_ID, N - 1, THRESHOLD, [d.entry for d in devices])
     for number, device in enumerate(devices):
-        device.share(devices, digest, threshold)
+        device.share(devices, digest, THRESHOLD)
         bits = [1 if byte & 1 else -1 for byte in noise(f"code {number}", 8)]
         rows = [byte % 3 - 1 for byte in noise(f"rows {number}", 16)]
         products = [64 * bits[j] * bits[k] for j in range(8) for k in range(j + 1, 8)]
         device.vector = [rows, products, [64 * bit for bit in bits], [64]]
+    return devices, digest
+
+
+def whole_round():
+    """Five devices: one drops before the upload, another after it, and the sum of the other four comes out."""
+    n, threshold, round_id, blocks = N, THRESHOLD, ROUND_ID, ROUND_BLOCKS
+    server = Ed25519PrivateKey.from_private_bytes(noise("server", 32))
+    devices, digest = cohort()
     dropped, silent, everyone = 1, 3, range(n)
     alive = [i for i in everyone if i != dropped]
     included, survivors = bitmap(everyone, n), bitmap(alive, n)
@@ -244,6 +253,7 @@ def whole_round():
     return {
         "blocks": blocks,
         "round_id": round_id,
+        "server_private_key": noise("server", 32),
         "server_key": server.public_key().public_bytes_raw(),
         "degree": n - 1,
         "threshold": threshold,

@@ -11,7 +11,7 @@ from lightfr.privacy.noise import _table, add_noise
 from lightfr.privacy.vector import Vector, gate_blocks, round_blocks
 from lightfr.training import PublishedModel, RowUpdate
 from lightfr.v1 import model_pb2, update_pb2
-from tests.vectors.reading import by_name, vector
+from tests.vectors.reading import Replay, by_name, vector
 
 
 def noise_of(levels):
@@ -32,22 +32,10 @@ def test_blocks_and_their_bits(known):
     assert Vector(blocks).packed_bytes == known["bytes"]
 
 
-class Tape:
-    """Random bytes that are given, in order."""
-
-    def __init__(self, digits):
-        self.left = bytes.fromhex(digits)
-
-    def __call__(self, n):
-        drawn, self.left = self.left[:n], self.left[n:]
-        assert len(drawn) == n
-        return drawn
-
-
 @pytest.mark.parametrize("known", vector("noise"))
 def test_noise(known):
     numbers = array("i", [0]) * len(known["numbers"])
-    add_noise(numbers, known["thousandths"], Tape(known["random"]))
+    add_noise(numbers, known["thousandths"], Replay(known["random"]))
     assert numbers.tolist() == known["numbers"]
     table = b"".join(entry.to_bytes(16, "little") for entry in _table(known["thousandths"]))
     assert len(table) == 32 * known["largest"]
@@ -69,7 +57,7 @@ def test_the_numbers_of_a_device(known):
     )
     codes = ItemCodes(bytes(common["item_count"] * common["code_bits"] // 8), common["code_bits"])
     model = PublishedModel(codes, message, bytes.fromhex(common["open_rows"]))
-    random = Tape(known["random"])
+    random = Replay(known["random"])
     made = round_vector(model, update_of(known["row_update"]), common["devices"], random)
     assert not random.left
     assert listed(made.blocks) == known["blocks"]

@@ -5,7 +5,7 @@ import pytest
 from lightfr.privacy import Block, DeviceSession, Roster, SealedShare, Vector, agreement, shamir
 from lightfr_harness.aggregate.secagg import MaskedSum
 from tests.vectors import generate_secagg
-from tests.vectors.reading import vector
+from tests.vectors.reading import Replay, vector
 
 
 def load(name):
@@ -14,18 +14,6 @@ def load(name):
 
 def unhex(known, *names):
     return [bytes.fromhex(known[name]) for name in names]
-
-
-class Replay:
-    """A random source that gives what the oracle drew, and knows when it is used up."""
-
-    def __init__(self, digits):
-        self.left = bytes.fromhex(digits)
-
-    def __call__(self, n):
-        drawn, self.left = self.left[:n], self.left[n:]
-        assert len(drawn) == n
-        return drawn
 
 
 def test_keys():
