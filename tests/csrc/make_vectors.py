@@ -1,6 +1,6 @@
 """Turns what the kernel computes of tests/vectors/v1 into a C header: python3 make_vectors.py FOLDER >vectors.h
 
-Needs nothing but Python. The types of the cases are in test_vectors.c, which includes the header.
+Needs nothing but Python. The types of the cases are in vector_cases.h.
 """
 
 import json
