@@ -74,6 +74,7 @@ def test_roster(known):
     round_id, entries = unhex(known, "round_id", "entries")
     roster = Roster(round_id, known["degree"], known["threshold"], entries)
     assert roster.digest.hex() == known["digest"]
+    assert roster._ring == known["ring"]
     for index, neighbours in known["neighbours"].items():
         assert roster.neighbours(int(index)) == neighbours
 
