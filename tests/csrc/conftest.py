@@ -23,10 +23,13 @@ def run(*command, **options):
     return finished.stdout
 
 
+def quiet_environment():
+    """Ours, without what an outer make left in it for its children."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+
+
 def make(*arguments):
-    """Our own make in csrc/, without what an outer make left in the environment."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
-    return run("make", "-s", "-C", str(ROOT / "csrc"), *arguments, env=environment)
+    return run("make", "-s", "-C", str(ROOT / "csrc"), *arguments, env=quiet_environment())
 
 
 def once(tmp_path_factory, name, build):
@@ -72,4 +75,4 @@ def pkg_config(staged):
     """The environment in which pkg-config finds the staged package."""
     require_tool("pkg-config")
     found = {"PKG_CONFIG_LIBDIR": str(staged / "usr/lib/machine/pkgconfig"), "PKG_CONFIG_SYSROOT_DIR": str(staged)}
-    return {**os.environ, **found}
+    return {**quiet_environment(), **found}

@@ -29,8 +29,7 @@ def by_pkg_config(staged, tmp_path_factory):
     """The folder of the programs, as examples/c/Makefile builds them."""
 
     def build(folder):
-        environment = {name: value for name, value in pkg_config(staged).items() if not name.startswith("MAKE")}
-        run("make", "-s", "-C", str(EXAMPLES), f"BUILD={folder}", "CFLAGS=-O1", env=environment)
+        run("make", "-s", "-C", str(EXAMPLES), f"BUILD={folder}", "CFLAGS=-O1", env=pkg_config(staged))
 
     return once(tmp_path_factory, "by-pkg-config", build)
 

@@ -6,8 +6,9 @@ import tomllib
 
 import pytest
 
-from tests.csrc.conftest import ROOT, make, pkg_config, require_tool, run
+from tests.csrc.conftest import ROOT, make, pkg_config, quiet_environment, require_tool, run
 
+MANUAL = (ROOT / "csrc/README.md").read_text()
 HEADER = (ROOT / "csrc/lfr.h").read_text()
 SYMBOLS = (ROOT / "csrc/lightfr.symbols").read_text().split()
 (VERSION,) = re.findall(r'^#define LFR_VERSION "(.*)"$', HEADER, re.M)
@@ -53,6 +54,7 @@ def test_cmake_installs_the_same_files_as_make(staged, built_by_cmake):
     assert dict(files_below(built_by_cmake / "root")) == dict(files_below(staged))
 
 
+@pytest.mark.usefixtures("staged")
 def test_uninstall_removes_every_file_that_install_put_there(tmp_path):
     place = (f"DESTDIR={tmp_path}", "PREFIX=/opt/lightfr")
     make("install", *place)
@@ -61,6 +63,7 @@ def test_uninstall_removes_every_file_that_install_put_there(tmp_path):
     assert dict(files_below(tmp_path)) == {}
 
 
+@pytest.mark.usefixtures("staged")
 def test_an_install_below_half_a_path_is_refused_in_one_sentence():
     finished = subprocess.run(
         ["make", "-s", "-C", str(ROOT / "csrc"), "install", "PREFIX=opt"],  # noqa: S607
@@ -85,8 +88,16 @@ def test_every_pinned_symbol_is_declared_in_the_header_and_its_prototype_is_pinn
 
 
 def test_the_manual_explains_every_symbol():
-    manual = (ROOT / "csrc/README.md").read_text()
-    assert [name for name in SYMBOLS if f"`{name}" not in manual] == []
+    assert [name for name in SYMBOLS if f"`{name}" not in MANUAL] == []
+
+
+@pytest.mark.usefixtures("staged")
+def test_the_first_commands_of_the_manual_work_as_printed(tmp_path):
+    require_tool("pkg-config")
+    commands = re.search(r"^```sh\n(.*?)^```$", MANUAL, re.M | re.S)[1].replace("/opt/lightfr", f"{tmp_path}/prefix")
+    (tmp_path / "csrc").symlink_to(ROOT / "csrc")
+    printed = run("bash", "-e", "-c", commands, cwd=tmp_path, env=quiet_environment())
+    assert printed.splitlines()[-2:] == ["item 0, distance 1", "item 1, distance 5"]
 
 
 def test_header_package_and_python_have_one_version_and_the_soname_is_the_abi(staged, built_by_cmake):
