@@ -115,6 +115,7 @@ DEVICES = {
     "everything rated": {"code_bits": 24, "n_items": 31, "n_rated": 31},
     "the shortest codes": {"code_bits": 8, "n_items": 40, "n_rated": 12, "mean": True},
     "the longest codes": {"code_bits": 1024, "n_items": 60, "n_rated": 20, "mean": True},
+    "a fit that depends on rounding down": {"code_bits": 8, "n_items": 3, "n_rated": 0, "mean": True},
     "one item": {"code_bits": 16, "n_items": 1, "n_rated": 1},
 }
 
@@ -179,6 +180,7 @@ BAD = {
     "user_code has 2 bytes, 1 were expected": {"user_code": b"12"},
     "the file of random bytes ended": {"random": b""},
     "the file manifest holds no Manifest message": {"manifest": b"\x0a"},
+    "manifest holds no Manifest message": {"manifest": b"\x22\x7f\x08\x08"},  # a model of 127 bytes, two of them there
 }
 
 
