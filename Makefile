@@ -134,6 +134,6 @@ test-protobuf: wheel ## Try the wheel on the newest and the oldest protobuf runt
 	done
 
 clean: ## Remove everything that was built
-	rm -rf $(VENV) build dist out *.egg-info csrc/build
+	rm -rf $(VENV) build dist out *.egg-info csrc/build examples/c/build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	find sdk harness -name '*.so' -delete
