@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
+EXAMPLES = ROOT / "examples/c"
 
 
 def require_tool(name):
@@ -76,3 +77,27 @@ def pkg_config(staged):
     require_tool("pkg-config")
     found = {"PKG_CONFIG_LIBDIR": str(staged / "usr/lib/machine/pkgconfig"), "PKG_CONFIG_SYSROOT_DIR": str(staged)}
     return {**quiet_environment(), **found}
+
+
+@pytest.fixture(scope="session")
+def by_pkg_config(staged, tmp_path_factory):
+    """The folder of the programs, as examples/c/Makefile builds them."""
+
+    def build(folder):
+        run("make", "-s", "-C", str(EXAMPLES), f"BUILD={folder}", "CFLAGS=-O1", env=pkg_config(staged))
+
+    return once(tmp_path_factory, "by-pkg-config", build)
+
+
+@pytest.fixture(scope="session")
+def by_cmake(staged, tmp_path_factory):
+    """The folder of the programs, as find_package builds them."""
+    where = f"-Dlightfr_DIR={staged}/usr/lib/machine/cmake/lightfr"
+    return once(tmp_path_factory, "by-cmake", lambda folder: build_by_cmake(EXAMPLES, folder, where))
+
+
+def start_program(folder, staged, name, *arguments):
+    """Run a program of the example against the staged library; the finished process."""
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(staged / "usr/lib/machine")}
+    command = [str(folder / name), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)

@@ -1,9 +1,8 @@
 """The examples, built against the installed library as an app would, do what the SDK does, bit for bit."""
 
 import io
-import os
-import subprocess
 import sys
+from functools import partial
 from hashlib import sha256
 
 import numpy as np
@@ -15,43 +14,18 @@ from lightfr.interactions import Interactions
 from lightfr.training import PublishedModel, fit_for_round, fit_for_use, make_update
 from lightfr.v1 import coordinator_pb2, manifest_pb2, model_pb2
 from lightfr_harness.aggregate.uploads import UploadReader
-from tests.csrc.conftest import ROOT, build_by_cmake, once, pkg_config, run
+from tests.csrc.conftest import EXAMPLES, start_program
 
-EXAMPLES = ROOT / "examples/c"
 ROUND_ID = bytes(range(16))
 sys.path.insert(0, str(EXAMPLES))
 import make_device  # noqa: E402
 import make_fields  # noqa: E402
 
 
-@pytest.fixture(scope="session")
-def by_pkg_config(staged, tmp_path_factory):
-    """The folder of the programs, as examples/c/Makefile builds them."""
-
-    def build(folder):
-        run("make", "-s", "-C", str(EXAMPLES), f"BUILD={folder}", "CFLAGS=-O1", env=pkg_config(staged))
-
-    return once(tmp_path_factory, "by-pkg-config", build)
-
-
-@pytest.fixture(scope="session")
-def by_cmake(staged, tmp_path_factory):
-    """The folder of the programs, as find_package builds them."""
-    where = f"-Dlightfr_DIR={staged}/usr/lib/machine/cmake/lightfr"
-    return once(tmp_path_factory, "by-cmake", lambda folder: build_by_cmake(EXAMPLES, folder, where))
-
-
 @pytest.fixture(params=["by_pkg_config", "by_cmake"])
 def programs(request, staged):
-    """Runs a program of the example; the finished process."""
-    folder = request.getfixturevalue(request.param)
-    environment = {**os.environ, "LD_LIBRARY_PATH": str(staged / "usr/lib/machine")}
-
-    def start(name, *arguments):
-        command = [str(folder / name), *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-
-    return start
+    """Runs a program of either build."""
+    return partial(start_program, request.getfixturevalue(request.param), staged)
 
 
 class Device:
@@ -228,11 +202,9 @@ def test_no_cut_or_spoiled_manifest_makes_a_program_crash(by_pkg_config, staged,
         )
         for _ in range(60)
     ]
-    environment = {"LD_LIBRARY_PATH": str(staged / "usr/lib/machine")}
     for manifest in cut + changed:
         (tmp_path / "manifest").write_bytes(manifest)
-        command = [str(by_pkg_config / "recommend"), str(tmp_path)]
-        finished = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        finished = start_program(by_pkg_config, staged, "recommend", tmp_path)
         assert finished.returncode in (0, 1)
         assert finished.stderr.count("\n") == finished.returncode
 

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 
 import pytest
+
 from tests.test_other_languages import MANIFEST, ROOT, block, expected_output, run
 
 MODULES = ROOT / "tests/interop/node/node_modules"
@@ -27,7 +28,7 @@ def folder(tmp_path_factory):
     (folder / "program.ts").write_text(block("ts"))
     shutil.copy(MANIFEST, folder)
     environment = {**os.environ, "PATH": f"{MODULES / '.bin'}:{os.environ['PATH']}"}
-    subprocess.run(["buf", "generate"], cwd=folder, env=environment, check=True)  # noqa: S607
+    subprocess.run(["buf", "generate"], cwd=folder, env=environment, check=True)
     return folder
 
 
