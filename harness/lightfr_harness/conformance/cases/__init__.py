@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 
-GROUPS = ("tls", "enroll", "upload")
+GROUPS = ("secure_vectors", "tls", "enroll", "upload")
 
 
 def load() -> None:
