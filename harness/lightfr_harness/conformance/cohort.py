@@ -1,4 +1,4 @@
-"""What a server must say about a cohort, by the formulas of docs/secagg.md and nothing else. Plain and slow on purpose."""
+"""What a server must say about a cohort, by the formulas of docs/secagg.md and nothing else: plain and slow."""
 
 from __future__ import annotations
 
@@ -73,8 +73,10 @@ class Cohort:
         message = b"lightfr survivors v1\n" + self.digest + included + step.survivors
         _require_signature(key, step.signature, message, "a survivor set")
 
-    def require_inbox(self, step: secure_pb2.UploadStep, receiver: int, sent: Mapping[int, Mapping[int, bytes]]) -> None:
-        """What each neighbour that shared has sealed for this one, by ascending index; `sent` is by sender, receiver."""
+    def require_inbox(
+        self, step: secure_pb2.UploadStep, receiver: int, sent: Mapping[int, Mapping[int, bytes]]
+    ) -> None:
+        """What each neighbour that shared has sealed for this one, by index; `sent` is by sender and receiver."""
         senders = [sender for sender in self.neighbours(receiver) if sender in sent]
         expected = b"".join(struct.pack("<I", sender) + sent[sender][receiver] for sender in senders)
         expect_equal(f"sealed shares for device {receiver} of the roster", step.sealed_shares, expected)

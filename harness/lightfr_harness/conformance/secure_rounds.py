@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from lightfr.v1 import coordinator_pb2 as pb
+from lightfr.v1 import manifest_pb2
 from lightfr_harness.conformance.client import Answer
 from lightfr_harness.conformance.cohort import Cohort
 from lightfr_harness.conformance.expectations import Unexpected, expect, expect_equal
@@ -29,6 +30,8 @@ class SecureRound:
         self.peers, self.active = peers, list(peers)
         # None while it lasts; then FINISHED or ABANDONED.
         self.ended_as: int | None = None
+        # Of the version that came of it.
+        self.manifest = manifest_pb2.Manifest()
         # Answers for cases that look at this round later.
         self.noted: dict[str, Answer] = {}
 
@@ -106,6 +109,7 @@ class SecureRound:
             self.ended_as = self._ended_status().state
             if self.ended_as == pb.ROUND_STATE_FINISHED:
                 self._world.twin.finish_round([peer.contribution for peer in self.that_did(UPLOAD)])
+                self.manifest = self._world.manifest()
         return self.ended_as
 
     def _ended_status(self) -> pb.GetRoundStatusResponse:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 
-GROUPS = ("secure_vectors", "tls", "enroll", "upload")
+GROUPS = ("sums", "tls", "enroll", "upload", "advertise", "share", "masked", "reveal", "steps", "abandon")
 
 
 def load() -> None:

@@ -6,9 +6,9 @@ import struct
 
 import numpy as np
 
-from lightfr.v1 import update_pb2
+from lightfr_harness.conformance import dropouts
 from lightfr_harness.conformance.expectations import expect_equal
-from lightfr_harness.conformance.masking import ADVERTISE, SHARE
+from lightfr_harness.conformance.masking import ADVERTISE, REVEAL, SHARE, UPLOAD
 from lightfr_harness.conformance.registry import case
 from lightfr_harness.conformance.secure_rounds import SecureRound
 from lightfr_harness.conformance.twin import Contribution
@@ -18,17 +18,11 @@ PLACE = "docs/secagg.md#4-unmask"
 SECAGG = ("secagg",)
 
 
-def _vector_round(world: World, number: int) -> SecureRound:
-    """A round in which the first four devices have the uploads of a vector, to be masked. Two more have nothing."""
-    expect_equal("model_version before a round of the vectors", world.manifest().model_version, number + 1)
-    uploads = [update_pb2.RowUpdate.FromString(upload) for upload in world.vectors.rounds[number].uploads]
-    return world.secure.fresh(parts=[Contribution.of(upload) for upload in uploads])
-
-
-def _require_vector(world: World, number: int) -> None:
-    expected, manifest = world.vectors.rounds[number], world.manifest()
+def _require_vector(world: World, current: SecureRound, number: int) -> None:
+    expected, manifest = world.vectors.rounds[number], current.manifest
+    expect_equal("model_version of a round of the vectors", manifest.model_version, number + 2)
     expect_equal("item codes", world.device(0).artifact(manifest.codes), expected.codes)
-    mean_user = [number for (number,) in struct.iter_unpack("<h", manifest.model.mean_user)]
+    mean_user = [one for (one,) in struct.iter_unpack("<h", manifest.model.mean_user)]
     expect_equal("mean user", mean_user, list(expected.mean_user))
 
 
@@ -39,10 +33,7 @@ def _require_vector(world: World, number: int) -> None:
     kits=SECAGG,
 )
 def without_keys(world: World) -> None:
-    current = _vector_round(world, 0)
-    current.leave(*current.peers[4:])
-    current.finish()
-    _require_vector(world, 0)
+    _require_vector(world, world.secure.shared(dropouts.without_keys), 0)
 
 
 @case(
@@ -52,11 +43,7 @@ def without_keys(world: World) -> None:
     kits=SECAGG,
 )
 def without_shares(world: World) -> None:
-    current = _vector_round(world, 1)
-    current.walk(ADVERTISE)
-    current.leave(*current.peers[4:])
-    current.finish()
-    _require_vector(world, 1)
+    _require_vector(world, world.secure.shared(dropouts.without_shares), 1)
 
 
 @case(
@@ -66,11 +53,7 @@ def without_shares(world: World) -> None:
     kits=SECAGG,
 )
 def without_uploads(world: World) -> None:
-    current = _vector_round(world, 2)
-    current.walk(SHARE)
-    current.leave(*current.peers[4:])
-    current.finish()
-    _require_vector(world, 2)
+    _require_vector(world, world.secure.shared(dropouts.without_uploads), 2)
 
 
 @case("sums.everybody", "With nobody missing, all that is left of the masks must be the sum.", PLACE, kits=SECAGG)
@@ -102,9 +85,52 @@ def largest(world: World) -> None:
     world.secure.fresh(parts=[same] * world.kit.settings.places).finish_exactly()
 
 
+@case(
+    "sums.one-missing-at-each-step",
+    "Devices vanish at every step of one round, and what is left must still add up.",
+    PLACE,
+    kits=SECAGG,
+)
+def one_missing_at_each_step(world: World) -> None:
+    current = world.secure.fresh()
+    for method, peer in zip((ADVERTISE, SHARE, UPLOAD), current.peers, strict=False):
+        current.leave(peer)
+        current.walk(method)
+    current.finish_exactly()
+
+
+@case(
+    "sums.without-reveals",
+    "The sum is that of all survivors, also of the two that did not reveal: the threshold is exactly met.",
+    PLACE,
+    kits=SECAGG,
+)
+def without_reveals(world: World) -> None:
+    current = world.secure.fresh()
+    current.tell_all(REVEAL)
+    expect_equal("threshold of a roster of 6", current.cohort().threshold, 4)
+    current.leave(*current.peers[:2])
+    current.finish_exactly()
+
+
+@case(
+    "sums.smallest-cohort",
+    "A round with as few devices as the server allows has smaller numbers, and so other bits on the wire.",
+    "docs/secagg.md#3-mask-and-upload",
+    kits=SECAGG,
+)
+def smallest_cohort(world: World) -> None:
+    current = world.secure.fresh(world.kit.settings.minimum)
+    current.tell_all(UPLOAD)
+    # Three devices need 3 and 9 bits, six need 4 and 10.
+    expect_equal("devices in the roster", current.cohort().size, 3)
+    expect_equal("bytes of a masked vector of 3 devices", len(current.peers[0].good(UPLOAD).masked_vector), 1460)
+    current.finish_exactly()
+
+
 def _extreme(world: World, sign: int) -> Contribution:
     """As many rows as a device may send, all of one sign, with a user code of that sign."""
     settings = world.kit.settings
     rows = [row for row, is_open in enumerate(world.kit.open_rows) if is_open][: settings.max_rows]
     ones = np.full(settings.code_bits, sign, np.int64)
-    return Contribution({row: ones for row in rows}, ones)
+    return Contribution(dict.fromkeys(rows, ones), ones)
