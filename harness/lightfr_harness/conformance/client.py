@@ -77,14 +77,19 @@ class Answer:
 
     def refusal(self, reason: str) -> error_pb2.ErrorDetail:
         """The detail of a refusal for this reason, with its code and HTTP status; anything else is unexpected."""
-        code = CODE_OF_REASON[reason]
-        expect(self.status == STATUS_OF_CODE[code], f"HTTP {STATUS_OF_CODE[code]}, {code}, {reason}", self)
-        error = self.error()
-        expect(error.get("code") == code, f"code {code}, {reason}", self)
+        error = self.error_with(CODE_OF_REASON[reason], f", {reason}")
         detail = _detail(error, reason)
         got = error_pb2.ErrorReason.Name(detail.reason).removeprefix("ERROR_REASON_")
         expect(got == reason, f"reason {reason}", f"{got} ({error.get('message')})")
         return detail
+
+    def error_with(self, code: str, more: str = "") -> dict[str, object]:
+        """Connect's JSON with this code and its HTTP status; anything else is unexpected."""
+        status = STATUS_OF_CODE[code]
+        expect(self.status == status, f"HTTP {status}, {code}{more}", self)
+        error = self.error()
+        expect(error.get("code") == code, f"code {code}{more}", self)
+        return error
 
     def error(self) -> dict[str, object]:
         """Connect's JSON."""
@@ -179,6 +184,16 @@ class RawClient:
         connection = HTTPSConnection(self._host, self._port, context=self._context, timeout=TIMEOUT_SECONDS)
         connection.connect()
         return connection
+
+    def break_off(self, path: str, body: bytes, announced: int) -> None:
+        """Announce so many bytes, send these, and be gone."""
+        self.handshake()
+        assert self._connection is not None  # noqa: S101 - handshake made it
+        self._connection.putrequest("POST", path, skip_accept_encoding=True)
+        for name, value in (PROTO | {"Content-Length": str(announced)}).items():
+            self._connection.putheader(name, value)
+        self._connection.endheaders(body)
+        self.close()
 
     def handshake(self) -> ssl.SSLSocket:
         """Connect and shake hands; the socket, of this client."""

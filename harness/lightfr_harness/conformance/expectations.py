@@ -28,6 +28,11 @@ def expect_equal(what: str, got: Any, expected: Any) -> None:
     raise Unexpected(f"{what} = {_shown(expected)}", _shown(got))
 
 
+def expect_between(what: str, got: int, lowest: int, highest: int) -> None:
+    """Go on if a number is within its range, both ends included."""
+    expect(lowest <= got <= highest, f"{what} from {lowest} to {highest}", got)
+
+
 def _bytes_apart(what: str, got: bytes, expected: bytes) -> tuple[str, str]:
     if len(got) != len(expected):
         return f"{what} of {len(expected)} bytes", f"{len(got)} bytes"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import random
+import struct
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +14,7 @@ from google.protobuf.message import Message
 
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import manifest_pb2, update_pb2
-from lightfr_harness.conformance.client import Answer
+from lightfr_harness.conformance.client import Answer, NoAnswer
 from lightfr_harness.conformance.expectations import Unexpected, expect, expect_equal
 from lightfr_harness.conformance.twin import Contribution
 
@@ -94,7 +96,9 @@ class ClearRound:
         goal, spare = self._world.kit.settings.goal, iter(self._world.devices(self._world.kit.settings.places))
         waiting = [device for device in self.placed if device not in self.counted]
         while len(self.counted) < goal:
-            device = waiting.pop() if waiting else next(one for one in spare if one not in self.placed)
+            device = waiting.pop() if waiting else next((one for one in spare if one not in self.placed), None)
+            if device is None:
+                raise Unexpected(f"{goal} uploads of the devices that have a place", f"{len(self.counted)}")
             self.upload(device)
         expect_equal("state of a round whose goal is reached", self.wait(), pb.ROUND_STATE_FINISHED)
         return self._world.manifest()
@@ -105,8 +109,18 @@ class ClearRound:
             status = self._ended_status()
             self.ended_as = status.state
             if status.state == pb.ROUND_STATE_FINISHED:
-                self._world.twin.finish_round([Contribution.of(one.row_update) for one in self.counted.values()])
+                self._world.twin.finish_round(self._contributions())
         return self.ended_as
+
+    def _contributions(self) -> list[Contribution]:
+        """What was accepted, without what no server could have added up; its case has said so."""
+        kit, legal = self._world.kit.settings, []
+        for update in (one.row_update for one in self.counted.values()):
+            with suppress(ValueError, IndexError, struct.error):
+                part = Contribution.of(update)
+                if len(part.user) == kit.code_bits and max(part.rows, default=0) < kit.item_count:
+                    legal.append(part)
+        return legal
 
     def _ended_status(self) -> pb.GetRoundStatusResponse:
         deadline = self._world.kit.settings.deadline_seconds
@@ -152,7 +166,7 @@ class ClearRounds:
             return
         try:
             self.all[-1].finish()
-        except Unexpected:
+        except (Unexpected, NoAnswer):
             self.all[-1].wait()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import secrets
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
@@ -178,6 +177,3 @@ class World:
     @staticmethod
     def random_id() -> bytes:
         return secrets.token_bytes(16)
-
-
-CaseBody = Callable[[World], None]

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import importlib
 
-GROUPS = ("sums", "tls", "enroll", "upload", "advertise", "share", "masked", "reveal", "steps", "abandon")
+GROUPS = (
+    *("tls", "enroll", "connect", "version", "manifest", "artifacts"),
+    *("vectors", "checkin", "upload", "upload_content", "status", "round", "aggregate", "deltas", "memory"),
+    *("sums", "advertise", "share", "masked", "reveal", "steps", "abandon"),
+)
 
 
 def load() -> None:
