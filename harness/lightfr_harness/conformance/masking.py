@@ -182,8 +182,9 @@ def vector_of(part: Contribution, is_open: Sequence[bool], devices: int) -> Vect
     vector = Vector(round_blocks(sum(is_open), code_bits, devices))
     places = [item for item, it_is in enumerate(is_open) if it_is]
     for item, row in part.rows.items():
+        first = places.index(item) * code_bits
         for k, element in enumerate(row):
-            vector["rows"][places.index(item) * code_bits + k] = int(element)
+            vector["rows"][first + k] = int(element)
     pairs = [(j, k) for j in range(code_bits) for k in range(j + 1, code_bits)]
     for place, (j, k) in enumerate(pairs):
         vector["products"][place] = weight * user[j] * user[k]

@@ -43,8 +43,7 @@ def too_early(world: World) -> None:
     peer = current.peers[0]
     for method in (ADVERTISE, SHARE):
         peer.send(UPLOAD, dropouts.any_upload(peer, 1814)).refusal("UPLOAD_INVALID")
-        current.tell(peer, method)
-        peer.deliver(method)
+        current.take_step(peer, method)
         peer.send(UPLOAD, dropouts.any_upload(peer, 1814)).refusal("UPLOAD_INVALID")
         current.walk(method)
     current.finish_exactly()

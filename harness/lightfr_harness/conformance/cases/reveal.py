@@ -52,8 +52,7 @@ def too_early(world: World) -> None:
     peer = current.peers[0]
     own = secure_pb2.RevealSharesRequest(round_id=peer.round_id, self_masks=peer.peer_id + bytes(SHARE_BYTES))
     for method in (ADVERTISE, SHARE, UPLOAD):
-        current.tell(peer, method)
-        peer.deliver(method)
+        current.take_step(peer, method)
         peer.send(REVEAL, own).refusal("UPLOAD_INVALID")
         peer.delivered.discard(REVEAL)
         current.walk(method)

@@ -200,8 +200,7 @@ def status(world: World) -> None:
         _require_status(current.status(), pb.ROUND_STATE_OPEN, 0, mine=False)
     for count, peer in enumerate(current.peers):
         _require_status(current.status(peer), pb.ROUND_STATE_OPEN, count, mine=False)
-        current.tell(peer, UPLOAD)
-        peer.deliver(UPLOAD)
+        current.take_step(peer, UPLOAD)
         _require_status(current.status(peer), pb.ROUND_STATE_OPEN, count + 1, mine=True)
     _require_status(current.status(first), pb.ROUND_STATE_OPEN, 6, mine=True)
     stranger = world.device(world.kit.settings.places)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import struct
-
 import numpy as np
 
 from lightfr_harness.conformance import dropouts
@@ -12,6 +10,7 @@ from lightfr_harness.conformance.masking import ADVERTISE, REVEAL, SHARE, UPLOAD
 from lightfr_harness.conformance.registry import case
 from lightfr_harness.conformance.secure_rounds import SecureRound
 from lightfr_harness.conformance.twin import Contribution
+from lightfr_harness.conformance.versions import mean_user, require_codes
 from lightfr_harness.conformance.world import World
 
 PLACE = "docs/secagg.md#4-unmask"
@@ -21,9 +20,8 @@ SECAGG = ("secagg",)
 def _require_vector(world: World, current: SecureRound, number: int) -> None:
     expected, manifest = world.vectors.rounds[number], current.manifest
     expect_equal("model_version of a round of the vectors", manifest.model_version, number + 2)
-    expect_equal("item codes", world.device(0).artifact(manifest.codes), expected.codes)
-    mean_user = [one for (one,) in struct.iter_unpack("<h", manifest.model.mean_user)]
-    expect_equal("mean user", mean_user, list(expected.mean_user))
+    require_codes(world, manifest, expected.codes)
+    expect_equal("mean_user", mean_user(manifest), expected.mean_user)
 
 
 @case(
