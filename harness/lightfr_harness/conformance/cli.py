@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lightfr_harness.conformance.vectors import DEFAULT_FOLDER
 from lightfr_harness.errors import errors_as_messages
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from lightfr_harness.conformance.registry import Case
+    from lightfr_harness.conformance.runner import Result
+    from lightfr_harness.conformance.world import World
 
 VectorsOption = Annotated[Path, typer.Option(help="Folder of the test vectors: tests/vectors/v1 of the source tree.")]
 
@@ -53,32 +60,38 @@ def conformance(
 
     from lightfr_harness.conformance import cases, output
     from lightfr_harness.conformance.kit import Kit
-    from lightfr_harness.conformance.registry import SelectionError, read_known_failing, registry
-    from lightfr_harness.conformance.runner import Untestable, require_testable, run_all
+    from lightfr_harness.conformance.registry import SelectionError, registry
     from lightfr_harness.conformance.vectors import Vectors
     from lightfr_harness.conformance.world import World
 
     cases.load()
     console = Console()
     with errors_as_messages():
+        opened = Kit(kit) if kit else None
+        chosen = registry.cases(opened.settings.kind if opened else None, only or ())
         if list_cases:
-            chosen = registry.cases(Kit(kit).settings.kind if kit else None, only or ())
             output.show_list(console, chosen)
             return
-        if not server or not enrollment or kit is None:
+        if not server or not enrollment or opened is None:
             raise SelectionError("name the server, its --enrollment address and the --kit that it was started with")
-        every = {one.id for one in registry.cases()}
-        known = read_known_failing(known_failing, every) if known_failing else set()
-        opened = Kit(kit)
-        chosen = registry.cases(opened.settings.kind, only or ())
-        with World(server, enrollment, opened, Vectors.read(vectors)) as world:
-            try:
-                require_testable(world)
-            except Untestable as error:
-                typer.echo(f"Error: {error}", err=True)
-                raise typer.Exit(2) from error
-            results = output.collect(console, run_all(chosen, world, known), len(chosen))
+        results = _try(console, World(server, enrollment, opened, Vectors.read(vectors)), chosen, known_failing)
         output.show(console, results)
         if json_file:
-            json_file.write_text(output.as_json(results, server, opened.settings.kind))
+            output.write_json(json_file, results, server, opened.settings.kind)
         raise typer.Exit(0 if all(result.is_good for result in results) else 1)
+
+
+def _try(console: Console, world: World, chosen: list[Case], known_failing: Path | None) -> list[Result]:
+    """Run the cases; leaves with exit code 2 when the server cannot be tried."""
+    from lightfr_harness.conformance import output
+    from lightfr_harness.conformance.registry import read_known_failing, registry
+    from lightfr_harness.conformance.runner import Untestable, require_testable, run_all
+
+    with world:
+        known = read_known_failing(known_failing, {one.id for one in registry.cases()}) if known_failing else set()
+        try:
+            require_testable(world)
+        except Untestable as error:
+            typer.echo(f"Error: {error}", err=True)
+            raise typer.Exit(2) from error
+        return output.collect(console, run_all(chosen, world, known), len(chosen))

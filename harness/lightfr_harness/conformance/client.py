@@ -182,7 +182,11 @@ class RawClient:
 
     def _connected(self) -> HTTPSConnection:
         connection = HTTPSConnection(self._host, self._port, context=self._context, timeout=TIMEOUT_SECONDS)
-        connection.connect()
+        try:
+            connection.connect()
+        except OSError:
+            connection.close()
+            raise
         return connection
 
     def break_off(self, path: str, body: bytes, announced: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -13,10 +14,17 @@ from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from lightfr.errors import LightFRError
 from lightfr_harness.conformance.registry import Case
 from lightfr_harness.conformance.runner import Outcome, Result
 
 JSON_VERSION = 1
+
+
+class ReportError(LightFRError):
+    """A report that cannot be written."""
+
+
 _STYLES = {Outcome.PASSED: "green", Outcome.FAILED: "red", Outcome.KNOWN: "yellow", Outcome.FIXED: "magenta"}
 
 
@@ -90,6 +98,14 @@ def show_list(console: Console, cases: Sequence[Case]) -> None:
     for one in cases:
         table.add_row(escape(one.id), " ".join(one.kits), escape(one.why))
     console.print(table)
+
+
+def write_json(path: Path, results: Sequence[Result], server: str, kit: str) -> None:
+    """Write the report."""
+    try:
+        path.write_text(as_json(results, server, kit))
+    except OSError as error:
+        raise ReportError(f"cannot write {path} ({error.strerror}): name another --json FILE") from error
 
 
 def as_json(results: Sequence[Result], server: str, kit: str) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from lightfr.errors import LightFRError
+from lightfr.v1 import manifest_pb2
 from lightfr_harness.conformance.client import NoAnswer
 from lightfr_harness.conformance.expectations import Unexpected
 from lightfr_harness.conformance.registry import Case
@@ -54,18 +55,16 @@ def require_testable(world: World) -> None:
     except (NoAnswer, Unexpected) as error:
         raise Untestable(
             f"a device could not enrol at {world.enrollment} and ask {world.server} for the manifest: {error}. "
-            "Start the server with this kit, and name both of its addresses"
+            "Make a new kit, start the server with it and without any state, and name both of its addresses"
         ) from error
     if version != 1:
         raise Untestable(
             f"the server is at model version {version}, the suite follows it from version 1 on. "
-            "Start it with an empty state, and with no other devices"
+            "Make a new kit, and start the server with it, without any state and without other devices"
         )
 
 
 def _version(manifest: bytes) -> int:
-    from lightfr.v1 import manifest_pb2
-
     return manifest_pb2.Manifest.FromString(manifest).model_version
 
 

@@ -35,7 +35,7 @@ def test_a_file_of_another_size_is_refused_with_the_size_it_should_have(tmp_path
 
 
 def test_a_file_that_is_not_there_is_a_typed_error(tmp_path):
-    with pytest.raises(CatalogueListError, match="cannot read the codes 'codes.bin'"):
+    with pytest.raises(CatalogueListError, match=r"cannot read the codes 'codes\.bin'"):
         ITEMS.with_codes(tmp_path / "codes.bin", BITS)
 
 

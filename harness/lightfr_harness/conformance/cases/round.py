@@ -61,7 +61,7 @@ def stale(world: World) -> None:
     current = world.fresh_round()
     current.check_in(late)
     late.call("Upload", old.request()).refusal("ROUND_CLOSED")
-    late.call("Upload", current.request(manifest_sha256=old.assignment.manifest_sha256)).refusal("MODEL_MISMATCH")
+    current.send(late, current.request(manifest_sha256=old.assignment.manifest_sha256)).refusal("MODEL_MISMATCH")
     expect_equal("upload_count of the next round", current.status().upload_count, 0)
 
 

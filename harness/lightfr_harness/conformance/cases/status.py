@@ -52,7 +52,7 @@ def changes_nothing(world: World) -> None:
     current = world.fresh_round()
     asking = world.device(world.kit.settings.places)
     current.status(asking)
-    asking.call("Upload", current.request()).refusal("NOT_ASSIGNED")
+    current.send(asking, current.request()).refusal("NOT_ASSIGNED")
 
 
 @case("status.unknown-round", "A round that never was has no status.", PLACE)

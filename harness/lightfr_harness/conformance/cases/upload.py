@@ -118,7 +118,7 @@ def receipt_of_another(world: World) -> None:
     current = world.fresh_round()
     request = current.request()
     current.upload(current.first, request)
-    world.device(1).call("Upload", request).refusal("NOT_ASSIGNED")
+    current.send(world.device(1), request).refusal("NOT_ASSIGNED")
 
 
 @upload_case("not-assigned", "Without a place nothing counts: the cohort is those who checked in.")
