@@ -87,8 +87,10 @@ PROTOC := .venv-gen/bin/python -m grpc_tools.protoc --proto_path=proto
 	@.venv-gen/bin/python -m pip install --quiet --disable-pip-version-check '$(PROTOC_PACKAGE)' 'setuptools<80'
 	@touch $@
 
-gen: .venv-gen/installed ## Generate the message classes from proto/
+gen: .venv-gen/installed $(VENV)/installed ## Generate the message classes, and the C examples' field numbers, from proto/
 	$(PROTOC) --python_out=sdk --pyi_out=sdk proto/lightfr/v1/*.proto
+	@mkdir -p build
+	$(BIN)/python examples/c/make_fields.py >build/lightfr_v1.h && mv build/lightfr_v1.h examples/c/lightfr_v1.h
 
 gen-check: .venv-gen/installed ## Check that the message classes are those of proto/
 	@rm -rf build/gen && mkdir -p build/gen
