@@ -1,0 +1,105 @@
+// From an HTTP request to a call and back: docs/protocol.md, "Calls", "Errors" and "Limits". Connect does the protocol; what stands
+// before it here are the checks that need the connection or the very bytes of the body.
+import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
+import type { TLSSocket } from "node:tls";
+import { fromBinary } from "@bufbuild/protobuf";
+import { Code, ConnectError, createContextValues, createConnectRouter, type ConnectRouter } from "@connectrpc/connect";
+import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
+import type { UniversalHandler } from "@connectrpc/connect/protocol";
+import { codeToHttpStatus, errorToJson } from "@connectrpc/connect/protocol-connect";
+import type { Artifacts } from "./artifacts.js";
+import { ErrorReason, refusal } from "./errors.js";
+import { callerKey } from "./service.js";
+
+interface Door {
+  routes: (router: ConnectRouter) => void;
+  limitOf: (path: string) => number;
+  /** Throws when the connection has no right to ask. */
+  deviceOf: (socket: TLSSocket) => string;
+  artifacts?: Artifacts;
+}
+
+/** HTTP's own refusals, which have no reason of ours. */
+class HttpError extends ConnectError {
+  constructor(readonly status: number, message: string, code: Code) {
+    super(message, code);
+  }
+}
+
+/** What https.createServer takes. */
+export function listener(door: Door): RequestListener {
+  const router = createConnectRouter({ grpc: false, grpcWeb: false, acceptCompression: [] });
+  door.routes(router);
+  const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
+  return (request, response) => {
+    answer(door, handlers, request, response).catch((error) => sendError(request, response, error));
+  };
+}
+
+async function answer(door: Door, handlers: Map<string, UniversalHandler>, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const device = door.deviceOf(request.socket as TLSSocket);
+  const path = request.url!.split("?", 1)[0];
+  if (path.startsWith("/artifacts/") && door.artifacts) return download(door.artifacts, path, request, response);
+  const handler = handlers.get(path);
+  if (!handler) throw new HttpError(404, "there is nothing at this path", Code.NotFound);
+  checkHeaders(request);
+  const body = await readBody(request, response, door.limitOf(path));
+  checkParses(handler, body);
+  const values = createContextValues().set(callerKey, { device, body });
+  const call = universalRequestFromNodeRequest(request, response, undefined, values);
+  await universalResponseToNodeResponse(await handler({ ...call, body: once(body) }), response);
+}
+
+function download(artifacts: Artifacts, path: string, request: IncomingMessage, response: ServerResponse): void {
+  if (request.method !== "GET" && request.method !== "HEAD") throw new HttpError(405, "only GET and HEAD", Code.Unimplemented);
+  const isThere = artifacts.serve(path.slice("/artifacts/".length), request, response);
+  if (!isThere) throw new HttpError(404, "there is no such artifact", Code.NotFound);
+}
+
+function checkHeaders({ method, headers }: IncomingMessage): void {
+  if (method !== "POST") throw new HttpError(405, "only POST", Code.Unimplemented);
+  const type = (headers["content-type"] ?? "").split(";", 1)[0].trim().toLowerCase();
+  if (type !== "application/proto") throw new HttpError(415, "only application/proto", Code.Unimplemented);
+  const version = headers["connect-protocol-version"] ?? "1";
+  if (version !== "1") throw new ConnectError("only version 1 of Connect", Code.InvalidArgument);
+}
+
+/** Reads the body, or refuses it before reading more than the limit. */
+async function readBody(request: IncomingMessage, response: ServerResponse, limit: number): Promise<Buffer> {
+  const tooLarge = () => refusal(ErrorReason.TOO_LARGE, `at most ${limit} bytes`, { limitBytes: BigInt(limit) });
+  if (Number(request.headers["content-length"] ?? 0) > limit) throw tooLarge();
+  if (request.headers.expect) response.writeContinue();
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+    size += chunk.length;
+    if (size > limit) throw tooLarge();
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+/** Connect would refuse it too, but without the reason that devices act on. */
+function checkParses(handler: UniversalHandler, body: Uint8Array): void {
+  try {
+    fromBinary(handler.method.input, body);
+  } catch {
+    throw refusal(ErrorReason.MALFORMED, `the body is no ${handler.method.input.typeName}`);
+  }
+}
+
+async function* once(body: Uint8Array): AsyncIterable<Uint8Array> {
+  yield body;
+}
+
+function sendError(request: IncomingMessage, response: ServerResponse, error: unknown): void {
+  if (response.headersSent || response.destroyed) return void response.destroy();
+  const known = error instanceof ConnectError ? error : new ConnectError("internal error", Code.Internal);
+  if (known !== error) console.error(error);
+  const status = known instanceof HttpError ? known.status : codeToHttpStatus(known.code);
+  const json = JSON.stringify(errorToJson(known, undefined));
+  // What is left of a body is not read, so the connection cannot go on.
+  if (!request.complete) response.setHeader("Connection", "close");
+  response.writeHead(status, { "Content-Type": "application/json", "Content-Length": Buffer.byteLength(json) });
+  response.end(request.method === "HEAD" ? undefined : json);
+}
