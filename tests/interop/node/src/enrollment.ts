@@ -71,12 +71,20 @@ export class Enrollment implements ServiceImpl<typeof EnrollmentService> {
 
 const digest = (bytes: Uint8Array): string => hex(sha256(bytes));
 
+/** Bytes of the outermost DER element. The parser does not mind bytes behind it; we do. */
+function derSize([, length, ...more]: Uint8Array): number {
+  const lengthBytes = length < 0x80 ? 0 : length - 0x80;
+  const content = more.slice(0, lengthBytes).reduce((size, byte) => size * 256 + byte, 0);
+  return 2 + lengthBytes + (lengthBytes === 0 ? length : content);
+}
+
 /** The public key of a signing request that signs itself. Its subject is ignored: the server names devices. */
 async function checkedKey(signingRequest: Uint8Array): Promise<x509.PublicKey> {
   try {
     const request = new x509.Pkcs10CertificateRequest(Buffer.from(signingRequest));
     const { name, namedCurve } = request.publicKey.algorithm as EcKeyAlgorithm;
-    if (name === P256.name && namedCurve === P256.namedCurve && (await request.verify())) return request.publicKey;
+    const isP256 = name === P256.name && namedCurve === P256.namedCurve;
+    if (isP256 && derSize(signingRequest) === signingRequest.length && (await request.verify())) return request.publicKey;
   } catch {
     // What does not parse is refused as what does not verify.
   }

@@ -11,6 +11,8 @@ import type { Artifacts } from "./artifacts.js";
 import { ErrorReason, refusal } from "./errors.js";
 import { callerKey } from "./service.js";
 
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
 interface Door {
   routes: (router: ConnectRouter) => void;
   limitOf: (path: string) => number;
@@ -19,10 +21,10 @@ interface Door {
   artifacts?: Artifacts;
 }
 
-/** HTTP's own refusals, which have no reason of ours. */
-class HttpError extends ConnectError {
-  constructor(readonly status: number, message: string, code: Code) {
-    super(message, code);
+/** What is no call at all: a status, and nothing more. */
+class NoCall extends Error {
+  constructor(readonly status: number) {
+    super(`HTTP ${status}`);
   }
 }
 
@@ -41,25 +43,28 @@ async function answer(door: Door, handlers: Map<string, UniversalHandler>, reque
   const path = request.url!.split("?", 1)[0];
   if (path.startsWith("/artifacts/") && door.artifacts) return download(door.artifacts, path, request, response);
   const handler = handlers.get(path);
-  if (!handler) throw new HttpError(404, "there is nothing at this path", Code.NotFound);
+  if (!handler) throw new NoCall(404);
   checkHeaders(request);
   const body = await readBody(request, response, door.limitOf(path));
   checkParses(handler, body);
   const values = createContextValues().set(callerKey, { device, body });
   const call = universalRequestFromNodeRequest(request, response, undefined, values);
+  // Beyond what Node's timers can count is as good as no limit; Connect would take it for none at all left.
+  const timeout = call.header.get("Connect-Timeout-Ms") ?? "";
+  if (/^\d{10}$/.test(timeout) && Number(timeout) > LONGEST_TIMER_MS) call.header.delete("Connect-Timeout-Ms");
   await universalResponseToNodeResponse(await handler({ ...call, body: once(body) }), response);
 }
 
 function download(artifacts: Artifacts, path: string, request: IncomingMessage, response: ServerResponse): void {
-  if (request.method !== "GET" && request.method !== "HEAD") throw new HttpError(405, "only GET and HEAD", Code.Unimplemented);
+  if (request.method !== "GET" && request.method !== "HEAD") throw new NoCall(405);
   const isThere = artifacts.serve(path.slice("/artifacts/".length), request, response);
-  if (!isThere) throw new HttpError(404, "there is no such artifact", Code.NotFound);
+  if (!isThere) throw new NoCall(404);
 }
 
 function checkHeaders({ method, headers }: IncomingMessage): void {
-  if (method !== "POST") throw new HttpError(405, "only POST", Code.Unimplemented);
+  if (method !== "POST") throw new NoCall(405);
   const type = (headers["content-type"] ?? "").split(";", 1)[0].trim().toLowerCase();
-  if (type !== "application/proto") throw new HttpError(415, "only application/proto", Code.Unimplemented);
+  if (type !== "application/proto") throw new NoCall(415);
   const version = headers["connect-protocol-version"] ?? "1";
   if (version !== "1") throw new ConnectError("only version 1 of Connect", Code.InvalidArgument);
 }
@@ -94,12 +99,12 @@ async function* once(body: Uint8Array): AsyncIterable<Uint8Array> {
 
 function sendError(request: IncomingMessage, response: ServerResponse, error: unknown): void {
   if (response.headersSent || response.destroyed) return void response.destroy();
-  const known = error instanceof ConnectError ? error : new ConnectError("internal error", Code.Internal);
-  if (known !== error) console.error(error);
-  const status = known instanceof HttpError ? known.status : codeToHttpStatus(known.code);
-  const json = JSON.stringify(errorToJson(known, undefined));
   // What is left of a body is not read, so the connection cannot go on.
   if (!request.complete) response.setHeader("Connection", "close");
-  response.writeHead(status, { "Content-Type": "application/json", "Content-Length": Buffer.byteLength(json) });
-  response.end(request.method === "HEAD" ? undefined : json);
+  if (error instanceof NoCall) return void response.writeHead(error.status, { "Content-Length": 0 }).end();
+  const known = error instanceof ConnectError ? error : new ConnectError("internal error", Code.Internal);
+  if (known !== error) console.error(error);
+  const json = Buffer.from(JSON.stringify(errorToJson(known, undefined)));
+  const headers = { "Content-Type": "application/json", "Content-Length": json.length };
+  response.writeHead(codeToHttpStatus(known.code), headers).end(json);
 }

@@ -9,7 +9,7 @@ import {
   RetryReason, RoundKind, RoundState, type Capabilities, type CheckInRequest, type CoordinatorService, type GetManifestRequest,
   type GetRoundStatusRequest, type UploadRequest,
 } from "./gen/lightfr/v1/coordinator_pb.js";
-import { UploadKind } from "./gen/lightfr/v1/model_pb.js";
+import { PrivacyMode, UploadKind } from "./gen/lightfr/v1/model_pb.js";
 import type {
   AdvertiseKeysRequest, GetStepRequest, RevealSharesRequest, ShareKeysRequest,
 } from "./gen/lightfr/v1/secure_pb.js";
@@ -135,8 +135,9 @@ export class Service implements ServiceImpl<typeof CoordinatorService> {
 
   private stepOf(device: string, round: RoundView): ReturnType<SecureRound["stepFor"]> {
     requireThat(round.hasPlace(device), ErrorReason.NOT_ASSIGNED, "this device has no place in the round");
+    const isSecure = this.coordinator.settings.privacy !== PrivacyMode.CLEAR;
     const isAddedUp = round.state === RoundState.AGGREGATING || round.state === RoundState.FINISHED;
-    if (isAddedUp && round.receipts.has(device)) return { case: "done", value: {} };
+    if (isSecure && isAddedUp && round.receipts.has(device)) return { case: "done", value: {} };
     if (!(round instanceof Round)) throw refusal(ErrorReason.ROUND_CLOSED, "the round is over");
     return secure(round).stepFor(device);
   }

@@ -20,6 +20,7 @@ export interface Cohort {
   included: ReadonlySet<number>;
   /** The survivors' vectors. */
   vectors: ReadonlyMap<number, Uint32Array>;
+  /** In the order in which they came. */
   reveals: ReadonlyMap<number, Reveal>;
 }
 
@@ -63,9 +64,8 @@ const survivingNeighbours = (index: number, { roster, vectors }: Cohort): number
 /** The secrets of these devices, or undefined when one cannot be put together. */
 function secretsOf(owners: number[], kind: keyof Reveal, cohort: Cohort): Map<number, Buffer> | undefined {
   const shares = new Map<number, Share[]>(owners.map((owner) => [owner, []]));
-  const holders = [...cohort.reveals.keys()].sort((left, right) => left - right);
-  for (const holder of holders) {
-    const records = Buffer.from(cohort.reveals.get(holder)![kind]);
+  for (const [holder, reveal] of cohort.reveals) {
+    const records = Buffer.from(reveal[kind]);
     for (let at = 0; at < records.length; at += RECORD_BYTES) {
       const owner = cohort.roster.indexOf(records.subarray(at, at + PEER_BYTES));
       shares.get(owner)?.push({ x: BigInt(holder + 1), y: fromLittleEndian(records.subarray(at + PEER_BYTES, at + RECORD_BYTES)) });
