@@ -36,7 +36,9 @@ class NodeProcess:
         assert MAIN.exists(), "the coordinator in TypeScript is not built: run 'make test-interop'"
         log = self.state.with_suffix(".log")
         with log.open("ab") as errors:
-            self.process = subprocess.Popen(self._command + self._ports, stdout=subprocess.PIPE, stderr=errors, text=True)
+            self.process = subprocess.Popen(
+                self._command + self._ports, stdout=subprocess.PIPE, stderr=errors, text=True
+            )
         line = self.process.stdout.readline()
         assert line, f"the coordinator ended: {log.read_text()}"
         self.addresses = json.loads(line)

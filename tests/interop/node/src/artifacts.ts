@@ -2,6 +2,7 @@
 import { createReadStream, existsSync, mkdirSync, readdirSync, readFileSync, statSync, unlinkSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { join } from "node:path";
+import { pipeline } from "node:stream";
 import { hex, sha256 } from "./bytes.js";
 import { writeDurably } from "./journal.js";
 
@@ -40,8 +41,13 @@ export class Artifacts {
     const answer = answerTo(request.headers, `"${digest}"`, size);
     response.writeHead(answer.status, answer.headers);
     if (request.method === "HEAD" || !answer.range) response.end();
-    else createReadStream(this.path(digest), { start: answer.range.first, end: answer.range.last }).pipe(response);
+    else this.send(digest, answer.range, response);
     return true;
+  }
+
+  private send(digest: string, { first, last }: Range, response: ServerResponse): void {
+    // A device that goes away in the middle is no error.
+    pipeline(createReadStream(this.path(digest), { start: first, end: last }), response, () => {});
   }
 
   private path(name: string): string {
@@ -79,7 +85,11 @@ export function answerTo(headers: IncomingMessage["headers"], etag: string, size
   }
   const { first, last } = range;
   const contentRange = `bytes ${first}-${last}/${size}`;
-  return { status: 206, headers: { ...common, "Content-Length": last - first + 1, "Content-Range": contentRange }, range };
+  return {
+    status: 206,
+    headers: { ...common, "Content-Length": last - first + 1, "Content-Range": contentRange },
+    range,
+  };
 }
 
 function matches(ifNoneMatch: string | undefined, etag: string): boolean {

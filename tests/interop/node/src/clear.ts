@@ -20,7 +20,8 @@ export class ClearRound extends Round {
 
   sums(): Sums {
     const sums = emptySums(this.settings);
-    for (const { body } of this.uploads.values()) if (body.case === "rowUpdate") addUpload(sums, body.value, this.settings);
+    for (const { body } of this.uploads.values())
+      if (body.case === "rowUpdate") addUpload(sums, body.value, this.settings);
     return sums;
   }
 }
@@ -34,17 +35,22 @@ export function checkRowUpdate(body: UploadRequest["body"], settings: Settings, 
 function faultOf(update: RowUpdate, settings: Settings, openRows: ReadonlySet<number>): string | undefined {
   const { codeBits, maxRows } = settings;
   if (update.codeBits !== codeBits) return `code_bits is ${update.codeBits}, the round has ${codeBits}`;
-  if (update.itemIndices.length % 4) return `${update.itemIndices.length} bytes of item_indices are no whole number of them`;
+  if (update.itemIndices.length % 4)
+    return `${update.itemIndices.length} bytes of item_indices are no whole number of them`;
   const rows = readU32s(update.itemIndices);
   if (rows.length > maxRows && maxRows > 0) return `${rows.length} rows, at most ${maxRows} are allowed`;
   if (rows.some((row, at) => at > 0 && row <= rows[at - 1])) return "item_indices are not strictly ascending";
   if (!rows.every((row) => openRows.has(row))) return "a row is closed or beyond the matrix";
-  if (update.userCode.length !== codeBits / 8) return `a user code of ${update.userCode.length} bytes, not ${codeBits / 8}`;
+  if (update.userCode.length !== codeBits / 8)
+    return `a user code of ${update.userCode.length} bytes, not ${codeBits / 8}`;
   if (update.rows.case !== "ternary") return "the rows are not ternary";
   return ternaryFault(update.rows.value, (rows.length * codeBits) / 8);
 }
 
-function ternaryFault({ nonzero, positive }: { nonzero: Uint8Array; positive: Uint8Array }, size: number): string | undefined {
+function ternaryFault(
+  { nonzero, positive }: { nonzero: Uint8Array; positive: Uint8Array },
+  size: number,
+): string | undefined {
   if (nonzero.length !== size || positive.length !== size) return `bit planes of another size than ${size} bytes`;
   return positive.some((byte, at) => byte & ~nonzero[at]) ? "an element is positive and zero at once" : undefined;
 }

@@ -18,11 +18,10 @@ import type { Versions } from "./versions.js";
 
 /** What the server's journal holds. A version and the end of its round are one record: there is never one without the other. */
 export type ServerEvent =
-  | Enrolled
-  | { type: "version"; manifest: string; round?: RoundSummary }
-  | { type: "abandoned"; round: RoundSummary };
+  Enrolled | { type: "version"; manifest: string; round?: RoundSummary } | { type: "abandoned"; round: RoundSummary };
 
 const KEPT_ROUNDS = 16;
+const CLOCK_MS = 20;
 
 export class Coordinator {
   round!: ClearRound | SecureRound;
@@ -31,9 +30,12 @@ export class Coordinator {
   private readonly ended = new Map<string, EndedRound>();
   private readonly moved = new EventEmitter().setMaxListeners(0);
   private isFinishing = false;
+  private clock?: NodeJS.Timeout;
 
   constructor(
-    readonly settings: Settings, readonly versions: Versions, private readonly journal: Pick<Journal<ServerEvent>, "append">,
+    readonly settings: Settings,
+    readonly versions: Versions,
+    private readonly journal: Pick<Journal<ServerEvent>, "append">,
     private readonly folder: string,
   ) {}
 
@@ -48,7 +50,11 @@ export class Coordinator {
     if (!this.versions.exists) this.record({ type: "version", manifest: this.versions.prepare(first) });
     this.versions.clean();
     this.resumeRound();
-    setInterval(() => this.advance(), 20);
+    this.clock = setInterval(() => this.tick(), CLOCK_MS);
+  }
+
+  stop(): void {
+    clearInterval(this.clock);
   }
 
   /** The round with this id, after whatever the clock has ended. */
@@ -63,7 +69,7 @@ export class Coordinator {
   advance(): void {
     const [{ round }, stage] = [this, this.round.stage];
     const outcome = round.advance(Date.now());
-    if (outcome === "abandoned") this.abandon();
+    if (outcome === "abandoned") this.end({ type: "abandoned", round: round.summary(RoundState.ABANDONED, 0) });
     else if (!round.step && !this.isFinishing) {
       // Later, so that the last device has its receipt before the server starts to calculate.
       this.isFinishing = true;
@@ -78,11 +84,17 @@ export class Coordinator {
     await once(this.moved, "moved", { signal: either }).catch(() => signal.throwIfAborted());
   }
 
+  private tick(): void {
+    try {
+      this.advance();
+    } catch (error) {
+      console.error("the round cannot go on yet:", error);
+    }
+  }
+
   private finish(): void {
     try {
-      const sums = this.round.sums();
-      if (!sums) this.abandon();
-      else this.publish(nextModel(this.versions.current.model, sums, this.settings));
+      this.end(this.outcome());
     } catch (error) {
       // The round stays AGGREGATING and is tried again; all it needs is in the journal.
       console.error("adding up failed:", error);
@@ -91,16 +103,19 @@ export class Coordinator {
     this.moved.emit("moved");
   }
 
-  private publish(model: Model): void {
-    const nextVersion = this.versions.current.number + 1;
-    const round = this.round.summary(RoundState.FINISHED, nextVersion);
-    this.record({ type: "version", manifest: this.versions.prepare(model), round });
-    this.versions.clean();
-    this.openRound();
+  /** What the round has come to: a version whose files are written, or nothing. */
+  private outcome(): ServerEvent {
+    const { round, versions } = this;
+    const sums = round.sums();
+    if (!sums) return { type: "abandoned", round: round.summary(RoundState.ABANDONED, 0) };
+    const manifest = versions.prepare(nextModel(versions.current.model, sums, this.settings));
+    return { type: "version", manifest, round: round.summary(RoundState.FINISHED, versions.current.number + 1) };
   }
 
-  private abandon(): void {
-    this.record({ type: "abandoned", round: this.round.summary(RoundState.ABANDONED, 0) });
+  private end(event: ServerEvent): void {
+    // Should opening the next round have failed after this one was ended, it is not ended, and not counted, twice.
+    if (!this.ended.has(hex(this.round.id))) this.record(event);
+    this.versions.clean();
     this.openRound();
   }
 
@@ -141,6 +156,8 @@ export class Coordinator {
 
   private makeRound(id: Buffer, journal: Journal<RoundEvent>): ClearRound | SecureRound {
     const rest: ConstructorParameters<typeof Round> = [id, this.versions.current, this.settings, journal];
-    return this.settings.privacy === PrivacyMode.CLEAR ? new ClearRound(...rest) : new SecureRound(this.versions, ...rest);
+    return this.settings.privacy === PrivacyMode.CLEAR
+      ? new ClearRound(...rest)
+      : new SecureRound(this.versions, ...rest);
   }
 }

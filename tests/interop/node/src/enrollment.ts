@@ -28,8 +28,13 @@ export class Enrollment implements ServiceImpl<typeof EnrollmentService> {
   private readonly expiry = new Map<string, number>();
   private readonly spent = new Map<string, Enrolled>();
 
-  constructor(private readonly authority: Authority, tokens: Token[], private readonly journal: Pick<Journal<Enrolled>, "append">) {
-    for (const { token, expires_unix_seconds } of tokens) this.expiry.set(digest(Buffer.from(token)), expires_unix_seconds * 1000);
+  constructor(
+    private readonly authority: Pick<Authority, "certify">,
+    tokens: Token[],
+    private readonly journal: Pick<Journal<Enrolled>, "append">,
+  ) {
+    for (const { token, expires_unix_seconds } of tokens)
+      this.expiry.set(digest(Buffer.from(token)), expires_unix_seconds * 1000);
   }
 
   /** Takes up what the journal remembers. */
@@ -38,9 +43,17 @@ export class Enrollment implements ServiceImpl<typeof EnrollmentService> {
   }
 
   enroll = async (request: EnrollRequest) => {
-    requireThat(/^[\x00-\x7f]{16,128}$/.test(request.token), ErrorReason.MALFORMED, "a token has 16 to 128 ASCII characters");
+    requireThat(
+      /^[\x00-\x7f]{16,128}$/.test(request.token),
+      ErrorReason.MALFORMED,
+      "a token has 16 to 128 ASCII characters",
+    );
     const size = request.signingRequest.length;
-    requireThat(size >= 1 && size <= 4096, ErrorReason.MALFORMED, `a signing request of ${size} bytes; 1 to 4,096 are allowed`);
+    requireThat(
+      size >= 1 && size <= 4096,
+      ErrorReason.MALFORMED,
+      `a signing request of ${size} bytes; 1 to 4,096 are allowed`,
+    );
     const token = digest(Buffer.from(request.token));
     return { certificates: [this.certificateOf(token, request) ?? (await this.issue(token, request))] };
   };
@@ -55,13 +68,20 @@ export class Enrollment implements ServiceImpl<typeof EnrollmentService> {
 
   private async issue(token: string, request: EnrollRequest): Promise<Buffer> {
     const expiresMs = this.expiry.get(token);
-    requireThat(expiresMs !== undefined && Date.now() < expiresMs, ErrorReason.TOKEN, "the token is unknown or has expired");
+    requireThat(
+      expiresMs !== undefined && Date.now() < expiresMs,
+      ErrorReason.TOKEN,
+      "the token is unknown or has expired",
+    );
     const certificate = await this.authority.certify(await checkedKey(request.signingRequest));
     // Signing let others in between: whoever came first has spent the token.
     const earlier = this.certificateOf(token, request);
     if (earlier) return earlier;
     const record: Enrolled = {
-      type: "enrolled", token, request: digest(request.signingRequest), certificate: base64(certificate),
+      type: "enrolled",
+      token,
+      request: digest(request.signingRequest),
+      certificate: base64(certificate),
     };
     this.journal.append(record);
     this.replay(record);
@@ -84,7 +104,8 @@ async function checkedKey(signingRequest: Uint8Array): Promise<x509.PublicKey> {
     const request = new x509.Pkcs10CertificateRequest(Buffer.from(signingRequest));
     const { name, namedCurve } = request.publicKey.algorithm as EcKeyAlgorithm;
     const isP256 = name === P256.name && namedCurve === P256.namedCurve;
-    if (isP256 && derSize(signingRequest) === signingRequest.length && (await request.verify())) return request.publicKey;
+    if (isP256 && derSize(signingRequest) === signingRequest.length && (await request.verify()))
+      return request.publicKey;
   } catch {
     // What does not parse is refused as what does not verify.
   }
@@ -93,7 +114,10 @@ async function checkedKey(signingRequest: Uint8Array): Promise<x509.PublicKey> {
 
 /** The authority's key, which signs the certificates of devices. */
 export class Authority {
-  private constructor(private readonly issuer: x509.X509Certificate, private readonly key: webcrypto.CryptoKey) {}
+  private constructor(
+    private readonly issuer: x509.X509Certificate,
+    private readonly key: webcrypto.CryptoKey,
+  ) {}
 
   static async open(folder: string): Promise<Authority> {
     const issuer = new x509.X509Certificate(readFileSync(join(folder, "authority.pem"), "utf8"));

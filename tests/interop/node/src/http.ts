@@ -9,11 +9,12 @@ import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { codeToHttpStatus, errorToJson } from "@connectrpc/connect/protocol-connect";
 import type { Artifacts } from "./artifacts.js";
 import { ErrorReason, refusal } from "./errors.js";
-import { callerKey } from "./service.js";
+import { callerKey, type Caller } from "./service.js";
 
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
+const LINGER_MS = 5000;
 
-interface Door {
+export interface Door {
   routes: (router: ConnectRouter) => void;
   limitOf: (path: string) => number;
   /** Throws when the connection has no right to ask. */
@@ -28,7 +29,7 @@ class NoCall extends Error {
   }
 }
 
-/** What https.createServer takes. */
+/** What https.createServer takes, also for "checkContinue": a body that is too large need not even be sent. */
 export function listener(door: Door): RequestListener {
   const router = createConnectRouter({ grpc: false, grpcWeb: false, acceptCompression: [] });
   door.routes(router);
@@ -38,7 +39,12 @@ export function listener(door: Door): RequestListener {
   };
 }
 
-async function answer(door: Door, handlers: Map<string, UniversalHandler>, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function answer(
+  door: Door,
+  handlers: Map<string, UniversalHandler>,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
   const device = door.deviceOf(request.socket as TLSSocket);
   const path = request.url!.split("?", 1)[0];
   if (path.startsWith("/artifacts/") && door.artifacts) return download(door.artifacts, path, request, response);
@@ -47,12 +53,22 @@ async function answer(door: Door, handlers: Map<string, UniversalHandler>, reque
   checkHeaders(request);
   const body = await readBody(request, response, door.limitOf(path));
   checkParses(handler, body);
-  const values = createContextValues().set(callerKey, { device, body });
+  await invoke(handler, { device, body }, request, response);
+}
+
+/** Lets Connect answer a call whose body has been read. */
+async function invoke(
+  handler: UniversalHandler,
+  caller: Caller,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const values = createContextValues().set(callerKey, caller);
   const call = universalRequestFromNodeRequest(request, response, undefined, values);
   // Beyond what Node's timers can count is as good as no limit; Connect would take it for none at all left.
   const timeout = call.header.get("Connect-Timeout-Ms") ?? "";
   if (/^\d{10}$/.test(timeout) && Number(timeout) > LONGEST_TIMER_MS) call.header.delete("Connect-Timeout-Ms");
-  await universalResponseToNodeResponse(await handler({ ...call, body: once(body) }), response);
+  await universalResponseToNodeResponse(await handler({ ...call, body: once(caller.body) }), response);
 }
 
 function download(artifacts: Artifacts, path: string, request: IncomingMessage, response: ServerResponse): void {
@@ -99,8 +115,11 @@ async function* once(body: Uint8Array): AsyncIterable<Uint8Array> {
 
 function sendError(request: IncomingMessage, response: ServerResponse, error: unknown): void {
   if (response.headersSent || response.destroyed) return void response.destroy();
-  // What is left of a body is not read, so the connection cannot go on.
-  if (!request.complete) response.setHeader("Connection", "close");
+  // What is left of a body is thrown away, so that the device gets to read the answer; but not for ever.
+  if (!request.complete) {
+    request.resume();
+    setTimeout(() => request.complete || request.destroy(), LINGER_MS).unref();
+  }
   if (error instanceof NoCall) return void response.writeHead(error.status, { "Content-Length": 0 }).end();
   const known = error instanceof ConnectError ? error : new ConnectError("internal error", Code.Internal);
   if (known !== error) console.error(error);

@@ -36,27 +36,16 @@ function deviceContext(authority: string): SecureContextOptions {
 export class Revocations {
   private revoked = new Set<bigint>();
   private readAtMs = -1;
+  private server?: Server;
 
   constructor(private readonly authority: string) {
     this.refresh();
   }
 
-  /** Looks whether the list has changed. Returns whether it has. */
-  refresh(): boolean {
-    const path = join(this.authority, "crl.pem");
-    const changedAtMs = statSync(path).mtimeMs;
-    if (changedAtMs === this.readAtMs) return false;
-    const list = new X509Crl(readFileSync(path, "utf8"));
-    this.revoked = new Set(list.entries.map((entry) => BigInt(`0x${entry.serialNumber}`)));
-    this.readAtMs = changedAtMs;
-    return true;
-  }
-
   /** Keeps the handshakes of a server up to date: the list is looked at before each. */
   guard(server: Server): void {
-    server.prependListener("connection", () => {
-      if (this.refresh()) server.setSecureContext(deviceContext(this.authority));
-    });
+    this.server = server;
+    server.prependListener("connection", () => this.refresh());
   }
 
   /** The device on this connection, 32 hexadecimal digits. A connection may outlive the right to it. */
@@ -70,5 +59,16 @@ export class Revocations {
     const isRevoked = this.revoked.has(BigInt(`0x${certificate.serialNumber}`));
     requireThat(!isRevoked, ErrorReason.IDENTITY, "this device is revoked");
     return name;
+  }
+
+  /** Reads the list anew when it has changed. */
+  private refresh(): void {
+    const path = join(this.authority, "crl.pem");
+    const changedAtMs = statSync(path).mtimeMs;
+    if (changedAtMs === this.readAtMs) return;
+    const list = new X509Crl(readFileSync(path, "utf8"));
+    this.revoked = new Set(list.entries.map((entry) => BigInt(`0x${entry.serialNumber}`)));
+    this.server?.setSecureContext(deviceContext(this.authority));
+    this.readAtMs = changedAtMs;
   }
 }

@@ -1,9 +1,22 @@
 // What must survive a crash (docs/protocol.md, "Durability"): one JSON record a line, on the disk before anybody hears of it.
-import { closeSync, existsSync, fdatasyncSync, fsyncSync, ftruncateSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  fdatasyncSync,
+  fsyncSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  writeSync,
+} from "node:fs";
 import { dirname } from "node:path";
 
 export class Journal<Record> {
-  private constructor(private readonly file: number, private size: number) {}
+  private constructor(
+    private readonly file: number,
+    private size: number,
+  ) {}
 
   /** Opens or makes a journal; returns it and the records that it holds. */
   static open<Record>(path: string): { journal: Journal<Record>; records: Record[] } {
@@ -51,7 +64,7 @@ export function writeDurably(path: string, content: Uint8Array): void {
 }
 
 function writeAll(file: number, content: Uint8Array): void {
-  for (let written = 0; written < content.length; ) written += writeSync(file, content, written);
+  for (let written = 0; written < content.length;) written += writeSync(file, content, written);
 }
 
 /** A new name in a folder is durable only when the folder is. */

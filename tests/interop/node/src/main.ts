@@ -4,13 +4,14 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import type { TlsOptions } from "node:tls";
 import { parseArgs } from "node:util";
 import { Artifacts } from "./artifacts.js";
 import { Coordinator, type ServerEvent } from "./coordinator.js";
 import { Authority, Enrollment } from "./enrollment.js";
 import { CoordinatorService } from "./gen/lightfr/v1/coordinator_pb.js";
 import { EnrollmentService } from "./gen/lightfr/v1/enrollment_pb.js";
-import { listener } from "./http.js";
+import { listener, type Door } from "./http.js";
 import { deviceTls, enrollmentTls, Revocations } from "./identity.js";
 import { Journal } from "./journal.js";
 import { limitsOf } from "./limits.js";
@@ -41,22 +42,29 @@ async function main(kit: string, state: string, port: number, enrollmentPort: nu
 
   const limitOf = limitsOf(settings, versions.openRows.length);
   const revocations = new Revocations(authority);
-  const devices = createServer(deviceTls(authority), listener({
-    limitOf, artifacts,
+  const devices = open(deviceTls(authority), {
+    limitOf,
+    artifacts,
     deviceOf: (socket) => revocations.deviceOf(socket),
     routes: (router) => router.service(CoordinatorService, new Service(coordinator)),
-  }));
+  });
   revocations.guard(devices);
-  const newcomers = createServer(enrollmentTls(authority), listener({
+  const newcomers = open(enrollmentTls(authority), {
     limitOf,
     deviceOf: () => "",
     routes: (router) => router.service(EnrollmentService, enrollment),
-  }));
-  console.log(JSON.stringify({ server: await listen(devices, port), enrollment: await listen(newcomers, enrollmentPort) }));
+  });
+  console.log(
+    JSON.stringify({ server: await listen(devices, port), enrollment: await listen(newcomers, enrollmentPort) }),
+  );
+}
+
+function open(tls: TlsOptions, door: Door): Server {
+  const answer = listener(door);
+  return createServer({ ...tls, keepAliveTimeout: KEEP_ALIVE_MS }, answer).on("checkContinue", answer);
 }
 
 async function listen(server: Server, port: number): Promise<string> {
-  server.keepAliveTimeout = KEEP_ALIVE_MS;
   await new Promise<void>((resolve) => server.listen(port, HOST, resolve));
   return `https://${HOST}:${(server.address() as AddressInfo).port}`;
 }

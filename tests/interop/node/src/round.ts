@@ -46,9 +46,12 @@ export class EndedRound implements RoundView {
   readonly receipts: ReadonlyMap<string, Receipt>;
 
   constructor(private readonly summary: RoundSummary) {
-    this.receipts = new Map(summary.receipts.map(([device, uploadId, digest]) => [
-      device, { uploadId: fromBase64(uploadId), requestSha256: fromBase64(digest) },
-    ]));
+    this.receipts = new Map(
+      summary.receipts.map(([device, uploadId, digest]) => [
+        device,
+        { uploadId: fromBase64(uploadId), requestSha256: fromBase64(digest) },
+      ]),
+    );
   }
 
   get state(): RoundState {
@@ -70,14 +73,19 @@ export abstract class Round implements RoundView {
   readonly uploads = new Map<string, UploadRequest>();
   protected readonly places = new Map<string, Buffer>();
   protected readonly delivered: Record<Step, Map<string, Buffer>> = {
-    advertise: new Map(), share: new Map(), upload: new Map(), reveal: new Map(),
+    advertise: new Map(),
+    share: new Map(),
+    upload: new Map(),
+    reveal: new Map(),
   };
   stage = 0;
   /** When the stage began. Absent: nobody has a place yet, and the clock stands still. */
   private clockMs?: number;
 
   constructor(
-    readonly id: Buffer, readonly version: Version, protected readonly settings: Settings,
+    readonly id: Buffer,
+    readonly version: Version,
+    protected readonly settings: Settings,
     private readonly journal: Pick<Journal<RoundEvent>, "append">,
   ) {}
 
@@ -160,19 +168,31 @@ export abstract class Round implements RoundView {
   deliver(device: string, step: Step, body: Uint8Array, check: () => void): void {
     const before = this.delivered[step].get(device);
     if (before) {
-      requireThat(equal(before, body), ErrorReason.UPLOAD_CONFLICT, "this device has delivered something else in this step");
+      requireThat(
+        equal(before, body),
+        ErrorReason.UPLOAD_CONFLICT,
+        "this device has delivered something else in this step",
+      );
       return;
     }
     requireThat(this.steps.indexOf(step) <= this.stage, ErrorReason.UPLOAD_INVALID, `step ${step} is not due yet`);
-    requireThat(step === this.step && this.canGoOn(device), ErrorReason.ROUND_CLOSED, `step ${step} is over for this device`);
+    requireThat(
+      step === this.step && this.canGoOn(device),
+      ErrorReason.ROUND_CLOSED,
+      `step ${step} is over for this device`,
+    );
     check();
     this.record({ type: "delivery", device, step, body: base64(body) });
   }
 
   summary(state: RoundState, nextVersion: number): RoundSummary {
-    const receipts = [...this.receipts].map(([device, { uploadId, requestSha256 }]): RoundSummary["receipts"][number] => [
-      device, base64(uploadId), base64(requestSha256),
-    ]);
+    const receipts = [...this.receipts].map(
+      ([device, { uploadId, requestSha256 }]): RoundSummary["receipts"][number] => [
+        device,
+        base64(uploadId),
+        base64(requestSha256),
+      ],
+    );
     return { id: hex(this.id), state, nextVersion, receipts, places: [...this.places.keys()] };
   }
 

@@ -6,12 +6,22 @@ import { checkRowUpdate } from "./clear.js";
 import type { Coordinator } from "./coordinator.js";
 import { ErrorReason, refusal, requireThat } from "./errors.js";
 import {
-  RetryReason, RoundKind, RoundState, type Capabilities, type CheckInRequest, type CoordinatorService, type GetManifestRequest,
-  type GetRoundStatusRequest, type UploadRequest,
+  RetryReason,
+  RoundKind,
+  RoundState,
+  type Capabilities,
+  type CheckInRequest,
+  type CoordinatorService,
+  type GetManifestRequest,
+  type GetRoundStatusRequest,
+  type UploadRequest,
 } from "./gen/lightfr/v1/coordinator_pb.js";
 import { PrivacyMode, UploadKind } from "./gen/lightfr/v1/model_pb.js";
 import type {
-  AdvertiseKeysRequest, GetStepRequest, RevealSharesRequest, ShareKeysRequest,
+  AdvertiseKeysRequest,
+  GetStepRequest,
+  RevealSharesRequest,
+  ShareKeysRequest,
 } from "./gen/lightfr/v1/secure_pb.js";
 import { uploadLimit } from "./limits.js";
 import { Round, type RoundView, type Step } from "./round.js";
@@ -19,9 +29,19 @@ import { SecureRound } from "./secure/round.js";
 import { WIRE_VERSION } from "./versions.js";
 
 /** The device that asks, by its certificate, and the bytes that it sent. */
-export const callerKey = createContextKey<{ device: string; body: Uint8Array }>({ device: "", body: new Uint8Array() });
+export interface Caller {
+  device: string;
+  body: Uint8Array;
+}
+
+export const callerKey = createContextKey<Caller>({ device: "", body: new Uint8Array() });
 
 const LONGEST_WAIT_MS = 20_000;
+const DAY_MS = 86_400_000;
+const CROWD_MS = 10; // for each device of a round, so that they do not come back all at once
+
+/** A time as the messages take it. */
+const milliseconds = (value: number): number => Math.min(DAY_MS, Math.max(1, Math.floor(value)));
 
 export class Service implements ServiceImpl<typeof CoordinatorService> {
   private readonly openRows: ReadonlySet<number>;
@@ -42,7 +62,8 @@ export class Service implements ServiceImpl<typeof CoordinatorService> {
     const { device } = context.values.get(callerKey);
     this.coordinator.advance();
     const { round, settings } = this.coordinator;
-    const isCapable = capabilities.uploadKinds.includes(UploadKind.TERNARY) && capabilities.privacyModes.includes(settings.privacy);
+    const isCapable =
+      capabilities.uploadKinds.includes(UploadKind.TERNARY) && capabilities.privacyModes.includes(settings.privacy);
     if (!isCapable) return this.retry(RetryReason.NOT_CAPABLE);
     if (round.receipts.has(device)) return this.retry(RetryReason.ALREADY_UPLOADED);
     if (!round.step) return this.retry(RetryReason.AGGREGATING);
@@ -60,11 +81,19 @@ export class Service implements ServiceImpl<typeof CoordinatorService> {
     const round = this.coordinator.find(request.roundId);
     const receipt = round.receipts.get(device);
     if (receipt) {
-      requireThat(equal(receipt.requestSha256, sha256(body)), ErrorReason.UPLOAD_CONFLICT, "this device has uploaded something else");
+      requireThat(
+        equal(receipt.requestSha256, sha256(body)),
+        ErrorReason.UPLOAD_CONFLICT,
+        "this device has uploaded something else",
+      );
       return receipt;
     }
     this.deliver(round, "upload", context, (live) => {
-      requireThat(equal(request.manifestSha256, live.version.manifestSha256), ErrorReason.MODEL_MISMATCH, "the round has another model");
+      requireThat(
+        equal(request.manifestSha256, live.version.manifestSha256),
+        ErrorReason.MODEL_MISMATCH,
+        "the round has another model",
+      );
       if (!(live instanceof SecureRound)) checkRowUpdate(request.body, this.coordinator.settings, this.openRows);
       else live.checkVector(request.body.case === "maskedVector" ? request.body.value : undefined);
     });
@@ -149,7 +178,7 @@ export class Service implements ServiceImpl<typeof CoordinatorService> {
       roundId: round.id,
       modelVersion: BigInt(round.version.number),
       manifestSha256: round.version.manifestSha256,
-      deadlineMs: Math.max(1, Math.floor(round.untilUploadsEndMs(Date.now()))),
+      deadlineMs: milliseconds(round.untilUploadsEndMs(Date.now())),
       uploadLimitBytes: uploadLimit(settings, versions.openRows.length),
       peerId: isSecure ? round.peerOf(device) : new Uint8Array(),
       kind: isSecure ? RoundKind.TRAINING : RoundKind.UNSPECIFIED,
@@ -160,8 +189,8 @@ export class Service implements ServiceImpl<typeof CoordinatorService> {
   /** Begins about when the next round will open, and is as wide as the crowd needs. */
   private retry(reason: RetryReason) {
     const { round, settings } = this.coordinator;
-    const earliestMs = Math.max(1, Math.floor(round.untilEndMs(Date.now())));
-    const latestMs = earliestMs + 10 * settings.places;
+    const earliestMs = milliseconds(round.untilEndMs(Date.now()));
+    const latestMs = milliseconds(earliestMs + CROWD_MS * settings.places);
     return { answer: { case: "retryWindow" as const, value: { earliestMs, latestMs, reason } } };
   }
 }
@@ -169,7 +198,11 @@ export class Service implements ServiceImpl<typeof CoordinatorService> {
 function checkCapabilities(capabilities: Capabilities | undefined): Capabilities {
   const versions = capabilities?.wireVersions ?? [];
   const isInRange = versions.length >= 1 && versions.length <= 16;
-  requireThat(isInRange && capabilities !== undefined, ErrorReason.MALFORMED, `${versions.length} wire versions; 1 to 16 are allowed`);
+  requireThat(
+    isInRange && capabilities !== undefined,
+    ErrorReason.MALFORMED,
+    `${versions.length} wire versions; 1 to 16 are allowed`,
+  );
   const most = Math.max(capabilities.uploadKinds.length, capabilities.privacyModes.length);
   requireThat(most <= 16, ErrorReason.MALFORMED, `${most} kinds or modes; at most 16 are allowed`);
   if (!versions.includes(WIRE_VERSION)) {

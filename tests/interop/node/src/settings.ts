@@ -54,7 +54,9 @@ export function readSettings(kit: string): Settings {
 }
 
 export function readItems(kit: string): Item[] {
-  const lines = readFileSync(join(kit, "items.tsv"), "utf8").split("\n").filter((line) => line !== "");
+  const lines = readFileSync(join(kit, "items.tsv"), "utf8")
+    .split("\n")
+    .filter((line) => line !== "");
   return lines.map((line) => {
     const [id, count] = line.split("\t");
     return { id, count: Number(count) };

@@ -34,12 +34,20 @@ export class Versions {
   private readonly gate: Stored;
 
   constructor(
-    private readonly settings: Settings, items: Item[], private readonly artifacts: Artifacts,
-    private readonly signingKey: KeyObject, private readonly folder: string,
+    private readonly settings: Settings,
+    items: Item[],
+    private readonly artifacts: Artifacts,
+    private readonly signingKey: KeyObject,
+    private readonly folder: string,
   ) {
     const isOpen = (row: number) => items[row].count >= settings.gate;
     this.openRows = items.map((_, row) => row).filter(isOpen);
-    this.catalogue = artifacts.put(writeCatalogue(items.map((item) => item.id), settings.integerIds));
+    this.catalogue = artifacts.put(
+      writeCatalogue(
+        items.map((item) => item.id),
+        settings.integerIds,
+      ),
+    );
     this.gate = artifacts.put(bitmap(items.length, isOpen));
   }
 
@@ -77,7 +85,10 @@ export class Versions {
   /** Deletes what no kept manifest names. */
   clean(): void {
     const kept = this.history.flatMap(({ manifest }) => [
-      manifest.codes, manifest.catalogue, manifest.openRows, ...manifest.codesDeltas.map((delta) => delta.artifact),
+      manifest.codes,
+      manifest.catalogue,
+      manifest.openRows,
+      ...manifest.codesDeltas.map((delta) => delta.artifact),
     ]);
     this.artifacts.keep(new Set(kept.map((artifact) => hex(artifact!.sha256))));
     const memories = readdirSync(this.folder).filter((name) => name.startsWith("memory-"));
@@ -86,7 +97,11 @@ export class Versions {
 
   signedManifest() {
     const { manifest } = this.current;
-    return { manifest, signature: this.sign("lightfr manifest v1\n", manifest), keyId: this.keyId() };
+    return {
+      manifest,
+      signature: this.sign("lightfr manifest v1\n", manifest),
+      keyId: keyIdOf(createPublicKey(this.signingKey)),
+    };
   }
 
   /** Ed25519 over a label and bytes. The same bytes always get the same signature. */
@@ -109,7 +124,12 @@ export class Versions {
     const { codeBits, itemCount, maxRows, privacy: privacyMode } = this.settings;
     const isKnown = meanUser.some((element) => element !== 0);
     return {
-      codeBits, itemCount, objective: Objective.CATALOGUE, uploadKind: UploadKind.TERNARY, maxRows, privacyMode,
+      codeBits,
+      itemCount,
+      objective: Objective.CATALOGUE,
+      uploadKind: UploadKind.TERNARY,
+      maxRows,
+      privacyMode,
       meanUser: isKnown ? Buffer.from(Int16Array.from(meanUser).buffer) : new Uint8Array(),
     };
   }
@@ -130,11 +150,12 @@ export class Versions {
     }
     return [...ways.values()];
   }
+}
 
-  private keyId(): Buffer {
-    const spki = createPublicKey(this.signingKey).export({ format: "der", type: "spki" });
-    return sha256(spki.subarray(-32)).subarray(0, 8);
-  }
+/** Says which of several keys signed. */
+export function keyIdOf(publicKey: KeyObject): Buffer {
+  const raw = publicKey.export({ format: "der", type: "spki" }).subarray(-32);
+  return sha256(raw).subarray(0, 8);
 }
 
 const memoryName = (manifest: Manifest): string => `memory-${manifest.modelVersion}`;

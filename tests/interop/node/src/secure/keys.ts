@@ -1,5 +1,12 @@
 // X25519 and HKDF on raw 32-byte keys: docs/secagg.md, "Notation" and "Masks".
-import { createPrivateKey, createPublicKey, diffieHellman, generateKeyPairSync, hkdfSync, type KeyObject } from "node:crypto";
+import {
+  createPrivateKey,
+  createPublicKey,
+  diffieHellman,
+  generateKeyPairSync,
+  hkdfSync,
+  type KeyObject,
+} from "node:crypto";
 
 // What stands before the raw key in the formats that node:crypto reads (RFC 8410).
 const PRIVATE_PREFIX = Buffer.from("302e020100300506032b656e04220420", "hex");
@@ -30,7 +37,13 @@ const derive = (secret: Uint8Array, salt: Uint8Array, ...info: Uint8Array[]): Bu
   Buffer.from(hkdfSync("sha256", secret, salt, Buffer.concat(info), 32));
 
 /** The key of the mask that two neighbours share; the smaller peer id stands first. */
-export function pairKey(rawPrivate: Uint8Array, rawPublic: Uint8Array, roundId: Uint8Array, one: Buffer, other: Buffer): Buffer {
+export function pairKey(
+  rawPrivate: Uint8Array,
+  rawPublic: Uint8Array,
+  roundId: Uint8Array,
+  one: Buffer,
+  other: Buffer,
+): Buffer {
   const secret = diffieHellman({ privateKey: privateKey(rawPrivate), publicKey: publicKey(rawPublic) });
   const ids = [one, other].sort(Buffer.compare);
   return derive(secret, roundId, Buffer.from("lightfr pair mask v1"), ...ids);

@@ -56,7 +56,10 @@ export class Roster {
     const all: number[][] = [];
     ring.forEach((index, at) => {
       // Everybody else when the graph is complete; else half of the degree to each side.
-      const steps = this.degree === this.size - 1 ? range(1, this.size - 1) : range(1, this.degree / 2).flatMap((step) => [step, -step]);
+      const steps =
+        this.degree === this.size - 1
+          ? range(1, this.size - 1)
+          : range(1, this.degree / 2).flatMap((step) => [step, -step]);
       all[index] = steps.map((step) => ring[(at + step + this.size) % this.size]).sort((left, right) => left - right);
     });
     return all;
@@ -64,4 +67,5 @@ export class Roster {
 }
 
 /** first, first + 1, …, last. */
-const range = (first: number, last: number): number[] => Array.from({ length: last - first + 1 }, (_, at) => first + at);
+const range = (first: number, last: number): number[] =>
+  Array.from({ length: last - first + 1 }, (_, at) => first + at);

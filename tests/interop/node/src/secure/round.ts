@@ -5,8 +5,13 @@ import type { Sums } from "../aggregate.js";
 import { bitmap, readU32s } from "../bytes.js";
 import { ErrorReason, requireThat } from "../errors.js";
 import {
-  AdvertiseKeysRequestSchema, RevealSharesRequestSchema, ShareKeysRequestSchema, type AdvertiseKeysRequest, type GetStepResponseSchema,
-  type RevealSharesRequest, type ShareKeysRequest,
+  AdvertiseKeysRequestSchema,
+  RevealSharesRequestSchema,
+  ShareKeysRequestSchema,
+  type AdvertiseKeysRequest,
+  type GetStepResponseSchema,
+  type RevealSharesRequest,
+  type ShareKeysRequest,
 } from "../gen/lightfr/v1/secure_pb.js";
 import { Round, type RoundEvent, type Step } from "../round.js";
 import type { Versions } from "../versions.js";
@@ -25,7 +30,10 @@ export class SecureRound extends Round {
   private roster?: Roster;
   private blocks: Block[] = [];
 
-  constructor(private readonly versions: Versions, ...rest: ConstructorParameters<typeof Round>) {
+  constructor(
+    private readonly versions: Versions,
+    ...rest: ConstructorParameters<typeof Round>
+  ) {
     super(...rest);
   }
 
@@ -49,12 +57,18 @@ export class SecureRound extends Round {
       roster: this.roster!,
       blocks: this.blocks,
       included: this.indicesOf("share"),
-      vectors: new Map([...this.uploads].map(([device, { body }]) => [
-        this.indexOf(device), unpack(body.value as Uint8Array, this.blocks)!,
-      ])),
-      reveals: new Map([...this.delivered.reveal].map(([device, body]) => [
-        this.indexOf(device), fromBinary(RevealSharesRequestSchema, body),
-      ])),
+      vectors: new Map(
+        [...this.uploads].map(([device, { body }]) => [
+          this.indexOf(device),
+          unpack(body.value as Uint8Array, this.blocks)!,
+        ]),
+      ),
+      reveals: new Map(
+        [...this.delivered.reveal].map(([device, body]) => [
+          this.indexOf(device),
+          fromBinary(RevealSharesRequestSchema, body),
+        ]),
+      ),
     });
     return sum && sumsOf(signedBlocks(sum, this.blocks), this.versions.openRows, this.settings);
   }
@@ -75,20 +89,35 @@ export class SecureRound extends Round {
     const isWhole = sealedShares.length === wanted.length * SEALED_RECORD_BYTES;
     const receivers = isWhole ? sealedRecords(sealedShares).map(receiverOf) : [];
     const fits = isWhole && receivers.every((receiver, at) => receiver === wanted[at]);
-    requireThat(fits, ErrorReason.UPLOAD_INVALID, `not exactly one record for each of ${wanted.length} neighbours, by ascending index`);
+    requireThat(
+      fits,
+      ErrorReason.UPLOAD_INVALID,
+      `not exactly one record for each of ${wanted.length} neighbours, by ascending index`,
+    );
   }
 
   checkVector(vector: Uint8Array | undefined): void {
     const fits = vector !== undefined && unpack(vector, this.blocks) !== undefined;
-    requireThat(fits, ErrorReason.UPLOAD_INVALID, "the masked vector is absent, of another size, or has bits behind the last value of a block");
+    requireThat(
+      fits,
+      ErrorReason.UPLOAD_INVALID,
+      "the masked vector is absent, of another size, or has bits behind the last value of a block",
+    );
   }
 
   checkReveal(device: string, { selfMasks, maskKeys }: RevealSharesRequest): void {
     const owners = ownersFor(this.indexOf(device), {
-      roster: this.roster!, included: this.indicesOf("share"), survivors: this.indicesOf("upload"),
+      roster: this.roster!,
+      included: this.indicesOf("share"),
+      survivors: this.indicesOf("upload"),
     });
-    const fits = areSharesOf(selfMasks, owners.selfMasks, this.roster!) && areSharesOf(maskKeys, owners.maskKeys, this.roster!);
-    requireThat(fits, ErrorReason.UPLOAD_INVALID, "not exactly the shares that this device must reveal, by ascending id");
+    const fits =
+      areSharesOf(selfMasks, owners.selfMasks, this.roster!) && areSharesOf(maskKeys, owners.maskKeys, this.roster!);
+    requireThat(
+      fits,
+      ErrorReason.UPLOAD_INVALID,
+      "not exactly the shares that this device must reveal, by ascending id",
+    );
   }
 
   /** What the device needs for its next step. */
@@ -104,24 +133,37 @@ export class SecureRound extends Round {
   }
 
   private settleRoster(): void {
-    this.roster = new Roster(this.id, [...this.delivered.advertise].map(([device, body]) => {
-      const { maskPublicKey, sharePublicKey } = fromBinary(AdvertiseKeysRequestSchema, body);
-      return { peer: this.peerOf(device), maskKey: Buffer.from(maskPublicKey), shareKey: Buffer.from(sharePublicKey) };
-    }));
+    this.roster = new Roster(
+      this.id,
+      [...this.delivered.advertise].map(([device, body]) => {
+        const { maskPublicKey, sharePublicKey } = fromBinary(AdvertiseKeysRequestSchema, body);
+        return {
+          peer: this.peerOf(device),
+          maskKey: Buffer.from(maskPublicKey),
+          shareKey: Buffer.from(sharePublicKey),
+        };
+      }),
+    );
     this.blocks = trainingBlocks(this.roster.size, this.versions.openRows.length, this.settings.codeBits);
   }
 
   private shareStep() {
     const { degree, threshold, digest } = this.roster!;
-    return { entries: this.roster!.entryBytes(), degree, threshold, signature: this.versions.sign("lightfr roster v1\n", digest) };
+    return {
+      entries: this.roster!.entryBytes(),
+      degree,
+      threshold,
+      signature: this.versions.sign("lightfr roster v1\n", digest),
+    };
   }
 
   /** The included set, and what the included neighbours sealed for this device. */
   private uploadStep(index: number) {
     const senders = new Map([...this.delivered.share].map(([device, body]) => [this.indexOf(device), body]));
     const inbox = this.roster!.neighbours[index].filter((neighbour) => senders.has(neighbour)).map((neighbour) => {
-      const record = sealedRecords(fromBinary(ShareKeysRequestSchema, senders.get(neighbour)!).sealedShares)
-        .find((candidate) => receiverOf(candidate) === index)!;
+      const record = sealedRecords(fromBinary(ShareKeysRequestSchema, senders.get(neighbour)!).sealedShares).find(
+        (candidate) => receiverOf(candidate) === index,
+      )!;
       const addressed = Buffer.from(record);
       addressed.writeUInt32LE(neighbour); // the receiver's index gives way to the sender's
       return addressed;
@@ -151,7 +193,9 @@ export class SecureRound extends Round {
 
 function sealedRecords(bytes: Uint8Array): Uint8Array[] {
   const count = bytes.length / SEALED_RECORD_BYTES;
-  return Array.from({ length: count }, (_, at) => bytes.subarray(at * SEALED_RECORD_BYTES, (at + 1) * SEALED_RECORD_BYTES));
+  return Array.from({ length: count }, (_, at) =>
+    bytes.subarray(at * SEALED_RECORD_BYTES, (at + 1) * SEALED_RECORD_BYTES),
+  );
 }
 
 const receiverOf = (record: Uint8Array): number => readU32s(record.subarray(0, 4))[0];

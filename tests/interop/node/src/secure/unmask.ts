@@ -27,8 +27,13 @@ export interface Cohort {
 type Settled = Pick<Cohort, "roster" | "included"> & { survivors: ReadonlySet<number> };
 
 /** Whose secrets a survivor must reveal: shares of survivors' seeds, its own included, and of mask keys of those who dropped out. */
-export function ownersFor(device: number, { roster, included, survivors }: Settled): { selfMasks: number[]; maskKeys: number[] } {
-  const around = [...roster.neighbours[device], device].filter((index) => included.has(index)).sort((left, right) => left - right);
+export function ownersFor(
+  device: number,
+  { roster, included, survivors }: Settled,
+): { selfMasks: number[]; maskKeys: number[] } {
+  const around = [...roster.neighbours[device], device]
+    .filter((index) => included.has(index))
+    .sort((left, right) => left - right);
   return {
     selfMasks: around.filter((index) => survivors.has(index)),
     maskKeys: around.filter((index) => !survivors.has(index)),
@@ -37,20 +42,32 @@ export function ownersFor(device: number, { roster, included, survivors }: Settl
 
 /** Whether `records` are exactly one share of each owner, in their order. */
 export function areSharesOf(records: Uint8Array, owners: number[], roster: Roster): boolean {
-  return records.length === owners.length * RECORD_BYTES && owners.every((owner, at) => {
-    const record = Buffer.from(records).subarray(at * RECORD_BYTES, (at + 1) * RECORD_BYTES);
-    return roster.entries[owner].peer.equals(record.subarray(0, PEER_BYTES)) && fromLittleEndian(record.subarray(PEER_BYTES)) < PRIME;
-  });
+  return (
+    records.length === owners.length * RECORD_BYTES &&
+    owners.every((owner, at) => {
+      const record = Buffer.from(records).subarray(at * RECORD_BYTES, (at + 1) * RECORD_BYTES);
+      return (
+        roster.entries[owner].peer.equals(record.subarray(0, PEER_BYTES)) &&
+        fromLittleEndian(record.subarray(PEER_BYTES)) < PRIME
+      );
+    })
+  );
 }
 
 /** The sum of the survivors' vectors mod 2^32. Undefined: a secret lacks shares or does not fit, and no mask comes off. */
 export function unmask(cohort: Cohort): Uint32Array | undefined {
   const survivors = [...cohort.vectors.keys()];
   const dropped = [...cohort.included].filter(
-    (index) => !cohort.vectors.has(index) && survivingNeighbours(index, cohort).length > 0);
+    (index) => !cohort.vectors.has(index) && survivingNeighbours(index, cohort).length > 0,
+  );
   const seeds = secretsOf(survivors, "selfMasks", cohort);
   const keys = secretsOf(dropped, "maskKeys", cohort);
-  if (!seeds || !keys || !dropped.every((index) => publicOf(keys.get(index)!).equals(cohort.roster.entries[index].maskKey))) return undefined;
+  if (
+    !seeds ||
+    !keys ||
+    !dropped.every((index) => publicOf(keys.get(index)!).equals(cohort.roster.entries[index].maskKey))
+  )
+    return undefined;
   const sum = new Uint32Array(cohort.vectors.get(survivors[0])!.length);
   for (const vector of cohort.vectors.values()) add(sum, vector, 1);
   for (const [index, seed] of seeds) removeSelfMask(sum, index, seed, cohort);
@@ -68,7 +85,9 @@ function secretsOf(owners: number[], kind: keyof Reveal, cohort: Cohort): Map<nu
     const records = Buffer.from(reveal[kind]);
     for (let at = 0; at < records.length; at += RECORD_BYTES) {
       const owner = cohort.roster.indexOf(records.subarray(at, at + PEER_BYTES));
-      shares.get(owner)?.push({ x: BigInt(holder + 1), y: fromLittleEndian(records.subarray(at + PEER_BYTES, at + RECORD_BYTES)) });
+      shares
+        .get(owner)
+        ?.push({ x: BigInt(holder + 1), y: fromLittleEndian(records.subarray(at + PEER_BYTES, at + RECORD_BYTES)) });
     }
   }
   const secrets = new Map<number, Buffer>();

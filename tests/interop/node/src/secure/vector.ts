@@ -34,7 +34,11 @@ export function unpack(bytes: Uint8Array, blocks: Block[]): Uint32Array | undefi
   const vector = new Uint32Array(valueCount(blocks));
   let [byte, value] = [0, 0];
   for (const block of blocks) {
-    const isClean = unpackBlock(bytes.subarray(byte, byte + packedBytes(block)), block.bits, vector.subarray(value, value + block.values));
+    const isClean = unpackBlock(
+      bytes.subarray(byte, byte + packedBytes(block)),
+      block.bits,
+      vector.subarray(value, value + block.values),
+    );
     if (!isClean) return undefined;
     byte += packedBytes(block);
     value += block.values;
@@ -76,7 +80,10 @@ export function maskOf(key: Uint8Array, blocks: Block[]): Uint32Array {
 export function signedBlocks(vector: Uint32Array, blocks: Block[]): Int32Array[] {
   let start = 0;
   return blocks.map(({ values, bits }) => {
-    const block = Int32Array.from(vector.subarray(start, start + values), (value) => (value << (32 - bits)) >> (32 - bits));
+    const block = Int32Array.from(
+      vector.subarray(start, start + values),
+      (value) => (value << (32 - bits)) >> (32 - bits),
+    );
     start += values;
     return block;
   });
