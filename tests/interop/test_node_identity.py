@@ -19,15 +19,15 @@ def identity_of(name, tmp_path):
 def is_closed_before_a_request(kit, server, identity):
     """Whether the server ends a connection of this device on its own, without a byte of HTTP."""
     context = tls.context(kit / "authority/trust.pem", identity)
-    with socket.create_connection(address_of(server.addresses["server"]), timeout=5) as plain:
-        with context.wrap_socket(plain, server_hostname="localhost") as connection:
-            connection.settimeout(1)
-            try:
-                return connection.recv(1) == b""
-            except TimeoutError:
-                return False
-            except OSError:
-                return True
+    plain = socket.create_connection(address_of(server.addresses["server"]), timeout=5)
+    with context.wrap_socket(plain, server_hostname="localhost") as connection:
+        connection.settimeout(1)
+        try:
+            return connection.recv(1) == b""
+        except TimeoutError:
+            return False
+        except OSError:
+            return True
 
 
 def test_a_device_that_is_revoked_meanwhile_is_refused_on_its_open_connection_and_on_a_new_one(node, cohort, tmp_path):
