@@ -38,6 +38,9 @@ def serve(
     ] = None,
     gate: Annotated[int, typer.Option(help="A row learns from devices only if at least this many rate the item.")] = 10,
     seed: Annotated[int, typer.Option(help="Seed of the first codes.")] = 0,
+    codes: Annotated[
+        Path | None, typer.Option(help="The first codes as a file, packed, instead of drawn ones.")
+    ] = None,
     integer_ids: Annotated[bool, typer.Option("--integer-ids", help="Item ids are 64-bit integers.")] = False,
     privacy: Annotated[
         str, typer.Option(help="secagg: the server learns sums alone. secagg+dp: with noise. clear: NOT PRIVATE.")
@@ -48,6 +51,9 @@ def serve(
     tolerance: Annotated[
         float | None, typer.Option(help="Warn when the reported hit rate falls this far below the best.")
     ] = None,
+    artifacts_address: Annotated[
+        str, typer.Option(help="https://HOST:PORT of a cache that devices fetch new versions from. Default: from here.")
+    ] = "",
     not_private: Annotated[
         bool, typer.Option("--not-private", help="Serve other machines although uploads reveal what users rated.")
     ] = False,
@@ -61,12 +67,13 @@ def serve(
 
     with errors_as_messages():
         items = ItemList.read(catalogue, integer_ids=integer_ids)
+        items = items if codes is None else items.with_codes(codes, bits)
         noise = (round(1000 * noise_rows), round(1000 * noise_sums))
-        settings = Settings(bits, gate, seed, integer_ids, items.sha256, privacy, *noise)
+        settings = Settings(bits, gate, seed, integer_ids, items.sha256, privacy, *noise, items.codes_sha256)
         settings.require_private(host, not_private=not_private)
         goal = settings.usual_goal if goal is None else goal
         minimum = settings.usual_minimum(goal) if minimum is None else minimum
-        plan = Plan(goal, over_selection, minimum, deadline_seconds, rounds, gate_every, tolerance)
+        plan = Plan(goal, over_selection, minimum, deadline_seconds, rounds, gate_every, tolerance, artifacts_address)
         wanted = Addresses(host, port, enrollment_port, operations_port)
         is_good = asyncio.run(serve_until_stopped(folder, Authority.open(authority), items, settings, plan, wanted))
         raise typer.Exit(0 if is_good else 1)

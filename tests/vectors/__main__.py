@@ -1,0 +1,39 @@
+"""Writes every file of v1/ anew: python -m tests.vectors."""
+
+from tests.vectors import (
+    generate_aggregation,
+    generate_artifacts,
+    generate_device,
+    generate_enrollment,
+    generate_messages,
+    generate_refusals,
+    generate_secagg,
+    generate_secagg_bad,
+    generate_server,
+    generate_sums,
+)
+from tests.vectors.plain import FOLDER, as_text
+
+GENERATORS = (
+    generate_device,
+    generate_aggregation,
+    generate_server,
+    generate_artifacts,
+    generate_messages,
+    generate_refusals,
+    generate_enrollment,
+    generate_sums,
+    generate_secagg,
+    generate_secagg_bad,
+)
+
+
+def files():
+    """File name to bytes."""
+    contents = {name: content for generator in GENERATORS for name, content in generator.vectors().items()}
+    return {name: c if isinstance(c, bytes) else as_text(c).encode() for name, c in contents.items()}
+
+
+if __name__ == "__main__":
+    for name, content in files().items():
+        (FOLDER / name).write_bytes(content)
