@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 BUILT := pyproject.toml setup.py $(wildcard csrc/*.c csrc/*.h sdk/*.py harness/*.py harness/lightfr_harness/bench/floor.c)
 
-.PHONY: help test demo bench bench-accuracy bench-load fuzz lint format gen gen-check baseline test-arm test-sanitize size wheel test-protobuf coverage kill bench-device test-interop clean
+.PHONY: help test demo bench bench-accuracy bench-load fuzz lint format gen gen-check baseline test-arm test-sanitize size wheel test-protobuf coverage kill bench-device test-interop node-there clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
@@ -39,7 +39,18 @@ test: $(VENV)/installed ## Run all tests (under 5 minutes)
 coverage: $(VENV)/installed ## Check that tests walk at least 95 % of the branches of cryptography, store and wire
 	$(BIN)/python -m pytest --numprocesses 3 --cov --cov-report=term tests/sdk
 
-test-interop: $(VENV)/installed ## Try lightfr with other programs: curl, nginx, a coordinator in Node.js
+# npm writes this file last, when all is installed.
+INTEROP := tests/interop/node
+$(INTEROP)/node_modules/.package-lock.json: $(INTEROP)/package-lock.json
+	@cd $(INTEROP) && npm ci --silent
+	@touch $@
+
+node-there:
+	@{ command -v node && command -v npm; } >/dev/null || { echo "test-interop needs Node.js 18.19 or later and npm: install them (Debian: apt-get install nodejs npm)." >&2; exit 1; }
+
+test-interop: node-there $(VENV)/installed ## Try lightfr with other programs: curl, nginx, a coordinator in Node.js (takes minutes)
+	@$(MAKE) --no-print-directory $(INTEROP)/node_modules/.package-lock.json
+	@cd $(INTEROP) && npm run --silent build && npm run --silent lint && npm test --silent
 	$(BIN)/python -m pytest tests/interop
 
 kill: $(VENV)/installed ## Kill the store, the device and the coordinator 200 times each, and look for anything lost (takes minutes)
