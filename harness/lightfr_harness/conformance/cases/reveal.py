@@ -32,7 +32,7 @@ def _require_refused(current: SecureRound, *spoiled: list[bytes]) -> None:
         request = peer.good(REVEAL)
         request.self_masks = b"".join(records)
         peer.send(REVEAL, request).refusal("UPLOAD_INVALID")
-    current.finish_exactly()
+    current.walk(REVEAL)
 
 
 @case(
@@ -47,7 +47,7 @@ def too_early(world: World) -> None:
         peer.send(REVEAL, own).refusal("UPLOAD_INVALID")
         peer.delivered.discard(REVEAL)
         current.walk(method)
-    current.finish_exactly()
+    current.walk(REVEAL)
 
 
 @case(
@@ -60,7 +60,7 @@ def same_bytes_again(world: World) -> None:
     current, _ = _begun(world)
     current.peers[0].deliver(REVEAL)
     current.peers[0].deliver(REVEAL)
-    current.finish_exactly()
+    current.finish()
     current.peers[0].deliver(REVEAL)
     current.peers[-1].deliver(REVEAL)
 
@@ -72,7 +72,7 @@ def other_bytes(world: World) -> None:
     peer.deliver(REVEAL)
     other.self_masks = b"".join([*records[:-1], false_share(records[-1])])
     peer.send(REVEAL, other).refusal("UPLOAD_CONFLICT")
-    current.finish_exactly()
+    current.walk(REVEAL)
 
 
 @case("reveal.missing", "An answer is taken whole or not at all.", STEP_4, kits=SECAGG)
@@ -120,7 +120,7 @@ def key_of_survivor(world: World) -> None:
         request = peer.good(REVEAL)
         request.self_masks, request.mask_keys = b"".join(seeds), records[0]
         peer.send(REVEAL, request).refusal("UPLOAD_INVALID")
-    current.finish_exactly()
+    current.walk(REVEAL)
 
 
 @case("reveal.both-kinds", "With seed and mask key of one device its vector would lie open.", STEP_4, kits=SECAGG)
