@@ -93,13 +93,13 @@ def extra(world: World) -> None:
     _require_refused(current, sorted([*records, stranger]), [records[0], *records], [*records[:-1], stranger])
 
 
-@case("reveal.order", "One order for all, so that the same shares are the same bytes.", PHASES, kits=SECAGG)
+@case("reveal.order", "By ascending id, so that one set of shares has one spelling.", PHASES, kits=SECAGG)
 def order(world: World) -> None:
     current, records = _begun(world)
     _require_refused(current, records[::-1], [records[1], records[0], *records[2:]])
 
 
-@case("reveal.length", "Records have one size; a byte more or less moves all that follow.", STEP_4, kits=SECAGG)
+@case("reveal.length", "What is no whole number of records ends in the middle of a share.", STEP_4, kits=SECAGG)
 def length(world: World) -> None:
     current, records = _begun(world)
     _require_refused(current, [*records, b"\0"], [*records[:-1], records[-1][:-1]], [records[0][1:], *records[1:]])
@@ -112,7 +112,12 @@ def not_in_field(world: World) -> None:
     _require_refused(current, *([one, *records[1:]] for one in beyond))
 
 
-@case("reveal.key-of-survivor", "With seed and mask key of one device its vector would lie open.", STEP_4, kits=SECAGG)
+@case(
+    "reveal.key-of-survivor",
+    "Of a survivor only the seed is asked for: with its mask key too its vector would lie open.",
+    STEP_4,
+    kits=SECAGG,
+)
 def key_of_survivor(world: World) -> None:
     current, records = _begun(world)
     peer = current.peers[0]
@@ -123,7 +128,12 @@ def key_of_survivor(world: World) -> None:
     current.walk(REVEAL)
 
 
-@case("reveal.both-kinds", "With seed and mask key of one device its vector would lie open.", STEP_4, kits=SECAGG)
+@case(
+    "reveal.both-kinds",
+    "Seed and mask key of one device take all of its masks off: a server must not even take them.",
+    STEP_4,
+    kits=SECAGG,
+)
 def both_kinds(world: World) -> None:
     noted = world.secure.shared(dropouts.without_uploads).noted
     noted["both kinds of a dropped device"].refusal("UPLOAD_INVALID")
@@ -144,7 +154,7 @@ def swapped_kinds(world: World) -> None:
     world.secure.shared(dropouts.without_uploads).noted["keys in the place of seeds"].refusal("UPLOAD_INVALID")
 
 
-@case("reveal.key-order", "One order for all, so that the same shares are the same bytes.", PHASES, kits=SECAGG)
+@case("reveal.key-order", "Mask keys too go by ascending id.", PHASES, kits=SECAGG)
 def key_order(world: World) -> None:
     world.secure.shared(dropouts.without_uploads).noted["keys in descending order"].refusal("UPLOAD_INVALID")
 

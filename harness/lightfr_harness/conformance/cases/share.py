@@ -50,7 +50,12 @@ def too_early(world: World) -> None:
     current.walk(SHARE)
 
 
-@case("share.same-bytes-again", "An answer that was lost must not cost the device its place.", PHASES, kits=SECAGG)
+@case(
+    "share.same-bytes-again",
+    "A device whose answer was lost shares again, and its neighbours get each share once.",
+    PHASES,
+    kits=SECAGG,
+)
 def same_bytes_again(world: World) -> None:
     current = world.secure.fresh()
     for method in (SHARE, UPLOAD):
