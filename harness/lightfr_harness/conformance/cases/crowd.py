@@ -16,7 +16,6 @@ from lightfr_harness.conformance.dropouts import RECORD_BYTES
 from lightfr_harness.conformance.expectations import expect_equal
 from lightfr_harness.conformance.masking import ADVERTISE, REVEAL, SHARE, UPLOAD, Peer
 from lightfr_harness.conformance.registry import case
-from lightfr_harness.conformance.secure_rounds import SecureRound
 from lightfr_harness.conformance.world import World
 
 CROWD = ("crowd",)
@@ -28,7 +27,7 @@ STEP_4 = "docs/secagg.md#4-unmask"
 NO_SHARES, NO_UPLOAD, NO_REVEAL = 4, 5, 6
 
 
-def everybody(world: World) -> SecureRound:
+def everybody(world: World) -> None:
     """Nobody drops out. The first device first tries things with those who are not its neighbours."""
     current = world.secure.fresh()
     current.tell_all(SHARE)
@@ -43,17 +42,15 @@ def everybody(world: World) -> SecureRound:
         request.self_masks = b"".join(records)
         current.noted[fault] = first.send(REVEAL, request)
     current.finish()
-    return current
 
 
-def dropouts(world: World) -> SecureRound:
+def dropouts(world: World) -> None:
     """Some stay away at each step but the first."""
     current = world.secure.fresh()
     for method, count in ((SHARE, NO_SHARES), (UPLOAD, NO_UPLOAD), (REVEAL, NO_REVEAL)):
         current.tell_all(method)
         current.leave(*current.active[:count])
     current.finish()
-    return current
 
 
 def _spoiled_shares(cohort: Cohort, peer: Peer) -> dict[str, list[bytes]]:
@@ -147,7 +144,9 @@ def bits(world: World) -> None:
 
 @case("crowd.sum", "Masks between neighbours only must cancel as well.", STEP_4, kits=CROWD)
 def sum_of_everybody(world: World) -> None:
-    world.secure.shared(everybody).require_exact()
+    current = world.secure.shared(everybody)
+    current.require_played()
+    current.require_exact()
 
 
 @case(
@@ -169,6 +168,7 @@ def sum_with_dropouts(world: World) -> None:
     current = world.secure.shared(dropouts)
     counts = [len(current.that_did(method)) for method in (ADVERTISE, SHARE, UPLOAD, REVEAL)]
     expect_equal("devices at each step", counts, [70, 66, 61, 55])
+    current.require_played()
     current.require_exact()
 
 

@@ -18,6 +18,7 @@ SECAGG = ("secagg",)
 
 
 def _require_vector(world: World, current: SecureRound, number: int) -> None:
+    current.require_played()
     expected, manifest = world.vectors.rounds[number], current.manifest
     expect_equal("model_version of a round of the vectors", manifest.model_version, number + 2)
     require_codes(world, manifest, expected.codes)
