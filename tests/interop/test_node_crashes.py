@@ -53,8 +53,7 @@ def codes_without_a_crash(kit, cohort, tmp_path):
     """What our own server makes of the same round."""
     with python_coordinator(kit, tmp_path / "ours") as server:
         devices = cohort(DEVICES, kit, server)
-        is_clear = devices.model.manifest.message.model.privacy_mode == model_pb2.PRIVACY_MODE_CLEAR
-        devices.train_clear() if is_clear else devices.train_secure()
+        devices.train()
         return devices.codes
 
 

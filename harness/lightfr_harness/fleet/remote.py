@@ -1,13 +1,14 @@
 """A fleet that trains with a real coordinator: each device has its own certificate and its own mutual-TLS connection.
 
-The devices share one copy of what is public, the model; a real device has its own. The rest is what the SDK does.
+The devices share one copy of what is public, the model, and keep nothing on a medium; a real device has its own, and
+does. The rest is what the SDK does.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +18,15 @@ from lightfr._wire.channel import Channel
 from lightfr.enrollment import new_key_and_request, pem
 from lightfr.errors import RefusedError
 from lightfr.models import LoadedModel, ModelFolder
+from lightfr.privacy import Vector, gate_vector, round_vector
+from lightfr.privacy.session import DEFAULT_MINIMUM_COHORT
+from lightfr.secure_round import SecureRound
 from lightfr.trust import Trust
 from lightfr.v1 import model_pb2
 from lightfr_harness.authority import Authority
 from lightfr_harness.fleet.devices import SimulatedDevice
 
-# Devices that talk at the same time. More would only wait for the interpreter.
+# Devices that upload in the clear at the same time. More would only wait for the interpreter.
 WORKERS = 8
 
 
@@ -34,10 +38,26 @@ class RemoteDevice:
     channel: Channel
 
 
-class RemoteFleet:
-    """Devices that take part in rounds of a coordinator."""
+class RoundMemory:
+    """What a secure round needs of a store, without a medium: a simulated device is not killed halfway."""
 
-    def __init__(self, devices: Sequence[SimulatedDevice], authority: Authority, server: str, folder: Path) -> None:
+    def __init__(self) -> None:
+        self._values: dict[str, bytes | None] = {}
+
+    def get(self, name: str) -> bytes | None:
+        return self._values.get(name)
+
+    def update(self, values: Mapping[str, bytes | None]) -> None:
+        self._values.update(values)
+
+
+class RemoteFleet:
+    """Devices that take part in rounds of a coordinator, in the privacy mode of its model."""
+
+    def __init__(
+        self, devices: Sequence[SimulatedDevice], authority: Authority, server: str, folder: Path,
+        *, minimum_cohort: int = DEFAULT_MINIMUM_COHORT,
+    ) -> None:  # fmt: skip
         trust = Trust(authority.folder / "trust.pem")
         folder.mkdir(parents=True, exist_ok=True)
         self.devices = [
@@ -47,6 +67,7 @@ class RemoteFleet:
             for number, device in enumerate(devices)
         ]
         self._models = ModelFolder(folder / "models", trust)
+        self._minimum_cohort = minimum_cohort
         # One model is fitted by one thread at a time.
         self._fitting = threading.Lock()
         self.model: LoadedModel | None = None
@@ -65,20 +86,30 @@ class RemoteFleet:
         return self.model
 
     def take_part(self, chosen: Sequence[int]) -> int:
-        """Let these devices offer themselves for the current round; returns how many uploads were acknowledged."""
+        """Let these devices offer themselves for the current round; returns how many the server has an upload of."""
         model = self.sync()
-        with ThreadPoolExecutor(WORKERS) as workers:
+        # In a secure round each device waits for the others, so that all must be on their way at once.
+        at_a_time = WORKERS if _is_clear(model) else max(1, len(chosen))
+        with ThreadPoolExecutor(at_a_time) as workers:
             return sum(workers.map(lambda number: self._one(self.devices[number], model), chosen))
 
     def _one(self, remote: RemoteDevice, model: LoadedModel) -> bool:
-        modes = [model_pb2.PRIVACY_MODE_CLEAR]
+        modes = [model.manifest.message.model.privacy_mode]
         answer = coordinator.check_in(remote.channel, model.manifest.model_version, modes)
         if isinstance(answer, coordinator.RetryWindow) or answer.manifest_sha256 != model.manifest.sha256:
             return False
+        if _is_clear(model):
+            return self._upload(remote, model, answer)
+        key, minimum = model.manifest.signing_key, self._minimum_cohort
+        begun = SecureRound.begin(RoundMemory(), remote.channel, answer, key, minimum)
+        return begun.run(lambda is_gate_refresh, cohort: self._vector(remote.device, model, is_gate_refresh, cohort))
+
+    def _upload(self, remote: RemoteDevice, model: LoadedModel, place: coordinator.Assignment) -> bool:
+        """Take part in the clear."""
         with self._fitting:
             update = remote.device.take_part(model.published, os.urandom)
         try:
-            request = coordinator.encode_upload(answer, os.urandom(coordinator.UPLOAD_ID_BYTES), update)
+            request = coordinator.encode_upload(place, os.urandom(coordinator.UPLOAD_ID_BYTES), update)
             coordinator.upload(remote.channel, request)
         except RefusedError as refused:
             if refused.reason != "ROUND_CLOSED":
@@ -86,11 +117,23 @@ class RemoteFleet:
             return False
         return True
 
+    def _vector(self, device: SimulatedDevice, model: LoadedModel, is_gate_refresh: bool, cohort: int) -> Vector:
+        """What a device adds to the sum of a cohort."""
+        if is_gate_refresh:
+            return gate_vector(model.codes.n_items, device.interactions, cohort)
+        with self._fitting:
+            update = device.update(model.published, os.urandom)
+        return round_vector(model.published, update, cohort)
+
     def close(self) -> None:
         for remote in self.devices:
             remote.channel.close()
         if self.model is not None:
             self.model.close()
+
+
+def _is_clear(model: LoadedModel) -> bool:
+    return model.manifest.message.model.privacy_mode == model_pb2.PRIVACY_MODE_CLEAR
 
 
 def _identity(authority: Authority, path: Path) -> Path:
