@@ -5,8 +5,10 @@ import time
 
 from lightfr import _wire
 from lightfr._wire import coordinator
+from lightfr.privacy import round_vector
 from lightfr.v1 import coordinator_pb2, model_pb2
 from lightfr_harness.authority import Authority
+from lightfr_harness.fleet.part import Part
 from lightfr_harness.fleet.remote import RemoteFleet
 from tests.seeded import SeededDevice
 
@@ -63,6 +65,16 @@ class Cohort:
         update = _wire.encode_update(self.update(user))
         coordinator.upload(self.channels[user], coordinator.encode_upload(assignment, os.urandom(16), update))
         return assignment.round_id
+
+    def part(self, user):
+        """A device with a place in a round of secure aggregation, which it has not begun."""
+        place, update = self.check_in(user, model_pb2.PRIVACY_MODE_SECAGG), self.update(user)
+        key = self.model.manifest.signing_key
+
+        def make_vector(_, size):
+            return round_vector(self.model.published, update, size)
+
+        return Part(self.channels[user], place, key, MINIMUM_COHORT, make_vector)
 
     def train(self):
         """One round of all devices, in the mode of the server."""

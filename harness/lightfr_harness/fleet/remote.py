@@ -1,32 +1,32 @@
 """A fleet that trains with a real coordinator: each device has its own certificate and its own mutual-TLS connection.
 
-The devices share one copy of what is public, the model, and keep nothing on a medium; a real device has its own, and
-does. The rest is what the SDK does.
+The devices share one copy of what is public, the model; a real device has its own. The rest is what the SDK does.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from lightfr._wire import coordinator, tls
 from lightfr._wire.channel import Channel
+from lightfr.clear_round import TOO_LATE
 from lightfr.enrollment import new_key_and_request, pem
 from lightfr.errors import RefusedError
 from lightfr.models import LoadedModel, ModelFolder
 from lightfr.privacy import Vector, gate_vector, round_vector
 from lightfr.privacy.session import DEFAULT_MINIMUM_COHORT
-from lightfr.secure_round import SecureRound
 from lightfr.trust import Trust
 from lightfr.v1 import model_pb2
 from lightfr_harness.authority import Authority
 from lightfr_harness.fleet.devices import SimulatedDevice
+from lightfr_harness.fleet.part import STEPS, Part
 
-# Devices that upload in the clear at the same time. More would only wait for the interpreter.
+# Devices that talk at the same time. More would only wait for the interpreter.
 WORKERS = 8
 
 
@@ -36,19 +36,6 @@ class RemoteDevice:
 
     device: SimulatedDevice
     channel: Channel
-
-
-class RoundMemory:
-    """What a secure round needs of a store, without a medium: a simulated device is not killed halfway."""
-
-    def __init__(self) -> None:
-        self._values: dict[str, bytes | None] = {}
-
-    def get(self, name: str) -> bytes | None:
-        return self._values.get(name)
-
-    def update(self, values: Mapping[str, bytes | None]) -> None:
-        self._values.update(values)
 
 
 class RemoteFleet:
@@ -86,44 +73,39 @@ class RemoteFleet:
         return self.model
 
     def take_part(self, chosen: Sequence[int]) -> int:
-        """Let these devices offer themselves for the current round; returns how many the server has an upload of."""
+        """Let these devices offer themselves for the current round; returns how many of them did all that it asks."""
         model = self.sync()
-        # In a secure round each device waits for the others, so that all must be on their way at once.
-        at_a_time = WORKERS if _is_clear(model) else max(1, len(chosen))
-        with ThreadPoolExecutor(at_a_time) as workers:
-            return sum(workers.map(lambda number: self._one(self.devices[number], model), chosen))
+        is_clear = model.manifest.message.model.privacy_mode == model_pb2.PRIVACY_MODE_CLEAR
+        with ThreadPoolExecutor(WORKERS) as workers:
+            places = workers.map(lambda number: _place(self.devices[number], model), chosen)
+            placed = [(self.devices[number], place) for number, place in zip(chosen, places, strict=True) if place]
+            if is_clear:
+                return sum(workers.map(lambda one: self._upload(model, *one), placed))
+            return self._walk(workers, [self._part(model, *one) for one in placed])
 
-    def _one(self, remote: RemoteDevice, model: LoadedModel) -> bool:
-        modes = [model.manifest.message.model.privacy_mode]
-        answer = coordinator.check_in(remote.channel, model.manifest.model_version, modes)
-        if isinstance(answer, coordinator.RetryWindow) or answer.manifest_sha256 != model.manifest.sha256:
-            return False
-        if _is_clear(model):
-            return self._upload(remote, model, answer)
-        key, minimum = model.manifest.signing_key, self._minimum_cohort
-        begun = SecureRound.begin(RoundMemory(), remote.channel, answer, key, minimum)
-        return begun.run(lambda is_gate_refresh, cohort: self._vector(remote.device, model, is_gate_refresh, cohort))
-
-    def _upload(self, remote: RemoteDevice, model: LoadedModel, place: coordinator.Assignment) -> bool:
+    def _upload(self, model: LoadedModel, remote: RemoteDevice, place: coordinator.Assignment) -> bool:
         """Take part in the clear."""
         with self._fitting:
             update = remote.device.take_part(model.published, os.urandom)
-        try:
-            request = coordinator.encode_upload(place, os.urandom(coordinator.UPLOAD_ID_BYTES), update)
-            coordinator.upload(remote.channel, request)
-        except RefusedError as refused:
-            if refused.reason != "ROUND_CLOSED":
-                raise
-            return False
-        return True
+        request = coordinator.encode_upload(place, os.urandom(coordinator.UPLOAD_ID_BYTES), update)
+        return _is_in_time(lambda: coordinator.upload(remote.channel, request))
 
-    def _vector(self, device: SimulatedDevice, model: LoadedModel, is_gate_refresh: bool, cohort: int) -> Vector:
-        """What a device adds to the sum of a cohort."""
-        if is_gate_refresh:
-            return gate_vector(model.codes.n_items, device.interactions, cohort)
-        with self._fitting:
-            update = device.update(model.published, os.urandom)
-        return round_vector(model.published, update, cohort)
+    def _part(self, model: LoadedModel, remote: RemoteDevice, place: coordinator.Assignment) -> Part:
+        def make_vector(is_gate_refresh: bool, cohort: int) -> Vector:
+            if is_gate_refresh:
+                return gate_vector(model.codes.n_items, remote.device.interactions, cohort)
+            with self._fitting:
+                update = remote.device.update(model.published, os.urandom)
+            return round_vector(model.published, update, cohort)
+
+        return Part(remote.channel, place, model.manifest.signing_key, self._minimum_cohort, make_vector)
+
+    def _walk(self, workers: ThreadPoolExecutor, parts: list[Part]) -> int:
+        """Take a secure round step by step, all devices each of them: none is due before the last was done by all."""
+        for step in STEPS:
+            in_time = workers.map(lambda part, step=step: _is_in_time(lambda: step(part)), parts)
+            parts = [part for part, stays in zip(parts, in_time, strict=True) if stays]
+        return len(parts)
 
     def close(self) -> None:
         for remote in self.devices:
@@ -132,8 +114,23 @@ class RemoteFleet:
             self.model.close()
 
 
-def _is_clear(model: LoadedModel) -> bool:
-    return model.manifest.message.model.privacy_mode == model_pb2.PRIVACY_MODE_CLEAR
+def _place(remote: RemoteDevice, model: LoadedModel) -> coordinator.Assignment | None:
+    """A place in the round that trains on this model, unless there is none left."""
+    modes = [model.manifest.message.model.privacy_mode]
+    answer = coordinator.check_in(remote.channel, model.manifest.model_version, modes)
+    is_place = isinstance(answer, coordinator.Assignment) and answer.manifest_sha256 == model.manifest.sha256
+    return answer if is_place else None
+
+
+def _is_in_time(deliver: Callable[[], None]) -> bool:
+    """Deliver; say whether the round still waited for it."""
+    try:
+        deliver()
+    except RefusedError as refused:
+        if refused.reason not in TOO_LATE:
+            raise
+        return False
+    return True
 
 
 def _identity(authority: Authority, path: Path) -> Path:
