@@ -236,8 +236,8 @@ def _show(console: Console, outcome: Outcome) -> None:
     uploads = max(1, outcome.process_rounds)
     console.print(
         f"{outcome.rounds} rounds of {outcome.cohort} devices with secure aggregation, the default: the coordinator "
-        "learned the sum of each round, and no device's part of it\n"
-        f"a sum still says something about those in it: see README, Privacy\n"
+        "learned the sum of each round, and no device's part of it. A sum still says something about those in it: see "
+        "README, Privacy\n"
         f"{outcome.uploads:,} uploads of the fleet, {outcome.process_rounds} of {outcome.processes} device processes, "
         f"in {outcome.seconds['all']:.0f} s\n"
         f"at the TLS sockets of those processes, all in all, per upload: {outcome.process_up_bytes // uploads:,} bytes "

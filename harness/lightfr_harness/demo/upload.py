@@ -49,7 +49,11 @@ def rows(compared: dict[str, Any]) -> list[tuple[str, str, str]]:
     """What it comes to in words: name, as it was sent, as it would be in the clear."""
     return [
         ("bytes", f"{compared['masked_bytes']:,}", f"{compared['clear_bytes']:,}"),
-        ("items it names", f"all {compared['masked_items']:,} that learn", f"{compared['clear_items']} the user rated"),
-        ("the user's code", "not in it", f"all {compared['clear_code_bits']} bits"),
-        ("bits that are 1", f"{compared['masked_ones']:.1%}, as in noise", "-"),
+        (
+            "items it has rows for",
+            f"all {compared['masked_items']:,} that learn",
+            f"{compared['clear_items']}, all rated by the user",
+        ),
+        ("the user's code", "under the masks", f"all {compared['clear_code_bits']} bits"),
+        ("bits that are 1", f"{compared['masked_ones']:.1%}, as in noise", ""),
     ]
