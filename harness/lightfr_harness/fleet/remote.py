@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from lightfr._wire import coordinator, tls
@@ -81,14 +82,14 @@ class RemoteFleet:
             placed = [(self.devices[number], place) for number, place in zip(chosen, places, strict=True) if place]
             if is_clear:
                 return sum(workers.map(lambda one: self._upload(model, *one), placed))
-            return self._walk(workers, [self._part(model, *one) for one in placed])
+            return _walk(workers, [self._part(model, *one) for one in placed])
 
     def _upload(self, model: LoadedModel, remote: RemoteDevice, place: coordinator.Assignment) -> bool:
         """Take part in the clear."""
         with self._fitting:
             update = remote.device.take_part(model.published, os.urandom)
         request = coordinator.encode_upload(place, os.urandom(coordinator.UPLOAD_ID_BYTES), update)
-        return _is_in_time(lambda: coordinator.upload(remote.channel, request))
+        return _is_in_time(coordinator.upload, remote.channel, request)
 
     def _part(self, model: LoadedModel, remote: RemoteDevice, place: coordinator.Assignment) -> Part:
         def make_vector(is_gate_refresh: bool, cohort: int) -> Vector:
@@ -99,13 +100,6 @@ class RemoteFleet:
             return round_vector(model.published, update, cohort)
 
         return Part(remote.channel, place, model.manifest.signing_key, self._minimum_cohort, make_vector)
-
-    def _walk(self, workers: ThreadPoolExecutor, parts: list[Part]) -> int:
-        """Take a secure round step by step, all devices each of them: none is due before the last was done by all."""
-        for step in STEPS:
-            in_time = workers.map(lambda part, step=step: _is_in_time(lambda: step(part)), parts)
-            parts = [part for part, stays in zip(parts, in_time, strict=True) if stays]
-        return len(parts)
 
     def close(self) -> None:
         for remote in self.devices:
@@ -122,10 +116,18 @@ def _place(remote: RemoteDevice, model: LoadedModel) -> coordinator.Assignment |
     return answer if is_place else None
 
 
-def _is_in_time(deliver: Callable[[], None]) -> bool:
+def _walk(workers: ThreadPoolExecutor, parts: list[Part]) -> int:
+    """Take a secure round step by step, all devices each of them: none is due before all have done the last."""
+    for step in STEPS:
+        in_time = workers.map(partial(_is_in_time, step), parts)
+        parts = [part for part, stays in zip(parts, in_time, strict=True) if stays]
+    return len(parts)
+
+
+def _is_in_time(deliver: Callable[..., None], *what: object) -> bool:
     """Deliver; say whether the round still waited for it."""
     try:
-        deliver()
+        deliver(*what)
     except RefusedError as refused:
         if refused.reason not in TOO_LATE:
             raise

@@ -26,8 +26,8 @@ def fleet_of(tmp_path):
     """Start a coordinator whose rounds have six places, and make a fleet for it."""
     authority, opened = Authority.init(tmp_path / "ca", ["localhost", "127.0.0.1"]), []
 
-    def make(count=DEVICES, *, privacy="secagg", items=ITEM_LIST, minimum_cohort=DEVICES):
-        plan = {"goal": DEVICES, "over_selection": 1.0, "minimum": 2}
+    def make(count=DEVICES, *, privacy="secagg", items=ITEM_LIST, minimum_cohort=DEVICES, **changes):
+        plan = {"goal": DEVICES, "over_selection": 1.0, "minimum": 2, **changes}
         settings = replace(SETTINGS, privacy=privacy)
         live = Live(tmp_path / "coordinator", authority, items, settings, **plan).__enter__()
         devices = [SeededDevice(user) for user in range(count)]
@@ -75,6 +75,12 @@ def test_who_finds_no_place_is_not_counted_and_waits_for_nobody(fleet_of):
     fleet, _ = fleet_of(DEVICES + 2)
     assert fleet.take_part(range(DEVICES + 2)) == DEVICES
     assert next_version(fleet) == 2
+
+
+def test_a_round_that_is_abandoned_counts_nobody_and_is_no_error(fleet_of):
+    fleet, _ = fleet_of(minimum=DEVICES, deadline_seconds=0.5)
+    assert fleet.take_part(range(DEVICES - 1)) == 0
+    assert fleet.sync().manifest.model_version == 1
 
 
 def test_without_counts_the_fleet_first_counts_who_rates_what(fleet_of):
