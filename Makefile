@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 BUILT := pyproject.toml setup.py $(wildcard csrc/*.c csrc/*.h sdk/*.py harness/*.py harness/lightfr_harness/bench/floor.c)
 
-.PHONY: help test demo bench bench-accuracy bench-load fuzz lint format gen gen-check baseline test-arm test-sanitize size wheel test-protobuf coverage kill bench-device test-interop node-there clean
+.PHONY: help test demo bench bench-accuracy bench-load fuzz lint format gen gen-check baseline test-arm test-sanitize size wheel test-protobuf coverage kill bench-device test-conformance test-interop node-there clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
@@ -38,6 +38,9 @@ test: $(VENV)/installed ## Run all tests (under 5 minutes)
 
 coverage: $(VENV)/installed ## Check that tests walk at least 95 % of the branches of cryptography, store and wire
 	$(BIN)/python -m pytest --numprocesses 3 --cov --cov-report=term tests/sdk
+
+test-conformance: $(VENV)/installed ## Try the coordinator as a crowd of devices would: what takes too long for `make test`
+	$(BIN)/python -m pytest --numprocesses 3 -m conformance tests/harness/conformance
 
 # npm writes this file last, when all is installed.
 INTEROP := tests/interop/node
@@ -98,8 +101,10 @@ PROTOC := .venv-gen/bin/python -m grpc_tools.protoc --proto_path=proto
 	@.venv-gen/bin/python -m pip install --quiet --disable-pip-version-check '$(PROTOC_PACKAGE)' 'setuptools<80'
 	@touch $@
 
-gen: .venv-gen/installed ## Generate the message classes from proto/
+gen: .venv-gen/installed $(VENV)/installed ## Generate the message classes, and the C examples' field numbers, from proto/
 	$(PROTOC) --python_out=sdk --pyi_out=sdk proto/lightfr/v1/*.proto
+	@mkdir -p build
+	$(BIN)/python examples/c/make_fields.py >build/lightfr_v1.h && mv build/lightfr_v1.h examples/c/lightfr_v1.h
 
 gen-check: .venv-gen/installed ## Check that the message classes are those of proto/
 	@rm -rf build/gen && mkdir -p build/gen

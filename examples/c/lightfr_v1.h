@@ -63,6 +63,7 @@ enum { /* message Manifest */
   LFR_V1_MANIFEST_CODES_DELTAS = 6, /* 32 repeated CodesDelta */
   LFR_V1_MANIFEST_CATALOGUE = 7, /* 3a Artifact */
   LFR_V1_MANIFEST_OPEN_ROWS = 8, /* 42 Artifact */
+  LFR_V1_MANIFEST_ARTIFACTS_ADDRESS = 9, /* 4a string */
 };
 
 enum { /* message SignedManifest */

@@ -1,6 +1,6 @@
 """Writes the folder that the examples are tried on: a small model as a server would publish it, and one user's ratings.
 
-python examples/c/make_device.py examples/c/device
+Run as python examples/c/make_device.py examples/c/device
 """
 
 import random

@@ -1,6 +1,6 @@
 """Prints lightfr_v1.h: the field numbers and enum values of every message in proto/lightfr/v1, for readers in plain C.
 
-python examples/c/make_fields.py >examples/c/lightfr_v1.h
+`make gen` runs it.
 """
 
 import re

@@ -220,6 +220,15 @@ def manifest(wire=1, version=9, shape=None, codes=None, deltas=1, delta_digest=N
     )
 
 
+BAD_ADDRESSES = {
+    "not encrypted": "http://cache.example:8446",
+    "without a port": "https://cache.example",
+    "followed by a path": "https://cache.example:8446/",
+    "in capitals": "https://Cache.example:8446",
+    "without a host": "https://:8446",
+}
+
+
 def manifest_file():
     """One good manifest, and the same with one fault each."""
     key, other = (Ed25519PrivateKey.from_private_bytes(noise(f"manifest key {i}", 32)) for i in range(2))
@@ -251,6 +260,10 @@ def manifest_file():
         "no items": signed(manifest(shape=model(64, 0))),
         "codes of another size than the model's": signed(manifest(codes=artifact("codes", 801))),
         "open rows of another size than the model's": signed(manifest(open_rows=artifact("open rows", 12))),
+        **{
+            f"the address of artifacts is {name}": signed(good + message((9, address.encode())))
+            for name, address in BAD_ADDRESSES.items()
+        },
         "17 deltas": signed(manifest(deltas=17)),
         "a digest of 31 bytes": signed(manifest(catalogue=short)),
         "a delta from a digest of 33 bytes": signed(manifest(delta_digest=bytes(33))),

@@ -94,6 +94,7 @@ MANIFEST = (
     (6, "codesDeltas", [DELTA, DELTA]),
     (7, "catalogue", ARTIFACT),
     (8, "openRows", ARTIFACT),
+    (9, "artifactsAddress", "https://cache.example:8446"),
 )
 SIGNED = (
     (1, "manifest", written(MANIFEST)),
