@@ -65,6 +65,7 @@ class Outcome:
     uploads: int = 0
     rounds: int = 0
     cohort: int = 0
+    minimum_cohort: int = 0
     processes: int = 0
     process_rounds: int = 0
     process_up_bytes: int = 0
@@ -172,7 +173,7 @@ def _train(
             shown = f"HR@10 {outcome.accuracy[-1]['hr']:.3f}"
             progress.update(task, completed=model.manifest.model_version - 1, accuracy=shown)
     outcome.upload = upload.compare(onlooker.upload, watched.device, model)
-    outcome.rounds, outcome.cohort = finished, scene.cohort
+    outcome.rounds, outcome.cohort, outcome.minimum_cohort = finished, scene.cohort, scene.minimum_cohort
     outcome.codes_bytes = model.manifest.message.codes.size_bytes
     outcome.seconds["train"] = time.monotonic() - started
 
