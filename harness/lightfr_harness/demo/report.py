@@ -28,8 +28,8 @@ list: {last["hr"]:.1%} against {popular["hr"]:.1%}.</p>
 <p>{outcome["users"]:,} synthetic users, {outcome["items"]:,} items, {outcome["ratings"]:,} ratings. Devices talked to
 the coordinator over mutual TLS, {outcome["cohort"]} in a round, with secure aggregation, which is the default: the
 coordinator learned the sum of each round, and no device's part of it. No device adds to a sum over fewer than
-{outcome["minimum_cohort"]}. How many users rate an item was given to the coordinator with the catalogue. A sum still says
-something about those in it: see README, Privacy.</p>
+{outcome["minimum_cohort"]}. How many users rate an item was given to the coordinator with the catalogue. A sum still
+says something about those in it: see README, Privacy.</p>
 {_accuracy(outcome)}{_plot(outcome)}{_recommendations(outcome)}{_upload(outcome)}{_traffic(outcome)}"""
 
 

@@ -52,7 +52,7 @@ def rows(compared: dict[str, Any]) -> list[tuple[str, str, str]]:
         (
             "items it has rows for",
             f"all {compared['masked_items']:,} that learn",
-            f"{compared['clear_items']}, all rated by the user",
+            f"{compared['clear_items']}, all rated",
         ),
         ("the user's code", "under the masks", f"all {compared['clear_code_bits']} bits"),
         ("bits that are 1", f"{compared['masked_ones']:.1%}, as in noise", ""),
