@@ -11,6 +11,7 @@ from lightfr_harness.audits.cli import app as audit_app
 from lightfr_harness.audits.compare_cli import compare
 from lightfr_harness.authority.cli import app as authority_app
 from lightfr_harness.bench.cli import app as bench_app
+from lightfr_harness.conformance.cli import conformance, conformance_kit
 from lightfr_harness.coordinator.cli import rollback, serve
 from lightfr_harness.datasets.cli import app as data_app
 from lightfr_harness.runs import cli as runs_cli
@@ -36,6 +37,8 @@ app.command()(runs_cli.train)
 app.command()(runs_cli.sweep)
 app.command()(serve)
 app.command()(compare)
+app.command()(conformance)
+app.command("conformance-kit")(conformance_kit)
 app.command()(rollback)
 app.add_typer(authority_app, name="ca")
 app.add_typer(data_app, name="data")

@@ -38,6 +38,9 @@ def serve(
     ] = None,
     gate: Annotated[int, typer.Option(help="A row learns from devices only if at least this many rate the item.")] = 10,
     seed: Annotated[int, typer.Option(help="Seed of the first codes.")] = 0,
+    codes: Annotated[
+        Path | None, typer.Option(help="The first codes as a file, packed, instead of drawn ones.")
+    ] = None,
     integer_ids: Annotated[bool, typer.Option("--integer-ids", help="Item ids are 64-bit integers.")] = False,
     privacy: Annotated[
         str, typer.Option(help="secagg: the server learns sums alone. secagg+dp: with noise. clear: NOT PRIVATE.")
@@ -61,8 +64,9 @@ def serve(
 
     with errors_as_messages():
         items = ItemList.read(catalogue, integer_ids=integer_ids)
+        items = items if codes is None else items.with_codes(codes, bits)
         noise = (round(1000 * noise_rows), round(1000 * noise_sums))
-        settings = Settings(bits, gate, seed, integer_ids, items.sha256, privacy, *noise)
+        settings = Settings(bits, gate, seed, integer_ids, items.sha256, privacy, *noise, items.codes_sha256)
         settings.require_private(host, not_private=not_private)
         goal = settings.usual_goal if goal is None else goal
         minimum = settings.usual_minimum(goal) if minimum is None else minimum

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import ipaddress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,8 @@ class ItemList:
     ids: list[str] | list[int]
     device_counts: list[int] | None
     sha256: str
+    # The item codes of version 1, packed. None: they are drawn.
+    first_codes: bytes | None = None
 
     @classmethod
     def read(cls, path: Path, *, integer_ids: bool) -> ItemList:
@@ -57,6 +59,24 @@ class ItemList:
         counts = _counts(rows)
         ids = [_integer(row[0], number) for number, row in enumerate(rows, 1)] if integer_ids else [r[0] for r in rows]
         return cls(ids, counts, hashlib.sha256(content).hexdigest())
+
+    def with_codes(self, path: Path, bits: int) -> ItemList:
+        """The same items with first codes from a file, in the layout of docs/protocol.md."""
+        try:
+            codes = path.read_bytes()
+        except OSError as error:
+            raise CatalogueListError(f"cannot read the codes '{path.name}': {error.strerror}") from error
+        expected = len(self.ids) * bits // 8
+        if len(codes) != expected:
+            raise CatalogueListError(
+                f"the codes '{path.name}' have {len(codes)} bytes, {len(self.ids)} items of {bits} bits have {expected}"
+            )
+        return replace(self, first_codes=codes)
+
+    @property
+    def codes_sha256(self) -> str:
+        """Of the first codes; empty when they are drawn."""
+        return "" if self.first_codes is None else hashlib.sha256(self.first_codes).hexdigest()
 
 
 def _counts(rows: list[list[str]]) -> list[int] | None:
@@ -90,6 +110,8 @@ class Settings:
     # Standard deviations of the noise that each device adds, in thousandths; in mode secagg+dp alone.
     noise_rows_thousandths: int = 0
     noise_sums_thousandths: int = 0
+    # Of the first codes, when they came from a file.
+    codes_sha256: str = ""
 
     def __post_init__(self) -> None:
         if not 8 <= self.bits <= 1024 or self.bits % 8:
@@ -128,6 +150,8 @@ class Settings:
 
     def require_same(self, kept: dict[str, Any]) -> None:
         """Raise SettingsError, naming what differs, unless the folder was begun with the same."""
+        # Folders begun before there was --codes do not name it.
+        kept = {"codes_sha256": "", **kept}
         different = [name for name, value in self.as_dict().items() if kept.get(name) != value]
         if different:
             says = "; ".join(f"{_flag(name)} was {kept.get(name)}, now {getattr(self, name)}" for name in different)
@@ -138,7 +162,7 @@ class Settings:
         counts: npt.NDArray[np.int64] = np.array(items.device_counts or np.zeros(len(items.ids)), np.int64)
         # Devices that mask what they send can count who rates what; others cannot without telling.
         has_gate = items.device_counts is not None or (self.is_secure and self.gate > 1)
-        return CatalogueServer(
+        server = CatalogueServer(
             counts,
             self.bits,
             upload_kind=model_pb2.UPLOAD_KIND_TERNARY,
@@ -148,6 +172,9 @@ class Settings:
             privacy_mode=PRIVACY_MODES[self.privacy],
             noise=self._noise(),
         )
+        if items.first_codes is not None:
+            server.codes = np.frombuffer(items.first_codes, np.uint8).reshape(server.codes.shape).copy()
+        return server
 
     def _noise(self) -> model_pb2.Noise | None:
         if self.privacy != "secagg+dp":
@@ -158,7 +185,8 @@ class Settings:
 
 
 def _flag(name: str) -> str:
-    return "the catalogue's digest" if name == "catalogue_sha256" else "--" + name.replace("_", "-")
+    digests = {"catalogue_sha256": "the catalogue's digest", "codes_sha256": "the digest of --codes"}
+    return digests.get(name, "--" + name.replace("_", "-"))
 
 
 def is_loopback(host: str) -> bool:

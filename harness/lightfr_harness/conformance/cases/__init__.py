@@ -1,0 +1,16 @@
+"""The cases, one file per group. They run in the order of this list: what wants an untouched server comes first."""
+
+from __future__ import annotations
+
+import importlib
+
+GROUPS = (
+    *("tls", "enroll", "connect", "version", "manifest", "artifacts"),
+    *("vectors", "checkin", "upload", "upload_content", "status", "round", "aggregate", "deltas", "memory"),
+)
+
+
+def load() -> None:
+    """Declare all cases."""
+    for group in GROUPS:
+        importlib.import_module(f"{__name__}.{group}")

@@ -1,0 +1,199 @@
+"""Downloads: whole, in parts, and not at all when they are held already."""
+
+from __future__ import annotations
+
+import struct
+
+from lightfr.v1 import manifest_pb2
+from lightfr_harness.conformance.client import Answer, NoAnswer
+from lightfr_harness.conformance.expectations import Unexpected, expect, expect_equal
+from lightfr_harness.conformance.registry import case
+from lightfr_harness.conformance.world import World
+
+PLACE = "docs/protocol.md#downloads"
+CATALOGUE = "docs/artifacts.md#catalogue"
+
+
+class _Codes:
+    """The newest item codes, whole, and a way to ask for them."""
+
+    def __init__(self, world: World) -> None:
+        self._device = world.device(0)
+        artifact = world.manifest().codes
+        self.digest, self.size = artifact.sha256.hex(), artifact.size_bytes
+        self.etag = f'"{self.digest}"'
+        self.content = self._device.artifact(artifact)
+
+    def get(self, verb: str = "GET", **headers: str) -> Answer:
+        return self._device.get(f"/artifacts/{self.digest}", verb, **headers)
+
+    def require_whole(self, answer: Answer) -> None:
+        expect(answer.status == 200, "200 with the whole", answer)
+        expect_equal("the whole", answer.body, self.content)
+
+    def require_part(self, answer: Answer, first: int, last: int) -> None:
+        expect(answer.status == 206, f"206 with bytes {first} to {last}", answer)
+        expect_equal("Content-Range", answer.headers.get("content-range"), f"bytes {first}-{last}/{self.size}")
+        expect_equal("the part", answer.body, self.content[first : last + 1])
+
+    def require_headers(self, answer: Answer) -> None:
+        expect_equal("ETag", answer.headers.get("etag"), self.etag)
+        expect_equal("Accept-Ranges", answer.headers.get("accept-ranges"), "bytes")
+        control = {part.strip() for part in answer.headers.get("cache-control", "").split(",")}
+        expect_equal("Cache-Control", control, {"public", "max-age=31536000", "immutable"})
+
+
+def _named(manifest: manifest_pb2.Manifest) -> list[manifest_pb2.Artifact]:
+    return [manifest.codes, manifest.catalogue, manifest.open_rows]
+
+
+@case("artifacts.whole", "A device uses nothing whose size or digest is not that of the manifest.", PLACE)
+def whole(world: World) -> None:
+    for artifact in _named(world.manifest()):
+        answer = world.device(0).get(f"/artifacts/{artifact.sha256.hex()}")
+        expect_equal("Content-Length", answer.headers.get("content-length"), str(artifact.size_bytes))
+        world.device(0).artifact(artifact)
+
+
+@case("artifacts.headers", "Caches and devices go by the tag, and may keep what never changes.", PLACE)
+def headers(world: World) -> None:
+    codes = _Codes(world)
+    codes.require_headers(codes.get())
+    codes.require_headers(codes.get(Range="bytes=0-0"))
+
+
+@case("artifacts.head", "HEAD tells size and tag without the bytes.", PLACE)
+def head(world: World) -> None:
+    codes = _Codes(world)
+    answer = codes.get("HEAD")
+    expect(answer.status == 200 and not answer.body, "200 without a body", answer)
+    expect_equal("Content-Length", answer.headers.get("content-length"), str(codes.size))
+    codes.require_headers(answer)
+
+
+@case("artifacts.range-first", "A device on a bad link asks for a part.", PLACE)
+def range_first(world: World) -> None:
+    codes = _Codes(world)
+    codes.require_part(codes.get(Range="bytes=0-9"), 0, 9)
+
+
+@case("artifacts.range-middle", "Both ends of a range are included.", PLACE)
+def range_middle(world: World) -> None:
+    codes = _Codes(world)
+    codes.require_part(codes.get(Range="bytes=100-219"), 100, 219)
+    codes.require_part(codes.get(Range="bytes=7-7"), 7, 7)
+
+
+@case("artifacts.range-open", "A broken download goes on at the byte where it broke.", PLACE)
+def range_open(world: World) -> None:
+    codes = _Codes(world)
+    codes.require_part(codes.get(Range="bytes=123-"), 123, codes.size - 1)
+
+
+@case("artifacts.range-suffix", "The last bytes can be asked for without knowing the size.", PLACE)
+def range_suffix(world: World) -> None:
+    codes = _Codes(world)
+    codes.require_part(codes.get(Range="bytes=-10"), codes.size - 10, codes.size - 1)
+
+
+@case("artifacts.range-beyond-the-end", "A range that ends behind the end is cut there.", PLACE)
+def range_beyond_the_end(world: World) -> None:
+    codes = _Codes(world)
+    codes.require_part(codes.get(Range=f"bytes=200-{10 * codes.size}"), 200, codes.size - 1)
+
+
+@case("artifacts.range-behind-the-end", "A device that has more than there is must learn the size.", PLACE)
+def range_behind_the_end(world: World) -> None:
+    codes = _Codes(world)
+    for first in (codes.size, codes.size + 5):
+        answer = codes.get(Range=f"bytes={first}-")
+        expect(answer.status == 416, "416 for a range behind the end", answer)
+        expect_equal("Content-Range", answer.headers.get("content-range"), f"bytes */{codes.size}")
+
+
+@case("artifacts.range-ignored", "Several ranges, other units and ranges backwards get the whole.", PLACE)
+def range_ignored(world: World) -> None:
+    codes = _Codes(world)
+    for asked in ("bytes=0-1,5-6", "rows=0-1", "bytes=9-3"):
+        codes.require_whole(codes.get(Range=asked))
+
+
+@case("artifacts.if-range-same", "The rest of what a device holds is sent if it still is the same.", PLACE)
+def if_range_same(world: World) -> None:
+    codes = _Codes(world)
+    codes.require_part(codes.get(Range="bytes=50-", If_Range=codes.etag), 50, codes.size - 1)
+
+
+@case("artifacts.if-range-other", "Parts of two files must never be put together.", PLACE)
+def if_range_other(world: World) -> None:
+    codes = _Codes(world)
+    others = ('"' + "0" * 64 + '"', f"W/{codes.etag}", "Mon, 16 Nov 2026 00:00:00 GMT", codes.digest)
+    for other in others:
+        codes.require_whole(codes.get(Range="bytes=50-", If_Range=other))
+
+
+@case("artifacts.resume", "Half a download and the rest of it make the file.", PLACE)
+def resume(world: World) -> None:
+    codes = _Codes(world)
+    half = codes.size // 2
+    first = codes.get(Range=f"bytes=0-{half - 1}").body
+    rest = codes.get(Range=f"bytes={len(first)}-", If_Range=codes.etag).body
+    expect_equal("two halves", first + rest, codes.content)
+
+
+@case("artifacts.if-none-match", "What a cache holds is not sent again.", PLACE)
+def if_none_match(world: World) -> None:
+    codes = _Codes(world)
+    for tags in (codes.etag, "*", f'"{"0" * 64}", {codes.etag}', f"W/{codes.etag}"):
+        answer = codes.get(If_None_Match=tags)
+        expect(answer.status == 304 and not answer.body, f"304 without a body for If-None-Match: {tags[:12]}", answer)
+        expect_equal("ETag of a 304", answer.headers.get("etag"), codes.etag)
+
+
+@case("artifacts.if-none-match-other", "What a cache does not hold is sent.", PLACE)
+def if_none_match_other(world: World) -> None:
+    codes = _Codes(world)
+    codes.require_whole(codes.get(If_None_Match='"' + "0" * 64 + '"'))
+
+
+@case("artifacts.unknown", "A digest that nothing has, or that is written otherwise, is not found.", PLACE)
+def unknown(world: World) -> None:
+    digest = world.manifest().codes.sha256.hex()
+    answer = world.device(0).get(f"/artifacts/{'0' * 64}")
+    expect(answer.status == 404, "404 for a digest that nothing has", answer)
+    for name in (digest[:-1], digest + "0", digest.upper(), "", "..%2f..%2fsettings.json"):
+        answer = world.device(0).get(f"/artifacts/{name}")
+        expect(answer.status in (400, 404, 405), "404 for what is no digest", answer)
+
+
+@case("artifacts.no-identity", "Downloads are for enrolled devices, as calls are.", PLACE)
+def no_identity(world: World) -> None:
+    path = f"/artifacts/{world.manifest().codes.sha256.hex()}"
+    try:
+        answer = world.client(None).request("GET", path, None, {})
+    except NoAnswer:
+        return
+    raise Unexpected("the handshake to fail without a certificate", f"an answer: {answer}")
+
+
+@case("artifacts.catalogue", "Rows mean nothing unless every device maps them to the same ids.", CATALOGUE)
+def catalogue(world: World) -> None:
+    content = world.device(0).artifact(world.manifest().catalogue)
+    magic, version, kind, zero, count = struct.unpack_from("<4sBBHQ", content)
+    expect_equal("header of the catalogue", (magic, version, kind, zero), (b"LFRC", 1, 2, 0))
+    expect_equal("items in the catalogue", count, len(world.kit.item_ids))
+    offsets = struct.unpack_from(f"<{count + 1}I", content, 16)
+    order = struct.unpack_from(f"<{count}I", content, 20 + 4 * count)
+    text = content[20 + 8 * count :]
+    ids = [text[offsets[row] : offsets[row + 1]] for row in range(count)]
+    expect_equal("ids by row", ids, [name.encode() for name in world.kit.item_ids])
+    expect_equal("order of the rows", list(order), sorted(range(count), key=lambda row: ids[row]))
+    expect_equal("end of the text", len(text), offsets[count])
+
+
+@case("artifacts.open-rows", "The gate keeps rows closed that too few devices rate.", "docs/protocol.md#the-server")
+def open_rows(world: World) -> None:
+    bitmap = world.device(0).artifact(world.manifest().open_rows)
+    is_open = [bool(bitmap[row // 8] >> row % 8 & 1) for row in range(8 * len(bitmap))]
+    expect_equal("open rows", is_open[: len(world.kit.open_rows)], world.kit.open_rows)
+    expect(not any(is_open[len(world.kit.open_rows) :]), "no bit behind the last row", bitmap.hex())

@@ -1,0 +1,104 @@
+"""Ways from older codes to the newest, and what stays available."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import zlib
+
+from lightfr.v1 import manifest_pb2
+from lightfr_harness.conformance.expectations import Unexpected, expect, expect_between, expect_equal
+from lightfr_harness.conformance.registry import case
+from lightfr_harness.conformance.world import World
+
+DELTA = "docs/artifacts.md#delta"
+PLACE = "docs/protocol.md#manifest"
+CLEAR = ("clear",)
+HEADER = struct.Struct("<4sB3sIQQQ")
+
+
+def _walk(world: World, rounds: int) -> dict[bytes, bytes]:
+    """Some rounds; the codes of their versions by digest, oldest first.
+
+    All devices say the same in all rounds, so that the codes settle, few rows change, and a delta is worth it.
+    """
+    seen: dict[bytes, bytes] = {}
+    update = None
+    for _ in range(rounds):
+        current = world.fresh_round()
+        update = update or current.random_update(world.kit.settings.max_rows)
+        for device in world.devices(world.kit.settings.goal):
+            current.upload(device, current.request(update))
+        artifact = current.finish().codes
+        seen.pop(artifact.sha256, None)
+        seen[artifact.sha256] = world.device(0).artifact(artifact)
+    return seen
+
+
+def _applied(delta: bytes, old: bytes, code_bits: int) -> bytes:
+    """The new codes, as docs/artifacts.md says."""
+    magic, version, zero, bits, before, after, count = HEADER.unpack_from(delta)
+    expect_equal("header of a delta", (magic, version, zero, bits), (b"LFRD", 1, bytes(3), code_bits))
+    row_bytes = code_bits // 8
+    expect_equal("rows before", before * row_bytes, len(old))
+    expect_between("changed rows", count, 0, after)
+    content = _inflated(delta[HEADER.size :])
+    expect_equal("size of the inflated stream", len(content), count * (4 + row_bytes))
+    new, row = bytearray(old) + bytes((after - before) * row_bytes), -1
+    for place in range(count):
+        # The gaps come in four planes: all low bytes, then all second bytes, and so on.
+        row += 1 + sum(content[plane * count + place] << 8 * plane for plane in range(4))
+        expect(row < after, "changed rows below the new number", row)
+        flips = content[4 * count + place * row_bytes :][:row_bytes]
+        for byte, flip in enumerate(flips):
+            new[row * row_bytes + byte] ^= flip
+    return bytes(new)
+
+
+def _inflated(stream: bytes) -> bytes:
+    inflater = zlib.decompressobj()
+    try:
+        content = inflater.decompress(stream) + inflater.flush()
+    except zlib.error as error:
+        raise Unexpected("a zlib stream in the delta", str(error)) from error
+    expect(inflater.eof and not inflater.unused_data, "a delta that ends with its stream", "more or less than it")
+    return content
+
+
+def _known_deltas(manifest: manifest_pb2.Manifest, seen: dict[bytes, bytes]) -> list[manifest_pb2.CodesDelta]:
+    return [delta for delta in manifest.codes_deltas if delta.from_sha256 in seen]
+
+
+@case("deltas.apply", "A device that follows a delta must hold exactly the new codes.", DELTA, kits=CLEAR)
+def apply(world: World) -> None:
+    seen = _walk(world, 6)
+    manifest = world.manifest()
+    for delta in _known_deltas(manifest, seen):
+        content = world.device(0).artifact(delta.artifact)
+        new = _applied(content, seen[delta.from_sha256], world.kit.settings.code_bits)
+        expect_equal("SHA-256 of the codes after a delta", hashlib.sha256(new).digest(), manifest.codes.sha256)
+
+
+@case("deltas.worth-it", "A delta larger than the codes would be a detour.", PLACE, kits=CLEAR)
+def worth_it(world: World) -> None:
+    _walk(world, 4)
+    manifest = world.manifest()
+    expect_between("number of deltas", len(manifest.codes_deltas), 0, 16)
+    for delta in manifest.codes_deltas:
+        expect_between("size of a delta", delta.artifact.size_bytes, HEADER.size, manifest.codes.size_bytes - 1)
+        expect(delta.from_sha256 != manifest.codes.sha256, "deltas from other codes", "one from the newest to itself")
+
+
+@case("deltas.newest-first", "A device takes the first delta that it can use.", PLACE, kits=CLEAR)
+def newest_first(world: World) -> None:
+    seen = list(_walk(world, 6))
+    known = [delta.from_sha256 for delta in _known_deltas(world.manifest(), dict.fromkeys(seen, b""))]
+    expect_equal("order of the deltas", known, sorted(known, key=seen.index, reverse=True))
+
+
+@case("deltas.older-artifacts", "A device in the middle of a download must be able to end it.", PLACE, kits=CLEAR)
+def older_artifacts(world: World) -> None:
+    before = world.manifest()
+    _walk(world, 2)
+    for artifact in (before.codes, before.catalogue, before.open_rows):
+        world.device(0).artifact(artifact)

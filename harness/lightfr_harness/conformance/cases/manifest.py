@@ -1,0 +1,93 @@
+"""The signed manifest, at version 1 where it matters."""
+
+from __future__ import annotations
+
+import hashlib
+
+from lightfr.v1 import coordinator_pb2 as pb
+from lightfr.v1 import manifest_pb2, model_pb2
+from lightfr_harness.conformance.expectations import Unexpected, expect, expect_between, expect_equal
+from lightfr_harness.conformance.registry import case
+from lightfr_harness.conformance.world import PRIVACY_MODES, World
+
+PLACE = "docs/protocol.md#manifest"
+SIGNED_LIMIT_BYTES = 65_664
+
+
+def _signed(world: World) -> manifest_pb2.SignedManifest:
+    signed = world.signed_manifest()
+    if signed is None:
+        raise Unexpected("a signed manifest for a device that holds none", "an answer without one")
+    return signed
+
+
+@case("manifest.signature", "Devices use nothing that the manifest key did not sign.", PLACE)
+def signature(world: World) -> None:
+    signed = _signed(world)
+    expect_equal("size of the signature", len(signed.signature), 64)
+    world.require_signature(signed)
+
+
+@case("manifest.same-bytes", "A signature holds for bytes: every device must get the very same ones.", PLACE)
+def same_bytes(world: World) -> None:
+    first, second = world.signed_manifest(world.device(0)), world.signed_manifest(world.device(1))
+    expect_equal("signed manifest of a second device", second, first)
+
+
+@case("manifest.size", "Devices read no larger manifest than the document says.", "docs/protocol.md#limits")
+def size(world: World) -> None:
+    answer = world.device(0).call("GetManifest", pb.GetManifestRequest(capabilities=world.capabilities))
+    answer.message(pb.GetManifestResponse)
+    expect_between("size of the answer in bytes", len(answer.body), 1, SIGNED_LIMIT_BYTES)
+
+
+@case("manifest.first-version", "Version 1 publishes exactly the codes that the server was given.", PLACE)
+def first_version(world: World) -> None:
+    if world.twin.model_version != 1:
+        raise Unexpected("a server at version 1: run this case on a fresh one", f"version {world.twin.model_version}")
+    manifest = world.manifest()
+    expect_equal("model_version", manifest.model_version, 1)
+    expect_equal("SHA-256 of the first codes", manifest.codes.sha256, hashlib.sha256(world.kit.codes).digest())
+    expect_equal("mean_user before the first round", manifest.model.mean_user, b"")
+    expect_equal("deltas of the first version", len(manifest.codes_deltas), 0)
+
+
+@case("manifest.model", "Devices compute by these numbers: a wrong one makes every upload wrong.", PLACE)
+def model(world: World) -> None:
+    settings, got = world.kit.settings, world.manifest().model
+    expected = {
+        "code_bits": settings.code_bits,
+        "item_count": settings.item_count,
+        "objective": model_pb2.OBJECTIVE_CATALOGUE,
+        "upload_kind": model_pb2.UPLOAD_KIND_TERNARY,
+        "max_rows": settings.max_rows,
+        "balance": 0,
+        "privacy_mode": PRIVACY_MODES[settings.privacy],
+    }
+    for name, value in expected.items():
+        expect_equal(name, getattr(got, name), value)
+    expect(not got.HasField("noise"), "no noise in this mode", got.noise)
+
+
+@case("manifest.sizes", "A device reserves space by these sizes before it downloads.", PLACE)
+def sizes(world: World) -> None:
+    settings, manifest = world.kit.settings, world.manifest()
+    expect_equal("codes.size_bytes", manifest.codes.size_bytes, settings.item_count * settings.code_bits // 8)
+    expect_equal("open_rows.size_bytes", manifest.open_rows.size_bytes, (settings.item_count + 7) // 8)
+    for artifact in (manifest.codes, manifest.catalogue, manifest.open_rows):
+        expect_equal("bytes in the SHA-256 of an artifact", len(artifact.sha256), 32)
+
+
+@case("manifest.known", "A device that holds the newest version must not download it again.", PLACE)
+def known(world: World) -> None:
+    version = world.manifest().model_version
+    request = pb.GetManifestRequest(capabilities=world.capabilities, known_model_version=version)
+    answer = world.device(0).call("GetManifest", request)
+    answer.message(pb.GetManifestResponse)
+    expect_equal("size of the answer to who holds the newest version", len(answer.body), 0)
+
+
+@case("manifest.known-newer", "A device from before a restore of the server must learn where the server stands.", PLACE)
+def known_newer(world: World) -> None:
+    for version in (world.manifest().model_version + 1, 2**64 - 1):
+        expect(world.signed_manifest(known=version), "the manifest for another known_model_version", "none")

@@ -1,0 +1,204 @@
+"""The kit: all that a server under test is started with, and what the suite knows of it."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from lightfr.errors import InvalidInputError
+from lightfr_harness.authority import Authority
+from lightfr_harness.authority.certificates import (
+    Issuer,
+    common_name,
+    make_device_certificate,
+    make_issuer,
+    new_device_id,
+    new_key,
+)
+from lightfr_harness.authority.keys import read_issuer
+from lightfr_harness.conformance.vectors import Vectors
+
+GATE = 10
+MAX_ROWS = 64
+# Devices beyond the places, and tokens for whatever a case spends.
+SPARE_DEVICES = 2
+SPARE_TOKENS = 40
+TOKEN_SECONDS = 365 * 86_400
+# One whose time is over; the last in the list.
+EXPIRED_AGO = timedelta(days=2)
+
+
+class KitError(InvalidInputError):
+    """A folder that is no kit, or that cannot become one."""
+
+
+@dataclass(frozen=True)
+class KitSettings:
+    """How the server must be set: settings.json."""
+
+    privacy: str
+    code_bits: int
+    item_count: int
+    gate: int
+    max_rows: int
+    places: int
+    goal: int
+    minimum: int
+    # Of a round from its first place on; with secure aggregation of each phase.
+    deadline_seconds: int
+    integer_ids: bool = False
+
+    @property
+    def kind(self) -> str:
+        """The name by which cases say where they run: clear, secagg or crowd."""
+        return "crowd" if self.privacy == "secagg" and self.places > 65 else self.privacy
+
+
+# places, goal, minimum, deadline_seconds. The crowd is large enough for a graph that is not complete.
+SIZES = {"clear": (6, 4, 2, 3), "secagg": (6, 6, 3, 3), "crowd": (70, 70, 40, 10)}
+
+
+class Kit:
+    """A kit that was made."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.authority = folder, folder / "authority"
+        try:
+            self.settings = KitSettings(**json.loads((folder / "settings.json").read_text()))
+            self.tokens: list[str] = [one["token"] for one in json.loads((folder / "tokens.json").read_text())]
+            self.codes = (folder / "codes.bin").read_bytes()
+            lines = (folder / "items.tsv").read_text().splitlines()
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            advice = "make one: lightfr-harness conformance-kit FOLDER --privacy clear"
+            raise KitError(f"{folder} is no conformance kit ({type(error).__name__}): {advice}") from error
+        self.item_ids = [line.split("\t")[0] for line in lines]
+        self.open_rows = [int(line.split("\t")[1]) >= self.settings.gate for line in lines]
+
+    @property
+    def trust(self) -> Path:
+        """What devices trust: the authority's certificate and the public half of the manifest key."""
+        return self.authority / "trust.pem"
+
+    def tester(self, name: str) -> Path:
+        """An identity for bad devices: a PEM file with key and certificate."""
+        return self.folder / "tester" / f"{name}.pem"
+
+    def serve_options(self) -> dict[str, Any]:
+        """What `lightfr-harness serve` is started with, by name, besides the authority and the catalogue."""
+        settings = self.settings
+        return {
+            "codes": self.folder / "codes.bin",
+            "bits": settings.code_bits,
+            "gate": settings.gate,
+            "goal": settings.goal,
+            "over_selection": settings.places / settings.goal,
+            "minimum": settings.minimum,
+            "deadline_seconds": settings.deadline_seconds,
+            "privacy": settings.privacy,
+            "gate_every": 1_000_000_000,
+        }
+
+
+def make_kit(folder: Path, kind: str, host: str, vectors: Vectors) -> Kit:
+    """Write a new kit of kind clear, secagg or crowd."""
+    try:
+        folder.mkdir(parents=True)
+        (folder / "tester").mkdir()
+    except OSError as error:
+        raise KitError(f"cannot make the kit {folder} ({error.strerror}): name a folder that is not there") from error
+    places, goal, minimum, deadline = SIZES[kind]
+    privacy = "clear" if kind == "clear" else "secagg"
+    settings = KitSettings(
+        privacy, vectors.code_bits, vectors.item_count, GATE, MAX_ROWS, places, goal, minimum, deadline
+    )
+    (folder / "settings.json").write_text(json.dumps(asdict(settings), indent=2) + "\n")
+    (folder / "codes.bin").write_bytes(vectors.codes)
+    (folder / "items.tsv").write_text("".join(_item_lines(vectors)))
+    tokens = _make_authority(folder / "authority", host, places + SPARE_DEVICES + SPARE_TOKENS)
+    (folder / "tokens.json").write_text(json.dumps(tokens, indent=1) + "\n")
+    _write_testers(folder)
+    return Kit(folder)
+
+
+def _item_lines(vectors: Vectors) -> list[str]:
+    """Most popular first; closed rows are below the gate."""
+    counts = [100 - row if is_open else GATE - 1 for row, is_open in enumerate(vectors.open_rows)]
+    return [f"item-{row:02d}\t{count}\n" for row, count in enumerate(counts)]
+
+
+def _make_authority(folder: Path, host: str, count: int) -> list[dict[str, object]]:
+    """A new authority and its invitations."""
+    hosts = [host, "127.0.0.1"] if host == "localhost" else [host]
+    Authority.init(folder, hosts).close()
+    long_ago = datetime.now(UTC) - EXPIRED_AGO
+    expired = Authority(folder, now=lambda: long_ago)
+    old = _invite(expired, host, 1, 1, long_ago.timestamp())
+    expired.close()
+    authority = Authority.open(folder)
+    tokens = _invite(authority, host, count, TOKEN_SECONDS, time.time())
+    authority.close()
+    return tokens + old
+
+
+def _invite(authority: Authority, host: str, count: int, seconds: int, now: float) -> list[dict[str, object]]:
+    address = f"https://{host}:1"
+    expires = int(now) + seconds
+    made = (authority.invite(address, address, seconds)["token"] for _ in range(count))
+    return [{"token": token, "expires_unix_seconds": expires} for token in made]
+
+
+def _write_testers(folder: Path) -> None:
+    """Identities that a server must refuse, each for one reason."""
+    issuer, now, kit = read_issuer(folder / "authority"), datetime.now(UTC), folder / "tester"
+    stranger, double = make_issuer(now), make_issuer(now, issuer.certificate.subject)
+    _write_device(kit / "expired.pem", issuer, now - timedelta(days=400))
+    _write_device(kit / "not-yet-valid.pem", issuer, now + timedelta(days=2))
+    _write_device(kit / "other-authority.pem", stranger, now)
+    # The name of the authority without its key.
+    _write_device(kit / "false-authority.pem", double, now)
+    _write_self_signed(kit / "self-signed.pem", now)
+    _write_revoked(kit / "revoked.pem", folder / "authority")
+    authority = folder / "authority"
+    (kit / "server.pem").write_bytes((authority / "server.key").read_bytes() + (authority / "server.pem").read_bytes())
+
+
+def _write_device(path: Path, issuer: Issuer, now: datetime) -> None:
+    key = new_key()
+    write_identity(path, key, [make_device_certificate(issuer, key.public_key(), new_device_id(), now)])
+
+
+def _write_self_signed(path: Path, now: datetime) -> None:
+    key, device_id = new_key(), new_device_id()
+    itself = Issuer(make_issuer(now, common_name(device_id)).certificate, key)
+    write_identity(path, key, [make_device_certificate(itself, key.public_key(), device_id, now)])
+
+
+def _write_revoked(path: Path, folder: Path) -> None:
+    key, authority = new_key(), Authority.open(folder)
+    try:
+        device_id, certificate = authority.issue(make_signing_request(key))
+        authority.revoke(device_id)
+    finally:
+        authority.close()
+    write_identity(path, key, [x509.load_der_x509_certificate(certificate)])
+
+
+def make_signing_request(key: Any) -> bytes:
+    """PKCS #10, DER, signed by the key that it names."""
+    builder = x509.CertificateSigningRequestBuilder().subject_name(common_name("device"))
+    return builder.sign(key, SHA256()).public_bytes(Encoding.DER)
+
+
+def write_identity(path: Path, key: ec.EllipticCurvePrivateKey, chain: list[x509.Certificate]) -> None:
+    """A PEM file as TLS loads it: key, certificate, those above it."""
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    path.write_bytes(pem + b"".join(certificate.public_bytes(Encoding.PEM) for certificate in chain))

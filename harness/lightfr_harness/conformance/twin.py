@@ -1,0 +1,109 @@
+"""What a right server must hold after each round, by the equations of docs/protocol.md and nothing else.
+
+Plain and slow on purpose; it shares no code with the coordinator or the kernel.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lightfr.v1 import update_pb2
+
+Integers = npt.NDArray[np.int64]
+
+LEAST_ROWS = 32
+BETA = 2
+UNIT = 256
+LARGEST_SUM = 2**26
+SHIFT = 4
+
+
+def signs_of(packed: bytes, code_bits: int) -> Integers:
+    """Bit k of a row is bit (k mod 8) of its byte (k div 8); a set bit is +1."""
+    row_bytes = code_bits // 8
+    rows = [packed[start : start + row_bytes] for start in range(0, len(packed), row_bytes)]
+    return np.array([[2 * (row[k // 8] >> k % 8 & 1) - 1 for k in range(code_bits)] for row in rows], np.int64)
+
+
+def packed_of(signs: Integers) -> bytes:
+    """Signs, one row or many, as bytes."""
+    bits = np.atleast_2d(signs) > 0
+    packed = bytearray()
+    for row in bits:
+        for first in range(0, len(row), 8):
+            packed.append(sum(1 << k for k in range(8) if row[first + k]))
+    return bytes(packed)
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """One device's part: its ternary rows by item index, and its user code as signs."""
+
+    rows: dict[int, Integers]
+    user: Integers
+
+    @classmethod
+    def of(cls, update: update_pb2.RowUpdate) -> Contribution:
+        """Of a legal RowUpdate with ternary rows."""
+        indices = [number for (number,) in struct.iter_unpack("<I", update.item_indices)]
+        nonzero = signs_of(update.ternary.nonzero, update.code_bits) > 0
+        positive = signs_of(update.ternary.positive, update.code_bits)
+        rows = {index: np.where(nonzero[i], positive[i], 0) for i, index in enumerate(indices)}
+        return cls(rows, signs_of(update.user_code, update.code_bits)[0])
+
+    def as_update(self) -> update_pb2.RowUpdate:
+        """The RowUpdate that says so."""
+        indices = sorted(self.rows)
+        elements = np.array([self.rows[index] for index in indices], np.int64).reshape(len(indices), len(self.user))
+        planes = (b"", b"") if not indices else (packed_of(np.abs(elements)), packed_of(elements))
+        return update_pb2.RowUpdate(
+            code_bits=len(self.user),
+            item_indices=b"".join(struct.pack("<I", index) for index in indices),
+            ternary=update_pb2.TernaryRows(nonzero=planes[0], positive=planes[1]),
+            user_code=packed_of(self.user),
+        )
+
+
+class Twin:
+    """D, Q and the mean user."""
+
+    def __init__(self, codes: bytes, code_bits: int) -> None:
+        self.code_bits = code_bits
+        self.signs = signs_of(codes, code_bits)
+        self.memory: Integers = np.zeros_like(self.signs)
+        # In units of 1/256; zeros before the first round.
+        self.mean_user: Integers = np.zeros(code_bits, np.int64)
+        self.model_version = 1
+
+    @property
+    def codes(self) -> bytes:
+        return packed_of(self.signs)
+
+    def finish_round(self, contributions: Sequence[Contribution]) -> None:
+        """The next version, from all that was counted in a round."""
+        items, f = self.signs.shape
+        tau = (4 * f + 5) // 10
+        row_sums: Integers = np.zeros((items, f), np.int64)
+        products: Integers = np.zeros((f, f), np.int64)
+        user_sum: Integers = np.zeros(f, np.int64)
+        weight = 0
+        for one in contributions:
+            own = max(len(one.rows), LEAST_ROWS)
+            for index, row in one.rows.items():
+                row_sums[index] += row
+            products += own * np.outer(one.user, one.user)
+            user_sum += own * one.user
+            weight += own
+        against = self.signs @ products - weight * self.signs + tau * user_sum
+        # In NumPy // rounds toward minus infinity and >> is arithmetic, as the document asks.
+        moved = UNIT * row_sums - (UNIT * BETA * against) // (items * f)
+        self.memory = self.memory - (self.memory >> SHIFT) + np.clip(moved, -LARGEST_SUM, LARGEST_SUM)
+        self.signs = np.where(self.memory == 0, self.signs, np.sign(self.memory))
+        if weight:
+            self.mean_user = (2 * UNIT * user_sum + weight) // (2 * weight)
+        self.model_version += 1

@@ -1,0 +1,177 @@
+"""What a case gets: the kit, devices, the twin, and ways to reach the server as anybody."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import tempfile
+from pathlib import Path
+from typing import Self
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
+from google.protobuf.message import Message
+
+from lightfr.v1 import coordinator_pb2 as pb
+from lightfr.v1 import enrollment_pb2, manifest_pb2, model_pb2
+from lightfr_harness.authority.certificates import new_key
+from lightfr_harness.conformance.client import ENROLLMENT, SERVICE, Answer, RawClient, tls_context
+from lightfr_harness.conformance.expectations import Unexpected, expect, expect_equal
+from lightfr_harness.conformance.kit import Kit, make_signing_request, write_identity
+from lightfr_harness.conformance.rounds import ClearRound, ClearRounds
+from lightfr_harness.conformance.twin import Twin
+from lightfr_harness.conformance.vectors import Vectors
+
+MANIFEST_CONTEXT = b"lightfr manifest v1\n"
+PRIVACY_MODES = {"clear": model_pb2.PRIVACY_MODE_CLEAR, "secagg": model_pb2.PRIVACY_MODE_SECAGG}
+
+
+class Device:
+    """An enrolled device with one kept connection."""
+
+    def __init__(self, name: str, client: RawClient) -> None:
+        self.name, self.client = name, client
+
+    def call(self, method: str, request: Message | bytes, **headers: str) -> Answer:
+        """Call a method of CoordinatorService; header names are written with _ for -."""
+        body = request if isinstance(request, bytes) else request.SerializeToString()
+        return self.client.post(
+            SERVICE + method, body, {name.replace("_", "-"): text for name, text in headers.items()}
+        )
+
+    def get(self, path: str, verb: str = "GET", **headers: str) -> Answer:
+        """GET, or another verb without a body."""
+        return self.client.request(verb, path, None, {name.replace("_", "-"): text for name, text in headers.items()})
+
+    def artifact(self, artifact: manifest_pb2.Artifact) -> bytes:
+        """Download an artifact and check its size and digest."""
+        answer = self.get(f"/artifacts/{artifact.sha256.hex()}")
+        expect(answer.status == 200, "200 for an artifact that the manifest names", answer)
+        expect_equal("size of an artifact", len(answer.body), artifact.size_bytes)
+        expect_equal("SHA-256 of an artifact", hashlib.sha256(answer.body).digest(), artifact.sha256)
+        return answer.body
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class World:
+    """A server under test and everything around it."""
+
+    def __init__(self, server: str, enrollment: str, kit: Kit, vectors: Vectors) -> None:
+        self.server, self.enrollment, self.kit, self.vectors = server, enrollment, kit, vectors
+        self.twin = Twin(kit.codes, kit.settings.code_bits)
+        self._folder = tempfile.TemporaryDirectory(prefix="lightfr-conformance-")
+        self._devices: list[Device] = []
+        self._clients: list[RawClient] = []
+        # The last is expired already.
+        self._tokens = iter(kit.tokens[:-1])
+        self.rounds = ClearRounds(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for client in self._clients:
+            client.close()
+        self._folder.cleanup()
+
+    # Ways to reach the server.
+
+    def client(self, identity: Path | None, *, enrollment: bool = False) -> RawClient:
+        """A new connection with this identity, a PEM file, or none."""
+        client = RawClient(self.enrollment if enrollment else self.server, tls_context(self.kit.trust, identity))
+        self._clients.append(client)
+        return client
+
+    def device(self, number: int) -> Device:
+        """A good device; those up to the number are enrolled when first asked for."""
+        while len(self._devices) <= number:
+            identity = self._enrolled(len(self._devices))
+            self._devices.append(Device(f"device {len(self._devices)}", self.client(identity)))
+        return self._devices[number]
+
+    def devices(self, count: int) -> list[Device]:
+        return [self.device(number) for number in range(count)]
+
+    def identity(self, number: int) -> Path:
+        """The PEM file of a good device."""
+        self.device(number)
+        return Path(self._folder.name) / f"{number}.pem"
+
+    def token(self) -> str:
+        """A token that nobody has used."""
+        return next(self._tokens)
+
+    def enroll(self, request: enrollment_pb2.EnrollRequest | bytes) -> Answer:
+        """Call Enroll on a new connection without an identity."""
+        body = request if isinstance(request, bytes) else request.SerializeToString()
+        client = self.client(None, enrollment=True)
+        try:
+            return client.post(ENROLLMENT + "Enroll", body)
+        finally:
+            client.close()
+
+    def _enrolled(self, number: int) -> Path:
+        key = new_key()
+        request = enrollment_pb2.EnrollRequest(token=self.token(), signing_request=make_signing_request(key))
+        answer = self.enroll(request).message(enrollment_pb2.EnrollResponse)
+        path = Path(self._folder.name) / f"{number}.pem"
+        chain = [x509.load_der_x509_certificate(certificate) for certificate in answer.certificates]
+        write_identity(path, key, chain)
+        return path
+
+    # What good devices say and read.
+
+    @property
+    def capabilities(self) -> pb.Capabilities:
+        """Of a device that can do what the kit's rounds ask for."""
+        return pb.Capabilities(
+            wire_versions=[1],
+            upload_kinds=[model_pb2.UPLOAD_KIND_TERNARY],
+            privacy_modes=[PRIVACY_MODES[self.kit.settings.privacy]],
+        )
+
+    @property
+    def manifest_key(self) -> Ed25519PublicKey:
+        """The public key that devices trust."""
+        pem = self.kit.trust.read_bytes()
+        key = load_pem_public_key(pem[pem.index(b"-----BEGIN PUBLIC KEY-----") :])
+        assert isinstance(key, Ed25519PublicKey)  # noqa: S101 - the kit is ours
+        return key
+
+    def signed_manifest(self, device: Device | None = None, known: int = 0) -> manifest_pb2.SignedManifest | None:
+        """The newest manifest as it travels; None when the known one still is the newest."""
+        request = pb.GetManifestRequest(capabilities=self.capabilities, known_model_version=known)
+        answer = (device or self.device(0)).call("GetManifest", request).message(pb.GetManifestResponse)
+        return answer.signed_manifest if answer.HasField("signed_manifest") else None
+
+    def manifest(self, device: Device | None = None) -> manifest_pb2.Manifest:
+        """The newest manifest, its signature checked."""
+        signed = self.signed_manifest(device)
+        if signed is None:
+            raise Unexpected("a signed manifest for a device that holds none", "an answer without one")
+        self.require_signature(signed)
+        return manifest_pb2.Manifest.FromString(signed.manifest)
+
+    def require_signature(self, signed: manifest_pb2.SignedManifest) -> None:
+        raw = self.manifest_key.public_bytes(Encoding.Raw, PublicFormat.Raw)
+        expect_equal("key_id", signed.key_id, hashlib.sha256(raw).digest()[:8])
+        try:
+            self.manifest_key.verify(signed.signature, MANIFEST_CONTEXT + signed.manifest)
+        except InvalidSignature as error:
+            raise Unexpected("a manifest signed over its exact bytes", "a signature that does not verify") from error
+
+    def check_in(self, device: Device, **changes: object) -> pb.CheckInResponse:
+        request = pb.CheckInRequest(**{"capabilities": self.capabilities, **changes})  # type: ignore[arg-type]
+        return device.call("CheckIn", request).message(pb.CheckInResponse)
+
+    def fresh_round(self) -> ClearRound:
+        """A round in which only device 0 has a place, and nobody has uploaded."""
+        return self.rounds.fresh()
+
+    @staticmethod
+    def random_id() -> bytes:
+        return secrets.token_bytes(16)

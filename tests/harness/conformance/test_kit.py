@@ -1,0 +1,118 @@
+"""The kit: what a server of any language is started with."""
+
+import json
+import ssl
+from datetime import UTC, datetime
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from typer.testing import CliRunner
+
+from lightfr_harness.authority import Authority, TokenError
+from lightfr_harness.authority.certificates import new_key
+from lightfr_harness.cli import app
+from lightfr_harness.conformance.kit import Kit, KitError, make_kit, make_signing_request
+from lightfr_harness.conformance.vectors import DEFAULT_FOLDER, Vectors
+
+
+@pytest.fixture(scope="module")
+def kit(tmp_path_factory):
+    return make_kit(tmp_path_factory.mktemp("kit") / "kit", "clear", "localhost", Vectors.read(DEFAULT_FOLDER))
+
+
+def test_the_settings_are_those_of_the_document(kit):
+    assert json.loads((kit.folder / "settings.json").read_text()) == {
+        "privacy": "clear",
+        "code_bits": 32,
+        "item_count": 80,
+        "gate": 10,
+        "max_rows": 64,
+        "places": 6,
+        "goal": 4,
+        "minimum": 2,
+        "deadline_seconds": 3,
+        "integer_ids": False,
+    }
+    assert kit.settings.kind == "clear"
+
+
+def test_the_first_codes_and_the_gate_are_those_of_the_vectors(kit):
+    vectors = Vectors.read(DEFAULT_FOLDER)
+    assert kit.codes == vectors.codes
+    assert kit.open_rows == vectors.open_rows == [True] * 72 + [False] * 8
+    assert len(set(kit.item_ids)) == 80
+
+
+def test_the_authority_knows_the_tokens_and_the_last_has_expired(kit):
+    listed = json.loads((kit.folder / "tokens.json").read_text())
+    now = datetime.now(UTC).timestamp()
+    assert [one["expires_unix_seconds"] > now for one in listed] == [True] * (len(listed) - 1) + [False]
+    authority, request = Authority.open(kit.authority), make_signing_request(new_key())
+    try:
+        assert authority.enroll(listed[-2]["token"], request)
+        with pytest.raises(TokenError, match="expired"):
+            authority.enroll(listed[-1]["token"], request)
+    finally:
+        authority.close()
+
+
+def certificate_of(path):
+    return x509.load_pem_x509_certificate(path.read_bytes())
+
+
+@pytest.mark.parametrize(
+    "name", ["expired", "not-yet-valid", "other-authority", "false-authority", "self-signed", "server", "revoked"]
+)
+def test_each_bad_identity_has_its_own_fault_and_a_key_that_fits(kit, name):
+    path = kit.tester(name)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_cert_chain(path)
+    certificate, authority = certificate_of(path), certificate_of(kit.authority / "authority.pem")
+    now = datetime.now(UTC)
+    revoked = x509.load_pem_x509_crl((kit.authority / "crl.pem").read_bytes())
+    faults = {
+        "expired": certificate.not_valid_after_utc < now,
+        "not-yet-valid": certificate.not_valid_before_utc > now,
+        "other-authority": certificate.issuer not in (authority.subject, certificate.subject),
+        "false-authority": certificate.issuer == authority.subject and not is_signed_by(certificate, authority),
+        "self-signed": is_signed_by(certificate, certificate),
+        "server": certificate == certificate_of(kit.authority / "server.pem"),
+        "revoked": revoked.get_revoked_certificate_by_serial_number(certificate.serial_number) is not None,
+    }
+    assert [fault for fault, has_it in faults.items() if has_it] == [name]
+
+
+def is_signed_by(certificate, issuer):
+    try:
+        certificate.verify_directly_issued_by(issuer)
+    except Exception:
+        return False
+    return True
+
+
+def test_the_server_is_named_by_host_and_address(kit):
+    names = certificate_of(kit.authority / "server.pem").extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    assert [str(name.value) for name in names.value] == ["localhost", "127.0.0.1"]
+    assert load_pem_private_key((kit.authority / "manifest.key").read_bytes(), None)
+
+
+def test_a_kit_is_not_made_twice_in_a_folder(kit):
+    with pytest.raises(KitError, match="name a folder that is not there"):
+        make_kit(kit.folder, "clear", "localhost", Vectors.read(DEFAULT_FOLDER))
+
+
+def test_a_folder_that_is_no_kit_says_how_to_make_one(tmp_path):
+    with pytest.raises(KitError, match="lightfr-harness conformance-kit"):
+        Kit(tmp_path)
+
+
+def test_the_command_makes_the_crowd_too(tmp_path):
+    arguments = ["conformance-kit", str(tmp_path / "kit"), "--privacy", "secagg", "--crowd"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    crowd = Kit(tmp_path / "kit")
+    assert (crowd.settings.kind, crowd.settings.places, len(crowd.tokens) > 72) == ("crowd", 70, True)
+    wrong = CliRunner().invoke(app, ["conformance-kit", str(tmp_path / "other"), "--privacy", "clear", "--crowd"])
+    assert wrong.exit_code == 1
+    assert "--privacy secagg --crowd" in wrong.output

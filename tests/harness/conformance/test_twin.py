@@ -1,0 +1,68 @@
+"""The suite's own server: equal to the vectors, and to the coordinator's rule, with which it shares no code."""
+
+import numpy as np
+import pytest
+
+from lightfr.v1 import model_pb2, update_pb2
+from lightfr_harness.aggregate import CatalogueServer, UploadReader
+from lightfr_harness.conformance.rounds import random_update
+from lightfr_harness.conformance.twin import Contribution, Twin, packed_of, signs_of
+from lightfr_harness.conformance.vectors import DEFAULT_FOLDER, Vectors, VectorsError
+
+
+def test_the_twin_walks_the_vectors():
+    vectors = Vectors.read(DEFAULT_FOLDER)
+    twin = Twin(vectors.codes, vectors.code_bits)
+    assert len(vectors.rounds) == 3
+    for number, one in enumerate(vectors.rounds):
+        twin.finish_round([Contribution.of(update_pb2.RowUpdate.FromString(upload)) for upload in one.uploads])
+        assert twin.model_version == number + 2
+        assert twin.codes == one.codes
+        assert twin.mean_user.tolist() == one.mean_user
+        assert twin.memory.tolist() == one.memory
+
+
+def test_the_twin_moves_as_the_coordinator_does():
+    counts = np.where(np.arange(50) < 44, 20, 3)
+    server = CatalogueServer(counts, 40, upload_kind=model_pb2.UPLOAD_KIND_TERNARY, gate=10, max_rows=40, seed=1)
+    twin = Twin(server.codes.tobytes(), 40)
+    for _ in range(6):
+        updates = [random_update((counts >= 10).tolist(), 40, 40) for _ in range(3)]
+        for update in updates:
+            server.add(update.SerializeToString())
+        server.finish_round()
+        twin.finish_round([Contribution.of(update) for update in updates])
+        assert twin.codes == server.codes.tobytes()
+        assert (twin.memory == server.memory).all()
+        assert (twin.mean_user == server.mean_user).all()
+
+
+def test_a_round_without_uploads_keeps_the_mean_user():
+    twin = Twin(bytes([0x4D, 0xB2]), 8)
+    twin.mean_user = np.arange(8)
+    twin.finish_round([])
+    assert twin.mean_user.tolist() == list(range(8))
+    assert twin.codes == bytes([0x4D, 0xB2])
+
+
+def test_bits_are_those_of_the_document():
+    signs = signs_of(bytes([0x4D]), 8)
+    assert signs.tolist() == [[1, -1, 1, 1, -1, -1, 1, -1]]
+    assert packed_of(signs) == bytes([0x4D])
+
+
+@pytest.mark.parametrize("rows", [0, 1, 5, None])
+def test_random_updates_are_legal_and_come_back_as_they_were(rows):
+    update = random_update([True] * 6 + [False] * 2, 16, 6, rows)
+    model = model_pb2.RoundModel(
+        code_bits=16, item_count=8, max_rows=6,
+        objective=model_pb2.OBJECTIVE_CATALOGUE, upload_kind=model_pb2.UPLOAD_KIND_TERNARY,
+    )  # fmt: skip
+    UploadReader(model, bytes([0b00111111])).check(update)
+    assert Contribution.of(update).as_update() == update
+    assert rows is None or len(Contribution.of(update).rows) == rows
+
+
+def test_vectors_that_are_not_there_are_asked_for(tmp_path):
+    with pytest.raises(VectorsError, match="--vectors FOLDER"):
+        Vectors.read(tmp_path)

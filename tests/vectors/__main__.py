@@ -1,0 +1,17 @@
+"""Writes every file of v1/ anew: python -m tests.vectors."""
+
+from tests.vectors import generate_aggregation, generate_secagg
+from tests.vectors.plain import FOLDER, as_text
+
+GENERATORS = (generate_aggregation, generate_secagg)
+
+
+def files():
+    """File name to bytes."""
+    contents = {name: content for generator in GENERATORS for name, content in generator.vectors().items()}
+    return {name: c if isinstance(c, bytes) else as_text(c).encode() for name, c in contents.items()}
+
+
+if __name__ == "__main__":
+    for name, content in files().items():
+        (FOLDER / name).write_bytes(content)
