@@ -7,6 +7,7 @@ mask key, never both.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -148,9 +149,9 @@ class MaskedSum:
         """Owner's roster index to share."""
         records = [field[at : at + _RECORD_BYTES] for at in range(0, len(field), _RECORD_BYTES)]
         _require(all(shamir.is_share(record[ID_BYTES:]) for record in records), "a share is no number of the field")
-        shares = {self._index(record[:ID_BYTES]): record[ID_BYTES:] for record in records}
-        _require(len(shares) == len(records), "a device appears twice in it")
-        return shares
+        ids = [record[:ID_BYTES] for record in records]
+        _require(all(one < other for one, other in pairwise(ids)), "its records are not by ascending id")
+        return {self._index(record[:ID_BYTES]): record[ID_BYTES:] for record in records}
 
 
 def _join(shares: list[tuple[int, bytes]], threshold: int) -> bytes:

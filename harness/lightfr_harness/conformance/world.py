@@ -21,6 +21,7 @@ from lightfr_harness.conformance.client import ENROLLMENT, SERVICE, Answer, RawC
 from lightfr_harness.conformance.expectations import Unexpected, expect, expect_equal
 from lightfr_harness.conformance.kit import Kit, make_signing_request, write_identity
 from lightfr_harness.conformance.rounds import ClearRound, ClearRounds
+from lightfr_harness.conformance.secure_rounds import SecureRounds
 from lightfr_harness.conformance.twin import Twin
 from lightfr_harness.conformance.vectors import Vectors
 
@@ -69,6 +70,7 @@ class World:
         # The last is expired already.
         self._tokens = iter(kit.tokens[:-1])
         self.rounds = ClearRounds(self)
+        self.secure = SecureRounds(self)
 
     def __enter__(self) -> Self:
         return self

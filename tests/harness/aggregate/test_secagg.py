@@ -165,9 +165,10 @@ def test_bad_revealed_shares_are_refused_and_none_is_kept():
         (replace(good, self_masks=good.self_masks[:-1]), "no number of the field"),
         (replace(good, self_masks=one[:16] + b"\xff" * 33 + good.self_masks[RECORD_BYTES:]), "no number of the field"),
         (replace(good, self_masks=good.self_masks[RECORD_BYTES:]), "self-mask share for each survivor"),
-        (replace(good, self_masks=good.self_masks + one), "twice"),
+        (replace(good, self_masks=one + good.self_masks), "ascending id"),
+        (replace(good, self_masks=good.self_masks[RECORD_BYTES:] + one), "ascending id"),
         (replace(good, mask_keys=b""), "mask-key share for each dropped"),
-        (replace(good, mask_keys=good.mask_keys + one), "mask-key share for each dropped"),
+        (replace(good, mask_keys=one + good.mask_keys), "mask-key share for each dropped"),
     ):
         with pytest.raises(UploadError, match=reason):
             total.reveal(shares)

@@ -7,6 +7,7 @@ import importlib
 GROUPS = (
     *("tls", "enroll", "connect", "version", "manifest", "artifacts"),
     *("vectors", "checkin", "upload", "upload_content", "status", "round", "aggregate", "deltas", "memory"),
+    *("sums", "cohort", "advertise", "share", "masked", "reveal", "steps", "abandon", "crowd"),
 )
 
 

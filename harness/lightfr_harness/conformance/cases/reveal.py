@@ -1,0 +1,223 @@
+"""Step 4 of secure aggregation: the shares that take the masks off, and those that must not be given."""
+
+from __future__ import annotations
+
+import os
+
+from lightfr.v1 import coordinator_pb2 as pb
+from lightfr.v1 import secure_pb2
+from lightfr_harness.conformance import dropouts
+from lightfr_harness.conformance.cohort import ID_BYTES, PRIME, SHARE_BYTES, records_of
+from lightfr_harness.conformance.dropouts import RECORD_BYTES
+from lightfr_harness.conformance.expectations import expect_equal
+from lightfr_harness.conformance.masking import ADVERTISE, REVEAL, SHARE, UPLOAD, Peer
+from lightfr_harness.conformance.registry import case
+from lightfr_harness.conformance.secure_rounds import SecureRound
+from lightfr_harness.conformance.world import World
+
+SECAGG = ("secagg",)
+PHASES = "docs/protocol.md#a-round-with-secure-aggregation"
+STEP_4 = "docs/secagg.md#4-unmask"
+
+
+def _begun(world: World) -> tuple[SecureRound, list[bytes]]:
+    """A round in which shares are to be revealed, and the good seed records of its first device."""
+    current = world.secure.fresh()
+    current.tell_all(REVEAL)
+    return current, records_of(current.peers[0].good(REVEAL).self_masks, RECORD_BYTES)
+
+
+def _require_refused(current: SecureRound, *spoiled: list[bytes]) -> None:
+    """Each is refused, and the good ones are accepted afterwards."""
+    peer = current.peers[0]
+    for records in spoiled:
+        request = peer.good(REVEAL)
+        request.self_masks = b"".join(records)
+        peer.send(REVEAL, request).refusal("UPLOAD_INVALID")
+    current.finish_exactly()
+
+
+def _false(record: bytes) -> bytes:
+    """Another share of the field for the same device. Far from the true one: X25519 does not look at all bits."""
+    changed = bytearray(record)
+    changed[ID_BYTES + SHARE_BYTES // 2] ^= 1
+    return bytes(changed)
+
+
+@case(
+    "reveal.too-early", "Shares before the survivors are settled could take the wrong masks off.", PHASES, kits=SECAGG
+)
+def too_early(world: World) -> None:
+    current = world.secure.fresh()
+    peer = current.peers[0]
+    own = secure_pb2.RevealSharesRequest(round_id=peer.round_id, self_masks=peer.peer_id + bytes(SHARE_BYTES))
+    for method in (ADVERTISE, SHARE, UPLOAD):
+        current.take_step(peer, method)
+        peer.send(REVEAL, own).refusal("UPLOAD_INVALID")
+        peer.delivered.discard(REVEAL)
+        current.walk(method)
+    current.finish_exactly()
+
+
+@case(
+    "reveal.same-bytes-again",
+    "An answer that was lost is asked for again, also when the masks are off already.",
+    PHASES,
+    kits=SECAGG,
+)
+def same_bytes_again(world: World) -> None:
+    current, _ = _begun(world)
+    current.peers[0].deliver(REVEAL)
+    current.peers[0].deliver(REVEAL)
+    current.finish_exactly()
+    current.peers[0].deliver(REVEAL)
+    current.peers[-1].deliver(REVEAL)
+
+
+@case("reveal.other-bytes", "A device answers once: two answers about one set are one too many.", PHASES, kits=SECAGG)
+def other_bytes(world: World) -> None:
+    current, records = _begun(world)
+    peer, other = current.peers[0], current.peers[0].good(REVEAL)
+    peer.deliver(REVEAL)
+    other.self_masks = b"".join([*records[:-1], _false(records[-1])])
+    peer.send(REVEAL, other).refusal("UPLOAD_CONFLICT")
+    current.finish_exactly()
+
+
+@case("reveal.missing", "An answer is taken whole or not at all.", STEP_4, kits=SECAGG)
+def missing(world: World) -> None:
+    current, records = _begun(world)
+    _require_refused(current, records[1:], records[:-1], [])
+
+
+@case(
+    "reveal.extra",
+    "A share of who is not in the round, or twice of one who is, has nothing to be used for.",
+    STEP_4,
+    kits=SECAGG,
+)
+def extra(world: World) -> None:
+    current, records = _begun(world)
+    stranger = os.urandom(ID_BYTES) + bytes(SHARE_BYTES)
+    _require_refused(current, sorted([*records, stranger]), [records[0], *records], [*records[:-1], stranger])
+
+
+@case("reveal.order", "One order for all, so that the same shares are the same bytes.", PHASES, kits=SECAGG)
+def order(world: World) -> None:
+    current, records = _begun(world)
+    _require_refused(current, records[::-1], [records[1], records[0], *records[2:]])
+
+
+@case("reveal.length", "Records have one size; a byte more or less moves all that follow.", STEP_4, kits=SECAGG)
+def length(world: World) -> None:
+    current, records = _begun(world)
+    _require_refused(current, [*records, b"\0"], [*records[:-1], records[-1][:-1]], [records[0][1:], *records[1:]])
+
+
+@case("reveal.not-in-field", "A share is a number below p; larger ones would have two spellings.", STEP_4, kits=SECAGG)
+def not_in_field(world: World) -> None:
+    current, records = _begun(world)
+    beyond = [records[0][:ID_BYTES] + number.to_bytes(SHARE_BYTES, "little") for number in (PRIME, 2**264 - 1)]
+    _require_refused(current, *([one, *records[1:]] for one in beyond))
+
+
+@case("reveal.key-of-survivor", "With seed and mask key of one device its vector would lie open.", STEP_4, kits=SECAGG)
+def key_of_survivor(world: World) -> None:
+    current, records = _begun(world)
+    peer = current.peers[0]
+    for seeds in (records, records[1:]):
+        request = peer.good(REVEAL)
+        request.self_masks, request.mask_keys = b"".join(seeds), records[0]
+        peer.send(REVEAL, request).refusal("UPLOAD_INVALID")
+    current.finish_exactly()
+
+
+@case("reveal.both-kinds", "With seed and mask key of one device its vector would lie open.", STEP_4, kits=SECAGG)
+def both_kinds(world: World) -> None:
+    noted = world.secure.shared(dropouts.without_uploads).noted
+    noted["both kinds of a dropped device"].refusal("UPLOAD_INVALID")
+    noted["both kinds of a survivor"].refusal("UPLOAD_INVALID")
+
+
+@case("reveal.missing-key", "Without the mask keys of those who dropped out their masks stay on.", STEP_4, kits=SECAGG)
+def missing_key(world: World) -> None:
+    noted = world.secure.shared(dropouts.without_uploads).noted
+    noted["no key of a dropped device"].refusal("UPLOAD_INVALID")
+    noted["no keys"].refusal("UPLOAD_INVALID")
+
+
+@case(
+    "reveal.swapped-kinds", "Seeds of survivors and keys of the others: never the other way round.", STEP_4, kits=SECAGG
+)
+def swapped_kinds(world: World) -> None:
+    world.secure.shared(dropouts.without_uploads).noted["keys in the place of seeds"].refusal("UPLOAD_INVALID")
+
+
+@case("reveal.key-order", "One order for all, so that the same shares are the same bytes.", PHASES, kits=SECAGG)
+def key_order(world: World) -> None:
+    world.secure.shared(dropouts.without_uploads).noted["keys in descending order"].refusal("UPLOAD_INVALID")
+
+
+@case(
+    "reveal.no-survivor", "Who did not upload is not asked, and must not be able to bend the sum.", PHASES, kits=SECAGG
+)
+def no_survivor(world: World) -> None:
+    world.secure.shared(dropouts.without_uploads).noted["reveal"].refusal("ROUND_CLOSED")
+
+
+@case(
+    "reveal.false-share-first",
+    "A false share must end the round: a wrong mask taken off is noise in every number.",
+    STEP_4,
+    kits=SECAGG,
+)
+def false_share_first(world: World) -> None:
+    current, _ = _begun(world)
+    _reveal_falsely(current, _by_index(current)[0])
+    current.require_nothing_came_of_it()
+
+
+@case("reveal.false-share-last", "The shares beyond the threshold are there to be compared.", STEP_4, kits=SECAGG)
+def false_share_last(world: World) -> None:
+    current, _ = _begun(world)
+    _reveal_falsely(current, _by_index(current)[-1])
+    current.require_nothing_came_of_it()
+
+
+def _by_index(current: SecureRound) -> list[Peer]:
+    return sorted(current.active, key=lambda peer: peer.peer_id)
+
+
+def _reveal_falsely(current: SecureRound, liar: Peer) -> None:
+    """All reveal by ascending index, one of them a false share of the first seed it does not own."""
+    for peer in _by_index(current):
+        request = peer.good(REVEAL)
+        if peer is liar:
+            records = records_of(request.self_masks, RECORD_BYTES)
+            place = 0 if records[0][:ID_BYTES] != peer.peer_id else 1
+            records[place] = _false(records[place])
+            request.self_masks = b"".join(records)
+        peer.send(REVEAL, request).message(secure_pb2.RevealSharesResponse)
+
+
+@case(
+    "reveal.false-mask-key",
+    "A mask key must belong to the public one in the roster, even if just enough shares came.",
+    STEP_4,
+    kits=SECAGG,
+)
+def false_mask_key(world: World) -> None:
+    current = world.secure.fresh()
+    current.tell_all(UPLOAD)
+    current.leave(*current.peers[4:])
+    current.tell_all(REVEAL)
+    expect_equal("survivors", len(current.active), current.cohort().threshold)
+    request = current.active[0].good(REVEAL)
+    request.mask_keys = _false(request.mask_keys[:RECORD_BYTES]) + request.mask_keys[RECORD_BYTES:]
+    current.active[0].send(REVEAL, request).message(secure_pb2.RevealSharesResponse)
+    current.walk(REVEAL)
+    current.require_nothing_came_of_it()
+    expect_equal("upload_count of an abandoned round", current.status().upload_count, 4)
+    current.peers[0].send(REVEAL, request).refusal("ROUND_CLOSED")
+    current.peers[0].question().refusal("ROUND_CLOSED")
+    expect_equal("state", current.status().state, pb.ROUND_STATE_ABANDONED)

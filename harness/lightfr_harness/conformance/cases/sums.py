@@ -1,0 +1,134 @@
+"""Sums under masks: the version that comes of a round is the one that the same uploads would have made in the clear."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lightfr_harness.conformance import dropouts
+from lightfr_harness.conformance.expectations import expect_equal
+from lightfr_harness.conformance.masking import ADVERTISE, REVEAL, SHARE, UPLOAD
+from lightfr_harness.conformance.registry import case
+from lightfr_harness.conformance.secure_rounds import SecureRound
+from lightfr_harness.conformance.twin import Contribution
+from lightfr_harness.conformance.versions import mean_user, require_codes
+from lightfr_harness.conformance.world import World
+
+PLACE = "docs/secagg.md#4-unmask"
+SECAGG = ("secagg",)
+
+
+def _require_vector(world: World, current: SecureRound, number: int) -> None:
+    expected, manifest = world.vectors.rounds[number], current.manifest
+    expect_equal("model_version of a round of the vectors", manifest.model_version, number + 2)
+    require_codes(world, manifest, expected.codes)
+    expect_equal("mean_user", mean_user(manifest), expected.mean_user)
+
+
+@case(
+    "sums.vector-1-without-keys",
+    "Two devices that took places and sent no keys are no part of the sum, which moves the codes as known.",
+    PLACE,
+    kits=SECAGG,
+)
+def without_keys(world: World) -> None:
+    _require_vector(world, world.secure.shared(dropouts.without_keys), 0)
+
+
+@case(
+    "sums.vector-2-without-shares",
+    "Two devices that sent keys and no shares leave no mask behind in the sum, which moves the codes as known.",
+    PLACE,
+    kits=SECAGG,
+)
+def without_shares(world: World) -> None:
+    _require_vector(world, world.secure.shared(dropouts.without_shares), 1)
+
+
+@case(
+    "sums.vector-3-without-uploads",
+    "The masks with two devices that shared and did not upload come off by their keys; the codes move as known.",
+    PLACE,
+    kits=SECAGG,
+)
+def without_uploads(world: World) -> None:
+    _require_vector(world, world.secure.shared(dropouts.without_uploads), 2)
+
+
+@case("sums.everybody", "With nobody missing, all that is left of the masks must be the sum.", PLACE, kits=SECAGG)
+def everybody(world: World) -> None:
+    world.secure.fresh().finish_exactly()
+
+
+@case(
+    "sums.rounds-in-a-row",
+    "Memory carries over from round to round, so one sum that is off shows in all that follow.",
+    "docs/protocol.md#the-server",
+    kits=SECAGG,
+)
+def rounds_in_a_row(world: World) -> None:
+    for _ in range(4):
+        world.secure.fresh().finish_exactly()
+
+
+@case(
+    "sums.largest",
+    "Numbers at the ends of their range must not run over into each other: every device weighs 64 and says the same.",
+    "docs/secagg.md#3-mask-and-upload",
+    kits=SECAGG,
+)
+def largest(world: World) -> None:
+    same = _extreme(world, 1)
+    world.secure.fresh(parts=[same] * world.kit.settings.places).finish_exactly()
+    same = _extreme(world, -1)
+    world.secure.fresh(parts=[same] * world.kit.settings.places).finish_exactly()
+
+
+@case(
+    "sums.one-missing-at-each-step",
+    "Devices vanish at every step of one round, and what is left must still add up.",
+    PLACE,
+    kits=SECAGG,
+)
+def one_missing_at_each_step(world: World) -> None:
+    current = world.secure.fresh()
+    for method, peer in zip((ADVERTISE, SHARE, UPLOAD), current.peers, strict=False):
+        current.leave(peer)
+        current.walk(method)
+    current.finish_exactly()
+
+
+@case(
+    "sums.without-reveals",
+    "The sum is that of all survivors, also of the two that did not reveal: the threshold is exactly met.",
+    PLACE,
+    kits=SECAGG,
+)
+def without_reveals(world: World) -> None:
+    current = world.secure.fresh()
+    current.tell_all(REVEAL)
+    expect_equal("threshold of a roster of 6", current.cohort().threshold, 4)
+    current.leave(*current.peers[:2])
+    current.finish_exactly()
+
+
+@case(
+    "sums.smallest-cohort",
+    "A round with as few devices as the server allows has smaller numbers, and so other bits on the wire.",
+    "docs/secagg.md#3-mask-and-upload",
+    kits=SECAGG,
+)
+def smallest_cohort(world: World) -> None:
+    current = world.secure.fresh(world.kit.settings.minimum)
+    current.tell_all(UPLOAD)
+    # Three devices need 3 and 9 bits, six need 4 and 10.
+    expect_equal("devices in the roster", current.cohort().size, 3)
+    expect_equal("bytes of a masked vector of 3 devices", len(current.peers[0].good(UPLOAD).masked_vector), 1460)
+    current.finish_exactly()
+
+
+def _extreme(world: World, sign: int) -> Contribution:
+    """As many rows as a device may send, all of one sign, with a user code of that sign."""
+    settings = world.kit.settings
+    rows = [row for row, is_open in enumerate(world.kit.open_rows) if is_open][: settings.max_rows]
+    ones = np.full(settings.code_bits, sign, np.int64)
+    return Contribution(dict.fromkeys(rows, ones), ones)

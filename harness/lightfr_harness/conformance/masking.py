@@ -1,0 +1,194 @@
+"""One device of the suite in a round of secure aggregation: it makes what a good device sends, and sends anything.
+
+The good parts are the SDK's session; what the server says is checked by the plain formulas of cohort.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from google.protobuf.message import Message
+
+from lightfr.errors import LightFRError
+from lightfr.privacy import DeviceSession, Roster, SealedShare, Vector, round_blocks
+from lightfr.v1 import coordinator_pb2 as pb
+from lightfr.v1 import secure_pb2
+from lightfr_harness.conformance.client import Answer
+from lightfr_harness.conformance.cohort import SEALED_BYTES, records_of
+from lightfr_harness.conformance.expectations import Unexpected, expect, expect_equal
+from lightfr_harness.conformance.twin import LEAST_ROWS, Contribution
+
+if TYPE_CHECKING:
+    from lightfr_harness.conformance.world import Device
+
+ADVERTISE, SHARE, UPLOAD, REVEAL = METHODS = ("AdvertiseKeys", "ShareKeys", "Upload", "RevealShares")
+# What GetStep answers when a step is due.
+KINDS = {SHARE: "share", UPLOAD: "upload", REVEAL: "reveal"}
+# A question is held so long at most, and asked again.
+HOLD_MS = 1000
+LONGEST_PAUSE_SECONDS = 0.02
+DAY_MS = 86_400_000
+
+
+class Peer:
+    """One place in one round."""
+
+    def __init__(
+        self, device: Device, assignment: pb.Assignment, server_key: bytes, part: Contribution, is_open: Sequence[bool]
+    ) -> None:
+        self.device, self.assignment, self.contribution = device, assignment, part
+        self._is_open = is_open
+        self._session = DeviceSession(assignment.round_id, assignment.peer_id, server_key, minimum_cohort=2)
+        # What GetStep said was due, by its kind; what a good device sends, by method; what was accepted of it.
+        self.told: dict[str, Any] = {}
+        self._made: dict[str, Any] = {}
+        self.delivered: set[str] = set()
+        self.receipt = pb.UploadResponse()
+
+    @property
+    def peer_id(self) -> bytes:
+        return self.assignment.peer_id
+
+    @property
+    def round_id(self) -> bytes:
+        return self.assignment.round_id
+
+    @property
+    def entry(self) -> bytes:
+        """What the roster must have of this device."""
+        keys = self.good(ADVERTISE)
+        return self.peer_id + bytes(keys.mask_public_key) + bytes(keys.share_public_key)
+
+    # Sending.
+
+    def send(self, method: str, request: Message | bytes) -> Answer:
+        """Send anything; what was accepted is remembered."""
+        answer = self.device.call(method, request)
+        if answer.status == 200:
+            self.delivered.add(method)
+        return answer
+
+    def deliver(self, method: str) -> None:
+        """Send what a good device sends, which must be accepted."""
+        request = self.good(method)
+        answer = self.send(method, request)
+        if method == UPLOAD:
+            self._require_receipt(request, answer.message(pb.UploadResponse))
+        else:
+            answer.message(_ANSWERS[method])
+
+    def _require_receipt(self, request: pb.UploadRequest, receipt: pb.UploadResponse) -> None:
+        expect_equal("upload_id of the receipt", receipt.upload_id, request.upload_id)
+        digest = hashlib.sha256(request.SerializeToString()).digest()
+        expect_equal("request_sha256 of the receipt", receipt.request_sha256, digest)
+        self.receipt = receipt
+
+    def question(self, max_wait_ms: int = 0) -> Answer:
+        return self.device.call("GetStep", secure_pb2.GetStepRequest(round_id=self.round_id, max_wait_ms=max_wait_ms))
+
+    def ask(self, max_wait_ms: int = 0) -> secure_pb2.GetStepResponse:
+        """What the server says is due."""
+        step = self.question(max_wait_ms).message(secure_pb2.GetStepResponse)
+        kind = step.WhichOneof("step")
+        expect(kind is not None, "a step in the answer to GetStep", "an empty answer")
+        if kind == "wait_ms":
+            expect(1 <= step.wait_ms <= DAY_MS, f"wait_ms from 1 to {DAY_MS}", step.wait_ms)
+        return step
+
+    def due(self, kind: str, patience_seconds: float) -> Any:
+        """Ask until a step is due, which must be of this kind."""
+        ends = time.monotonic() + patience_seconds
+        while True:
+            step = self.ask(HOLD_MS)
+            found = step.WhichOneof("step")
+            if found != "wait_ms":
+                expect_equal("what GetStep says is due", found, kind)
+                return self.told.setdefault(kind, getattr(step, kind))
+            if time.monotonic() > ends:
+                raise Unexpected(f"'{kind}' to be due within {patience_seconds:.0f} s", "only wait_ms")
+            time.sleep(min(step.wait_ms / 1000, LONGEST_PAUSE_SECONDS))
+
+    # What a good device sends.
+
+    def good(self, method: str) -> Any:
+        """The one request of a good device for a step; it must have been told that the step is due."""
+        if method not in self._made:
+            try:
+                self._made[method] = _MAKERS[method](self)
+            except LightFRError as error:
+                raise Unexpected(f"that a device can go on to {method}", f"its session refuses: {error}") from error
+        # A copy, for cases to spoil.
+        copy = type(self._made[method])()
+        copy.CopyFrom(self._made[method])
+        return copy
+
+    def _keys(self) -> secure_pb2.AdvertiseKeysRequest:
+        entry = self._session.advertise()
+        return secure_pb2.AdvertiseKeysRequest(
+            round_id=self.round_id, mask_public_key=entry.mask_key, share_public_key=entry.share_key
+        )
+
+    def _shares(self) -> secure_pb2.ShareKeysRequest:
+        step = self.told["share"]
+        roster = Roster(self.round_id, step.degree, step.threshold, step.entries)
+        sealed = self._session.share(roster, step.signature)
+        records = sorted((roster.index_of(one.receiver), one.sealed) for one in sealed)
+        joined = b"".join(index.to_bytes(4, "little") + message for index, message in records)
+        return secure_pb2.ShareKeysRequest(round_id=self.round_id, sealed_shares=joined)
+
+    def _masked(self) -> pb.UploadRequest:
+        step, ids = self.told["upload"], self._session.neighbours()
+        inbox = [
+            SealedShare(ids.get(int.from_bytes(record[:4], "little"), b""), self.peer_id, record[4:])
+            for record in records_of(step.sealed_shares, 4 + SEALED_BYTES)
+        ]
+        vector = vector_of(self.contribution, self._is_open, self._session.cohort)
+        return pb.UploadRequest(
+            round_id=self.round_id,
+            manifest_sha256=self.assignment.manifest_sha256,
+            upload_id=secrets.token_bytes(16),
+            masked_vector=self._session.mask(vector, inbox, step.included),
+        )
+
+    def _revealed(self) -> secure_pb2.RevealSharesRequest:
+        step = self.told["reveal"]
+        shares = self._session.unmask(step.survivors, step.signature)
+        return secure_pb2.RevealSharesRequest(
+            round_id=self.round_id, self_masks=shares.self_masks, mask_keys=shares.mask_keys
+        )
+
+
+_MAKERS: dict[str, Callable[[Peer], Message]] = {
+    ADVERTISE: Peer._keys,
+    SHARE: Peer._shares,
+    UPLOAD: Peer._masked,
+    REVEAL: Peer._revealed,
+}
+_ANSWERS: dict[str, type[Message]] = {
+    ADVERTISE: secure_pb2.AdvertiseKeysResponse,
+    SHARE: secure_pb2.ShareKeysResponse,
+    REVEAL: secure_pb2.RevealSharesResponse,
+}
+
+
+def vector_of(part: Contribution, is_open: Sequence[bool], devices: int) -> Vector:
+    """The blocks of docs/secagg.md, step 3, filled number by number."""
+    user = [int(sign) for sign in part.user]
+    code_bits, weight = len(user), max(len(part.rows), LEAST_ROWS)
+    vector = Vector(round_blocks(sum(is_open), code_bits, devices))
+    places = [item for item, it_is in enumerate(is_open) if it_is]
+    for item, row in part.rows.items():
+        first = places.index(item) * code_bits
+        for k, element in enumerate(row):
+            vector["rows"][first + k] = int(element)
+    pairs = [(j, k) for j in range(code_bits) for k in range(j + 1, code_bits)]
+    for place, (j, k) in enumerate(pairs):
+        vector["products"][place] = weight * user[j] * user[k]
+    for k, sign in enumerate(user):
+        vector["user_sum"][k] = weight * sign
+    vector["weight"][0] = weight
+    return vector

@@ -1,0 +1,221 @@
+"""Rounds of secure aggregation as the suite walks them: who has a place, who is still there, what came of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from lightfr.v1 import coordinator_pb2 as pb
+from lightfr.v1 import manifest_pb2
+from lightfr_harness.conformance.client import Answer
+from lightfr_harness.conformance.cohort import Cohort
+from lightfr_harness.conformance.expectations import Unexpected, expect, expect_equal
+from lightfr_harness.conformance.masking import KINDS, METHODS, REVEAL, UPLOAD, Peer
+from lightfr_harness.conformance.rounds import ENDED, PATIENCE_SECONDS, POLL_SECONDS, random_update
+from lightfr_harness.conformance.twin import Contribution
+from lightfr_harness.conformance.versions import require_twin
+
+if TYPE_CHECKING:
+    from lightfr_harness.conformance.world import World
+
+
+# Devices that act at the same time.
+AT_A_TIME = 8
+
+
+class SecureRound:
+    """One round, its peers in the order of their check-in; `active` are those who still do what is due."""
+
+    def __init__(self, world: World, peers: list[Peer]) -> None:
+        self._world = world
+        self.peers, self.active = peers, list(peers)
+        # None while it lasts; then FINISHED or ABANDONED.
+        self.ended_as: int | None = None
+        # The newest when it ended, and where that was not the twin's.
+        self.manifest = manifest_pb2.Manifest()
+        self._difference: Unexpected | None = None
+        # Answers for cases that look at this round later.
+        self.noted: dict[str, Answer] = {}
+
+    @property
+    def round_id(self) -> bytes:
+        return self.peers[0].round_id
+
+    @property
+    def patience_seconds(self) -> float:
+        """How long a phase may last."""
+        return self._world.kit.settings.deadline_seconds + PATIENCE_SECONDS
+
+    def walk(self, last: str) -> None:
+        """All who are left do every step up to this one, if they have not yet."""
+        for method in METHODS[: METHODS.index(last) + 1]:
+            self._together(lambda peer, method=method: self.take_step(peer, method))
+
+    def take_step(self, peer: Peer, method: str) -> None:
+        """Let a peer ask until it may do a step, and do it, if it has not yet."""
+        if method not in peer.delivered:
+            self.tell(peer, method)
+            peer.deliver(method)
+
+    def tell(self, peer: Peer, method: str) -> None:
+        """Let a peer ask until it may do a step."""
+        kind = KINDS.get(method)
+        if kind is not None and kind not in peer.told:
+            peer.due(kind, self.patience_seconds)
+
+    def tell_all(self, method: str) -> None:
+        """Everybody left does what comes before a step, and asks until it is due."""
+        self.walk(METHODS[METHODS.index(method) - 1])
+        self._together(lambda peer: self.tell(peer, method))
+
+    def _together(self, act: Callable[[Peer], None]) -> None:
+        """A crowd would run out of time one after the other; each device has a connection of its own."""
+        with ThreadPoolExecutor(AT_A_TIME) as pool:
+            for _ in pool.map(act, self.active):
+                pass
+
+    def leave(self, *peers: Peer) -> None:
+        """These do nothing any more."""
+        self.active = [peer for peer in self.active if peer not in peers]
+
+    def cohort(self) -> Cohort:
+        """The roster, once somebody was told."""
+        told = next((peer.told["share"] for peer in self.peers if "share" in peer.told), None)
+        if told is None:
+            raise Unexpected("a roster", "nobody was told one")
+        return Cohort(self.round_id, told)
+
+    def that_did(self, method: str) -> list[Peer]:
+        return [peer for peer in self.peers if method in peer.delivered]
+
+    def status(self, peer: Peer | None = None) -> pb.GetRoundStatusResponse:
+        request = pb.GetRoundStatusRequest(round_id=self.round_id)
+        return (peer or self.peers[0]).device.call("GetRoundStatus", request).message(pb.GetRoundStatusResponse)
+
+    def finish(self) -> None:
+        """Those who are left do the rest, and the round must come to a version."""
+        self.walk(REVEAL)
+        self.require_end(pb.ROUND_STATE_FINISHED)
+
+    def finish_exactly(self) -> None:
+        """As finish(), and the version must be what the sums of the survivors make of the one before."""
+        self.finish()
+        self.require_exact()
+
+    def require_exact(self) -> None:
+        """What the server had when this round ended must be what the twin had."""
+        if self._difference is not None:
+            raise self._difference
+
+    def require_end(self, state: int) -> None:
+        """Wait for the end, which must be this one."""
+        ended = self.wait()
+        expect_equal("state of the round", pb.RoundState.Name(ended), pb.RoundState.Name(state))  # type: ignore[arg-type]
+
+    def require_nothing_came_of_it(self) -> None:
+        """It must end as abandoned, and the model stay what it was."""
+        self.require_end(pb.ROUND_STATE_ABANDONED)
+        expect_equal("next_model_version of an abandoned round", self.status().next_model_version, 0)
+        self.require_exact()
+
+    def wait(self) -> int:
+        """Wait until the round has ended, by itself or because all is done; how. The twin follows."""
+        if self.ended_as is None:
+            self.ended_as = self._ended_status().state
+            if self.ended_as == pb.ROUND_STATE_FINISHED:
+                self._world.twin.finish_round([peer.contribution for peer in self.that_did(UPLOAD)])
+            self.manifest = self._world.manifest()
+            try:
+                require_twin(self._world, self.manifest)
+            except Unexpected as difference:
+                # For the cases that ask: the others have something else to find.
+                self._difference = difference
+        return self.ended_as
+
+    def _ended_status(self) -> pb.GetRoundStatusResponse:
+        ends = time.monotonic() + len(METHODS) * self.patience_seconds
+        while True:
+            status = self.status()
+            if status.state in ENDED:
+                return status
+            if time.monotonic() > ends:
+                name = pb.RoundState.Name(status.state)
+                raise Unexpected("the round to end within the deadlines of its phases", f"it still is {name}")
+            time.sleep(POLL_SECONDS)
+
+
+class SecureRounds:
+    """All rounds of a run, one after the other."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._last: SecureRound | None = None
+        self._known: set[bytes] = set()
+        self._shared: dict[Callable[[World], SecureRound], SecureRound | Exception] = {}
+
+    def fresh(self, count: int | None = None, parts: Sequence[Contribution] = ()) -> SecureRound:
+        """A new round in which so many devices, or all there is room for, have a place; random parts unless given."""
+        self._end_last()
+        devices = self._world.devices(self._world.kit.settings.places if count is None else count)
+        key = self._world.manifest_key.public_bytes(Encoding.Raw, PublicFormat.Raw)
+        first = self._opened()
+        with ThreadPoolExecutor(AT_A_TIME) as pool:
+            assignments = [first, *pool.map(self._placed, range(1, len(devices)))]
+        parts = [*parts, *(self._random_part() for _ in range(len(devices) - len(parts)))]
+        is_open = self._world.kit.open_rows
+        peers = [Peer(*one, key, part, is_open) for *one, part in zip(devices, assignments, parts, strict=True)]
+        self._last = SecureRound(self._world, peers)
+        self._known.add(first.round_id)
+        for peer in peers[1:]:
+            expect_equal("round_id of devices that check in together", peer.round_id, first.round_id)
+        return self._last
+
+    def shared(self, play: Callable[[World], SecureRound]) -> SecureRound:
+        """A round that several cases look at, played once, since it takes a deadline or two."""
+        if play not in self._shared:
+            try:
+                self._shared[play] = play(self._world)
+            except Exception as finding:  # For each of the cases: none of them saw what it wanted to see.
+                self._shared[play] = finding
+        played = self._shared[play]
+        if isinstance(played, Exception):
+            raise played
+        return played
+
+    def _random_part(self) -> Contribution:
+        settings = self._world.kit.settings
+        return Contribution.of(random_update(self._world.kit.open_rows, settings.code_bits, settings.max_rows))
+
+    def _opened(self) -> pb.Assignment:
+        """The place of device 0 in a round that is new."""
+        device, deadline = self._world.device(0), self._world.kit.settings.deadline_seconds
+        ends = time.monotonic() + deadline + PATIENCE_SECONDS
+        old: set[bytes] = set()
+        while time.monotonic() < ends:
+            answer = self._world.check_in(device)
+            found = answer.assignment
+            if answer.HasField("assignment") and found.round_id not in self._known | old:
+                # A case without a round of its own may have left one that has little time. Once: the next is taken.
+                if old or found.deadline_ms > 3000 * deadline - 500:
+                    return found
+                old.add(found.round_id)
+            time.sleep(POLL_SECONDS)
+        raise Unexpected("a place in a new round soon after the last one ended", f"no place: {answer}")
+
+    def _placed(self, number: int) -> pb.Assignment:
+        answer = self._world.check_in(self._world.device(number))
+        expect(answer.HasField("assignment"), "a place in a round that has some left", answer)
+        return answer.assignment
+
+    def _end_last(self) -> None:
+        """By doing what is left to do, which is quick; where that fails, by its deadlines."""
+        if self._last is None or self._last.ended_as is not None:
+            return
+        try:
+            self._last.finish()
+        except Unexpected:
+            self._last.wait()
