@@ -1,4 +1,7 @@
-"""Rounds in which devices stay away and come too late. Each takes a deadline, so several cases look at one of them."""
+"""Rounds in which devices stay away and come too late. Each takes a deadline, so several cases look at one of them.
+
+They carry the uploads of the vectors, in the order of the vectors.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ def without_keys(world: World) -> SecureRound:
 
 def without_shares(world: World) -> SecureRound:
     """Two devices advertise and share too late."""
-    world.secure.shared(without_keys)
+    world.secure.played(without_keys)
     current = _begun(world, 1)
     current.tell_all(SHARE)
     late = current.peers[REAL]
@@ -59,7 +62,7 @@ def without_shares(world: World) -> SecureRound:
 
 def without_uploads(world: World) -> SecureRound:
     """Two devices share and upload too late. A survivor first reveals what it must not, in several ways."""
-    world.secure.shared(without_shares)
+    world.secure.played(without_shares)
     current = _begun(world, 2)
     current.tell_all(UPLOAD)
     late = current.peers[REAL]
@@ -99,6 +102,13 @@ def spoiled_keys(peer: Peer) -> dict[str, secure_pb2.RevealSharesRequest]:
         "keys in the place of seeds": request(keys, seeds),
         "keys in descending order": request(seeds, keys[::-1]),
     }
+
+
+def false_share(record: bytes) -> bytes:
+    """Another share of the field for the same device. Far from the true one: X25519 does not look at all bits."""
+    changed = bytearray(record)
+    changed[ID_BYTES + SHARE_BYTES // 2] ^= 1
+    return bytes(changed)
 
 
 def one_of_each(peer: Peer) -> dict[str, Message]:

@@ -101,15 +101,22 @@ class Peer:
 
     def due(self, kind: str, patience_seconds: float) -> Any:
         """Ask until a step is due, which must be of this kind."""
+        step = self.settled(patience_seconds).message(secure_pb2.GetStepResponse)
+        expect_equal("what GetStep says is due", step.WhichOneof("step"), kind)
+        return self.told.setdefault(kind, getattr(step, kind))
+
+    def settled(self, patience_seconds: float) -> Answer:
+        """The first answer to GetStep that is not to wait."""
         ends = time.monotonic() + patience_seconds
         while True:
-            step = self.ask(HOLD_MS)
-            found = step.WhichOneof("step")
-            if found != "wait_ms":
-                expect_equal("what GetStep says is due", found, kind)
-                return self.told.setdefault(kind, getattr(step, kind))
+            answer = self.question(HOLD_MS)
+            if answer.status != 200:
+                return answer
+            step = answer.message(secure_pb2.GetStepResponse)
+            if step.WhichOneof("step") != "wait_ms":
+                return answer
             if time.monotonic() > ends:
-                raise Unexpected(f"'{kind}' to be due within {patience_seconds:.0f} s", "only wait_ms")
+                raise Unexpected(f"another answer than wait_ms within {patience_seconds:.0f} s", "only that")
             time.sleep(min(step.wait_ms / 1000, LONGEST_PAUSE_SECONDS))
 
     # What a good device sends.

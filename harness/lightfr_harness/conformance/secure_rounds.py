@@ -122,6 +122,11 @@ class SecureRound:
         expect_equal("next_model_version of an abandoned round", self.status().next_model_version, 0)
         self.require_exact()
 
+    def require_no_next_step(self) -> None:
+        """When the phase is over, those who are left must be told that the round is, too."""
+        for peer in self.active:
+            peer.settled(self.patience_seconds).refusal("ROUND_CLOSED")
+
     def wait(self) -> int:
         """Wait until the round has ended, by itself or because all is done; how. The twin follows."""
         if self.ended_as is None:
@@ -133,7 +138,7 @@ class SecureRound:
                 require_twin(self._world, self.manifest)
             except Unexpected as difference:
                 # For the cases that ask: the others have something else to find.
-                self._difference = difference
+                self._difference = self._world.secure.dated(difference)
         return self.ended_as
 
     def _ended_status(self) -> pb.GetRoundStatusResponse:
@@ -155,6 +160,8 @@ class SecureRounds:
         self._world = world
         self._last: SecureRound | None = None
         self._known: set[bytes] = set()
+        # The model version from which on the server's is not the twin's.
+        self._differs_since: int | None = None
         self._shared: dict[Callable[[World], SecureRound], SecureRound | Exception] = {}
 
     def fresh(self, count: int | None = None, parts: Sequence[Contribution] = ()) -> SecureRound:
@@ -176,15 +183,27 @@ class SecureRounds:
 
     def shared(self, play: Callable[[World], SecureRound]) -> SecureRound:
         """A round that several cases look at, played once, since it takes a deadline or two."""
-        if play not in self._shared:
-            try:
-                self._shared[play] = play(self._world)
-            except Exception as finding:  # For each of the cases: none of them saw what it wanted to see.
-                self._shared[play] = finding
-        played = self._shared[play]
+        played = self.played(play)
         if isinstance(played, Exception):
             raise played
         return played
+
+    def played(self, play: Callable[[World], SecureRound]) -> SecureRound | Exception:
+        """The round, or why it could not be played to its end."""
+        if play not in self._shared:
+            try:
+                self._shared[play] = play(self._world)
+            except Exception as finding:  # For each of the cases: none of them sees what it wanted to see.
+                self._shared[play] = finding
+        return self._shared[play]
+
+    def dated(self, difference: Unexpected) -> Unexpected:
+        """A model that went wrong once stays so: later cases say since when."""
+        if self._differs_since is None:
+            self._differs_since = self._world.twin.model_version
+            return difference
+        since = f"; the model is another since version {self._differs_since}, see the first such case"
+        return Unexpected(difference.expected, difference.got + since)
 
     def _random_part(self) -> Contribution:
         settings = self._world.kit.settings

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 
-from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import secure_pb2
 from lightfr_harness.conformance import dropouts
 from lightfr_harness.conformance.cohort import ID_BYTES, PRIME, SHARE_BYTES, records_of
-from lightfr_harness.conformance.dropouts import RECORD_BYTES
-from lightfr_harness.conformance.expectations import expect_equal
-from lightfr_harness.conformance.masking import ADVERTISE, REVEAL, SHARE, UPLOAD, Peer
+from lightfr_harness.conformance.dropouts import RECORD_BYTES, false_share
+from lightfr_harness.conformance.masking import ADVERTISE, REVEAL, SHARE, UPLOAD
 from lightfr_harness.conformance.registry import case
 from lightfr_harness.conformance.secure_rounds import SecureRound
 from lightfr_harness.conformance.world import World
@@ -35,13 +33,6 @@ def _require_refused(current: SecureRound, *spoiled: list[bytes]) -> None:
         request.self_masks = b"".join(records)
         peer.send(REVEAL, request).refusal("UPLOAD_INVALID")
     current.finish_exactly()
-
-
-def _false(record: bytes) -> bytes:
-    """Another share of the field for the same device. Far from the true one: X25519 does not look at all bits."""
-    changed = bytearray(record)
-    changed[ID_BYTES + SHARE_BYTES // 2] ^= 1
-    return bytes(changed)
 
 
 @case(
@@ -79,7 +70,7 @@ def other_bytes(world: World) -> None:
     current, records = _begun(world)
     peer, other = current.peers[0], current.peers[0].good(REVEAL)
     peer.deliver(REVEAL)
-    other.self_masks = b"".join([*records[:-1], _false(records[-1])])
+    other.self_masks = b"".join([*records[:-1], false_share(records[-1])])
     peer.send(REVEAL, other).refusal("UPLOAD_CONFLICT")
     current.finish_exactly()
 
@@ -163,61 +154,3 @@ def key_order(world: World) -> None:
 )
 def no_survivor(world: World) -> None:
     world.secure.shared(dropouts.without_uploads).noted["reveal"].refusal("ROUND_CLOSED")
-
-
-@case(
-    "reveal.false-share-first",
-    "A false share must end the round: a wrong mask taken off is noise in every number.",
-    STEP_4,
-    kits=SECAGG,
-)
-def false_share_first(world: World) -> None:
-    current, _ = _begun(world)
-    _reveal_falsely(current, _by_index(current)[0])
-    current.require_nothing_came_of_it()
-
-
-@case("reveal.false-share-last", "The shares beyond the threshold are there to be compared.", STEP_4, kits=SECAGG)
-def false_share_last(world: World) -> None:
-    current, _ = _begun(world)
-    _reveal_falsely(current, _by_index(current)[-1])
-    current.require_nothing_came_of_it()
-
-
-def _by_index(current: SecureRound) -> list[Peer]:
-    return sorted(current.active, key=lambda peer: peer.peer_id)
-
-
-def _reveal_falsely(current: SecureRound, liar: Peer) -> None:
-    """All reveal by ascending index, one of them a false share of the first seed it does not own."""
-    for peer in _by_index(current):
-        request = peer.good(REVEAL)
-        if peer is liar:
-            records = records_of(request.self_masks, RECORD_BYTES)
-            place = 0 if records[0][:ID_BYTES] != peer.peer_id else 1
-            records[place] = _false(records[place])
-            request.self_masks = b"".join(records)
-        peer.send(REVEAL, request).message(secure_pb2.RevealSharesResponse)
-
-
-@case(
-    "reveal.false-mask-key",
-    "A mask key must belong to the public one in the roster, even if just enough shares came.",
-    STEP_4,
-    kits=SECAGG,
-)
-def false_mask_key(world: World) -> None:
-    current = world.secure.fresh()
-    current.tell_all(UPLOAD)
-    current.leave(*current.peers[4:])
-    current.tell_all(REVEAL)
-    expect_equal("survivors", len(current.active), current.cohort().threshold)
-    request = current.active[0].good(REVEAL)
-    request.mask_keys = _false(request.mask_keys[:RECORD_BYTES]) + request.mask_keys[RECORD_BYTES:]
-    current.active[0].send(REVEAL, request).message(secure_pb2.RevealSharesResponse)
-    current.walk(REVEAL)
-    current.require_nothing_came_of_it()
-    expect_equal("upload_count of an abandoned round", current.status().upload_count, 4)
-    current.peers[0].send(REVEAL, request).refusal("ROUND_CLOSED")
-    current.peers[0].question().refusal("ROUND_CLOSED")
-    expect_equal("state", current.status().state, pb.ROUND_STATE_ABANDONED)
