@@ -73,8 +73,15 @@ def make_server_certificate(
 def make_device_certificate(
     issuer: Issuer, public_key: ec.EllipticCurvePublicKey, device_id: str, now: datetime
 ) -> x509.Certificate:
-    builder = _leaf_builder(issuer, common_name(device_id), public_key, now, ExtendedKeyUsageOID.CLIENT_AUTH)
+    builder = device_builder(issuer, common_name(device_id), public_key, now)
     return builder.serial_number(_serial_number(device_id)).sign(issuer.key, SHA256())
+
+
+def device_builder(
+    issuer: Issuer, subject: x509.Name, public_key: ec.EllipticCurvePublicKey, now: datetime
+) -> x509.CertificateBuilder:
+    """A client's certificate without its serial number."""
+    return _leaf_builder(issuer, subject, public_key, now, ExtendedKeyUsageOID.CLIENT_AUTH)
 
 
 def make_revocation_list(

@@ -19,6 +19,7 @@ from lightfr_harness.authority import Authority
 from lightfr_harness.authority.certificates import (
     Issuer,
     common_name,
+    device_builder,
     make_device_certificate,
     make_issuer,
     new_device_id,
@@ -166,6 +167,7 @@ def _write_testers(folder: Path) -> None:
     # The name of the authority without its key.
     _write_device(kit / "false-authority.pem", double, now)
     _write_self_signed(kit / "self-signed.pem", now)
+    _write_unnamed(kit / "unnamed.pem", issuer, now)
     _write_revoked(kit / "revoked.pem", folder / "authority")
     authority = folder / "authority"
     (kit / "server.pem").write_bytes((authority / "server.key").read_bytes() + (authority / "server.pem").read_bytes())
@@ -180,6 +182,14 @@ def _write_self_signed(path: Path, now: datetime) -> None:
     key, device_id = new_key(), new_device_id()
     itself = Issuer(make_issuer(now, common_name(device_id)).certificate, key)
     write_identity(path, key, [make_device_certificate(itself, key.public_key(), device_id, now)])
+
+
+def _write_unnamed(path: Path, issuer: Issuer, now: datetime) -> None:
+    """Good in every way, but its common name is no device's id."""
+    key = new_key()
+    builder = device_builder(issuer, common_name("somebody"), key.public_key(), now)
+    certificate = builder.serial_number(x509.random_serial_number()).sign(issuer.key, SHA256())
+    write_identity(path, key, [certificate])
 
 
 def _write_revoked(path: Path, folder: Path) -> None:

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from typer.testing import CliRunner
 
 from lightfr_harness.authority import Authority, TokenError
-from lightfr_harness.authority.certificates import new_key
+from lightfr_harness.authority.certificates import common_name, new_key
 from lightfr_harness.cli import app
 from lightfr_harness.conformance.kit import Kit, KitError, make_kit, make_signing_request
 from lightfr_harness.conformance.vectors import DEFAULT_FOLDER, Vectors
@@ -62,7 +62,8 @@ def certificate_of(path):
 
 
 @pytest.mark.parametrize(
-    "name", ["expired", "not-yet-valid", "other-authority", "false-authority", "self-signed", "server", "revoked"]
+    "name",
+    ["expired", "not-yet-valid", "other-authority", "false-authority", "self-signed", "server", "revoked", "unnamed"],
 )
 def test_each_bad_identity_has_its_own_fault_and_a_key_that_fits(kit, name):
     path = kit.tester(name)
@@ -78,6 +79,7 @@ def test_each_bad_identity_has_its_own_fault_and_a_key_that_fits(kit, name):
         "false-authority": certificate.issuer == authority.subject and not is_signed_by(certificate, authority),
         "self-signed": is_signed_by(certificate, certificate),
         "server": certificate == certificate_of(kit.authority / "server.pem"),
+        "unnamed": certificate.subject == common_name("somebody"),
         "revoked": revoked.get_revoked_certificate_by_serial_number(certificate.serial_number) is not None,
     }
     assert [fault for fault, has_it in faults.items() if has_it] == [name]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 from lightfr.v1 import coordinator_pb2 as pb
-from lightfr_harness.conformance.expectations import expect_equal
+from lightfr_harness.conformance.expectations import expect, expect_equal
 from lightfr_harness.conformance.registry import case
 from lightfr_harness.conformance.versions import require_twin
 from lightfr_harness.conformance.world import World
@@ -17,8 +18,13 @@ CLEAR = ("clear",)
 @case("round.goal", "A round ends with its goal, long before its deadline.", PLACE, kits=CLEAR)
 def goal(world: World) -> None:
     current = world.fresh_round()
-    before = current.assignment.model_version
+    before, began = current.assignment.model_version, time.monotonic()
     manifest = current.finish()
+    seconds = time.monotonic() - began
+    left = current.assignment.deadline_ms / 1000
+    expect(
+        seconds < left - 0.25, f"the goal to end a round that had {left:.1f} s left", f"an end after {seconds:.1f} s"
+    )
     expect_equal("model_version after a round", manifest.model_version, before + 1)
     expect_equal("upload_count", current.status().upload_count, world.kit.settings.goal)
 

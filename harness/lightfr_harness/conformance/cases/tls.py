@@ -72,6 +72,16 @@ for _name, _why in BAD_IDENTITIES.items():
     _declare(_name, _why)
 
 
+@case("tls.unnamed", "Every request belongs to a device: a name that is no device's id must not count as one.", PLACE)
+def unnamed(world: World) -> None:
+    request = pb.GetManifestRequest(capabilities=world.capabilities)
+    try:
+        answer = world.client(world.kit.tester("unnamed")).post(SERVICE + "GetManifest", request.SerializeToString())
+    except NoAnswer:
+        return
+    answer.refusal("IDENTITY")
+
+
 @case("tls.ticket", "A device stays silent until a session ticket says that its certificate was accepted.", PLACE)
 def ticket(world: World) -> None:
     for client in (world.client(world.identity(0)), world.client(None, enrollment=True)):
