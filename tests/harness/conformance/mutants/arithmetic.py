@@ -47,7 +47,7 @@ def sign_of_zero_minus():
     _with_aggregation(lambda memory, signs: np.where(memory > 0, 1, -1), _floor)
 
 
-@mutant("shift-toward-zero", "`>>` of a negative memory rounds toward zero", "aggregate.vectors-2")
+@mutant("shift-toward-zero", "`>>` of a negative memory rounds toward zero", "aggregate.memory-rounds-down")
 def shift_toward_zero():
     _with_aggregation(_kept_at_zero, lambda memory: np.trunc(memory / 16).astype(np.int32))
 
@@ -83,12 +83,12 @@ def _with_aggregation(sign, forgotten):
     catalogue._kernel = SimpleNamespace(aggregate=aggregate)
 
 
-@mutant("term-toward-zero", "the division of the catalogue term rounds toward zero", "aggregate.vectors-1")
+@mutant("term-toward-zero", "the division of the catalogue term rounds toward zero", "aggregate.term-rounds-down")
 def term_toward_zero():
     _with_term(lambda dividend, divisor: np.trunc(dividend / divisor).astype(np.int64))
 
 
-@mutant("term-rounded", "the division of the catalogue term rounds to the nearest", "aggregate.vectors-1")
+@mutant("term-rounded", "the division of the catalogue term rounds to the nearest", "aggregate.vectors-2")
 def term_rounded():
     _with_term(lambda dividend, divisor: np.rint(dividend / divisor).astype(np.int64))
 
