@@ -13,7 +13,7 @@ from lightfr_harness.aggregate import secagg
 from lightfr_harness.aggregate.secagg import MaskedSum
 from lightfr_harness.coordinator import cohort, secure_steps
 from lightfr_harness.coordinator.cohort import ADVERTISING, SHARING, Cohort
-from lightfr_harness.coordinator.rounds import Round, RoundBook
+from lightfr_harness.coordinator.rounds import OPEN, Round, RoundBook
 from tests.harness.conformance.mutants import around, mutant, never_refuse
 
 SECAGG = "secagg"
@@ -222,3 +222,36 @@ def too_few_keys_go_on():
 )
 def ring_of_the_roster():
     Roster._ring = property(lambda self: list(range(self.size)))
+
+
+@mutant("phases-last", "a phase lasts until its deadline, also when all have delivered", "?", SECAGG)
+def phases_last():
+    @around(Round, "is_phase_due")
+    def _(original, self, now):
+        return original(self, now) and self.is_late(now)
+
+
+@mutant("one-deadline", "all phases share one deadline", "?", SECAGG)
+def one_deadline():
+    from lightfr_harness.coordinator.coordinator import Coordinator
+
+    @around(Coordinator, "_end_phase")
+    async def _(original, self, current):
+        deadline = current.deadline
+        seconds, current.deadline_seconds = current.deadline_seconds, deadline - self._clock()
+        await original(self, current)
+        current.deadline_seconds = seconds
+
+
+@mutant("places-in-every-phase", "places that are left are given out in every phase", "?", SECAGG)
+def places_in_every_phase():
+    @around(Round, "takes_check_ins")
+    def _(original, self, now):
+        return self.state == OPEN and not self.is_late(now)
+
+
+@mutant("second-phase-from-places", "the sharing phase waits for devices that sent no keys", "?", SECAGG)
+def second_phase_from_places():
+    @around(Cohort, "expected")
+    def _(original, self, phase):
+        return self._places

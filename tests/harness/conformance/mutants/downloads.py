@@ -107,4 +107,4 @@ def delta_not_worth_it():
 def old_artifacts_removed():
     @around(Publisher, "clean")
     def _(original, self, manifests):
-        original(self, manifests[:1])
+        original(self, list(manifests)[:1])

@@ -112,7 +112,7 @@ def shares_beyond_the_field():
     never_refuse(secagg, "a share is no number of the field")
 
 
-@mutant("false-share-unnoticed", "shares beyond the threshold are not compared", "reveal.false-share-last", SECAGG)
+@mutant("false-share-unnoticed", "shares beyond the threshold are not compared", "abandon.false-share-last", SECAGG)
 def false_share_unnoticed():
     secagg._join = lambda shares, threshold: shamir.join(dict(shares[:threshold]))
 
@@ -120,7 +120,7 @@ def false_share_unnoticed():
 @mutant(
     "mask-key-not-compared",
     "a mask key that was put together is not compared with the roster",
-    "reveal.false-mask-key",
+    "abandon.false-mask-key",
     SECAGG,
 )
 def mask_key_not_compared():

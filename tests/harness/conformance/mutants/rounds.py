@@ -95,3 +95,35 @@ def status_of_anybody():
         answer = await original(self, device, round_id)
         answer.has_your_upload = answer.upload_count > 0
         return answer
+
+
+@mutant("clock-from-the-start", "the clock of a round starts when it opens, not with its first place", "checkin.clock")
+def clock_from_the_start():
+    @around(Round, "new")
+    def _(original, number, model_version, manifest_sha256, plan, now):
+        made = original(number, model_version, manifest_sha256, plan, now)
+        made.deadline = now + made.deadline_seconds
+        return made
+
+
+@mutant("clock-starts-again", "each new place gives the round its whole time again", "checkin.deadline-stands")
+def clock_starts_again():
+    @around(Round, "assign")
+    def _(original, self, device, now):
+        self.deadline = None
+        return original(self, device, now)
+
+
+@mutant("known-version-decides", "a device that holds another version gets no place", "checkin.known-version")
+def known_version_decides():
+    @around(service.CoordinatorService, "check_in")
+    async def _(original, self, device, body):
+        known = pb.CheckInRequest.FromString(body).known_model_version
+        if known not in (0, self._coordinator.version.manifest.model_version):
+            return self._coordinator.retry(pb.RETRY_REASON_NOT_CAPABLE).SerializeToString()
+        return await original(self, device, body)
+
+
+@mutant("deadline-stands", "deadline_ms is the whole length of a round for everybody", "checkin.deadline-stands")
+def deadline_stands():
+    Round.deadline_ms = lambda self, now: int(1000 * self.deadline_seconds)

@@ -111,3 +111,14 @@ def refused_rows_counted():
             update = request.row_update
             Upload(np.frombuffer(update.item_indices, "<u4"), update).add_to(self._server._row_sums)
             raise
+
+
+@mutant("content-before-place", "the content of an upload is judged before its sender's place", "?")
+def content_before_place():
+    @around(Coordinator, "upload")
+    async def _(original, self, device, request, body):
+        addressed = self.book.find(request.round_id)
+        if device not in addressed.receipts:
+            self._take_legal(addressed, device, request, b"")
+        return await original(self, device, request, body)
+
