@@ -29,7 +29,10 @@ extern "C" {
 #define LFR_API
 #endif
 
-/* Raised by one whenever a caller built against an older header could break. */
+/* The release. */
+#define LFR_VERSION "0.1.0"
+
+/* Raised by one whenever a caller built against an older header could break; README.md says when that is. */
 #define LFR_ABI_VERSION 1
 
 #define LFR_MIN_CODE_BITS 8

@@ -20,6 +20,7 @@ def test_every_file_the_documents_point_to_exists():
         ROOT / "CONTRIBUTING.md",
         *(ROOT / "docs").glob("*.md"),
         ROOT / "csrc/README.md",
+        ROOT / "examples/c/README.md",
     ]:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text()):
             assert (document.parent / target).exists(), f"{document.name} points to {target}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import TYPE_CHECKING
 
 from google.protobuf.message import DecodeError
@@ -20,6 +21,14 @@ SIGNED_LIMIT_BYTES = MANIFEST_LIMIT_BYTES + 128
 _SIGNED_PREFIX = b"lightfr manifest v1\n"
 _LARGEST_ARTIFACT_BYTES = 2**40
 _MOST_DELTAS = 16
+_LABEL = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+_ADDRESS = re.compile(rf"https://(?=[^:]{{1,253}}:){_LABEL}(\.{_LABEL})*:(?P<port>[1-9][0-9]{{0,4}})", re.ASCII)
+
+
+def is_artifacts_address(text: str) -> bool:
+    """Whether manifest.proto takes it for the address of a cache: 'https://host:port' and not a character more."""
+    match = _ADDRESS.fullmatch(text)
+    return match is not None and int(match["port"]) < 65_536
 
 
 class Manifest:
@@ -43,6 +52,8 @@ class Manifest:
             message.wire_version == WIRE_VERSION, f"its wire version is {message.wire_version}, not {WIRE_VERSION}"
         )
         _require(message.model_version >= 1, "it has no model version")
+        address = message.artifacts_address
+        _require(not address or is_artifacts_address(address), "artifacts_address is not https://host:port")
         _check_artifacts(message)
 
     @property

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from lightfr import _files
-from lightfr._wire.downloads import download, install
+from lightfr._wire.downloads import Sources, install
 from lightfr.catalogue import Catalogue
 from lightfr.codes import ItemCodes
 from lightfr.deltas import apply_delta
@@ -72,8 +72,9 @@ class ModelFolder:
         manifest = Manifest(signed, self._trust)
         if old is not None and manifest.model_version <= old.model_version:
             raise ManifestError(f"a manifest was refused: version {manifest.model_version} after {old.model_version}")
-        download(channel, manifest.message.catalogue, self._path)
-        self._fetch_codes(channel, manifest, old)
+        with Sources(channel, manifest.message.artifacts_address) as sources:
+            sources.download(manifest.message.catalogue, self._path)
+            self._fetch_codes(sources, manifest, old)
         loaded = LoadedModel(manifest, self._path)
         try:
             with _files.step("switch to the new model"):
@@ -88,7 +89,8 @@ class ModelFolder:
         """Return the gate's bitmap, fetched if need be; empty: every row is open."""
         if not manifest.message.HasField("open_rows"):
             return b""
-        return download(channel, manifest.message.open_rows, self._path).read_bytes()
+        with Sources(channel, manifest.message.artifacts_address) as sources:
+            return sources.download(manifest.message.open_rows, self._path).read_bytes()
 
     def remove(self) -> None:
         """Delete every file; the folder must not be in use any more."""
@@ -101,18 +103,18 @@ class ModelFolder:
             for file in self._path.iterdir():
                 _files.remove(file)
 
-    def _fetch_codes(self, channel: Channel, manifest: Manifest, old: Manifest | None) -> None:
+    def _fetch_codes(self, sources: Sources, manifest: Manifest, old: Manifest | None) -> None:
         """Take the delta where there is one; should it not lead to the codes, take the codes."""
         codes = manifest.message.codes
         final = self._path / codes.sha256.hex()
         delta = None if old is None or final.exists() else manifest.delta_from(old.message.codes.sha256)
         if old is not None and delta is not None:
             try:
-                changes, base = download(channel, delta, self._path), self._path / old.message.codes.sha256.hex()
+                changes, base = sources.download(delta, self._path), self._path / old.message.codes.sha256.hex()
                 self._patch(changes, base, final, codes.size_bytes)
             except (ArtifactError, DeltaError, CodesFileError):
                 pass
-        download(channel, codes, self._path)
+        sources.download(codes, self._path)
 
     def _patch(self, changes: Path, base: Path, final: Path, size_bytes: int) -> None:
         patched = final.with_suffix(".patched")

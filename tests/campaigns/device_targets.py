@@ -130,6 +130,7 @@ class Shared:
             codes_deltas=[manifest_pb2.CodesDelta(from_sha256=bytes(32), artifact=artifact(20))],
             catalogue=artifact(200),
             open_rows=artifact((N_ITEMS + 7) // 8),
+            artifacts_address="https://cache.example:443",
         ).SerializeToString()
 
 

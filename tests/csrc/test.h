@@ -23,6 +23,7 @@ extern const test upload_tests[];
 extern const test refine_tests[];
 extern const test mask_tests[];
 extern const test status_tests[];
+extern const test vector_tests[];
 
 /* Marks the running test as failed; the first few reports of a test are printed. */
 void report_failure(const char* file, int line, const char* format, ...) __attribute__((format(printf, 3, 4)));

@@ -51,6 +51,7 @@ def good():
         codes=artifact("codes", 1001 * 8),
         catalogue=artifact("catalogue", 5000),
         open_rows=artifact("open rows", 126),
+        artifacts_address="https://cache.example:443",
     )
     message.model.code_bits, message.model.item_count = 64, 1001
     message.codes_deltas.add(from_sha256=hashlib.sha256(b"older").digest(), artifact=artifact("delta", 300))
@@ -182,6 +183,63 @@ def test_a_signed_field_outside_its_range_is_refused(path, value):
 )
 def test_a_signed_field_at_the_end_of_its_range_is_taken(path, value):
     Manifest(change(path, value), Keys)
+
+
+LONGEST_HOST = ".".join(["a" * 63] * 3 + ["b" * 61])
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "",
+        "https://cache.example:443",
+        "https://localhost:1",
+        "https://192.0.2.7:65535",
+        "https://xn--bcher-kva.example:8443",
+        f"https://{LONGEST_HOST}:443",
+    ],
+)
+def test_an_address_of_artifacts_is_absent_or_a_host_and_a_port(address):
+    assert Manifest(change("artifacts_address", address), Keys).message.artifacts_address == address
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "cache.example:443",
+        "http://cache.example:443",
+        "HTTPS://cache.example:443",
+        "https://cache.example",
+        "https://cache.example:",
+        "https://cache.example:0",
+        "https://cache.example:0443",
+        "https://cache.example:65536",
+        "https://cache.example:\u0664\u0664\u0663",
+        "https://cache.example:443/",
+        "https://cache.example:443/x",
+        "https://cache.example:443?x",
+        "https://cache.example:443#x",
+        "https://user@cache.example:443",
+        "https://:secret@cache.example:443",
+        "https://:443",
+        "https://..:443",
+        "https://.cache.example:443",
+        "https://cache.example.:443",
+        "https://-cache.example:443",
+        "https://cache_1.example:443",
+        "https://Cache.example:443",
+        "https://b\u00fccher.example:443",
+        "https://[::1]:443",
+        "https://cache.example:443\n",
+        "https://cache.example\t:443",
+        " https://cache.example:443",
+        f"https://{'a' * 64}.example:443",
+        f"https://{LONGEST_HOST}b:443",
+    ],
+)
+def test_an_address_of_artifacts_of_any_other_form_is_refused(address):
+    with pytest.raises(ManifestError, match="artifacts_address is not https://host:port"):
+        Manifest(change("artifacts_address", address), Keys)
 
 
 @pytest.mark.parametrize("name", ["codes", "catalogue", "model"])

@@ -1,9 +1,31 @@
 """Writes every file of v1/ anew: python -m tests.vectors."""
 
-from tests.vectors import generate_aggregation, generate_secagg
+from tests.vectors import (
+    generate_aggregation,
+    generate_artifacts,
+    generate_device,
+    generate_enrollment,
+    generate_messages,
+    generate_refusals,
+    generate_secagg,
+    generate_secagg_bad,
+    generate_server,
+    generate_sums,
+)
 from tests.vectors.plain import FOLDER, as_text
 
-GENERATORS = (generate_aggregation, generate_secagg)
+GENERATORS = (
+    generate_device,
+    generate_aggregation,
+    generate_server,
+    generate_artifacts,
+    generate_messages,
+    generate_refusals,
+    generate_enrollment,
+    generate_sums,
+    generate_secagg,
+    generate_secagg_bad,
+)
 
 
 def files():

@@ -1,7 +1,7 @@
 """Writes v1/aggregation.json: three rounds of the catalogue rule, from docs/protocol.md ("The server").
 
-The seed was looked for: with it every mistake in `MISTAKES` shows in the published codes or the mean user within the three
-rounds, though most of them change a number by one. `vectors` asserts that, so that it stays so.
+The seed was looked for: with it every mistake in `MISTAKES` shows in the published codes or the mean user within the
+three rounds, though most of them change a number by one. `vectors` asserts that, so that it stays so.
 """
 
 from tests.vectors.plain import chosen, dot, message, nested, noise, packed, packed_rows, rows_of, sign, signs
@@ -175,7 +175,8 @@ def require_traps(uploads, rounds):
     assert {d for _, d in kept} == {-1, 1}, "in round 1, sums of zero keep an old +1 and an old -1"
     assert any(q < 0 and q % 16 for one in rounds[1:] for row in one["old"] for q in row), ">> of a negative rounds"
     sizes = {len(upload.indices) for cohort in uploads for upload in cohort}
-    assert {0, 64} <= sizes and sizes & set(range(1, 32))
+    assert {0, 64} <= sizes
+    assert sizes & set(range(1, 32))
     sent = [set().union(*(upload.indices for upload in cohort)) for cohort in uploads]
     assert all(set(range(OPEN)) - rows for rows in sent), "in every round there are open rows that nobody sends"
     for one in rounds:

@@ -1,12 +1,9 @@
 """Writes v1/secagg_*.json: known answers of secure aggregation, from docs/secagg.md alone.
 
-Slow and plain on purpose: Python integers and the primitives of `cryptography`, nothing of lightfr. Inputs are drawn
-from SHA-256 of a label, so that running it again gives the same files: python tests/vectors/generate_secagg.py
+Slow and plain on purpose: Python integers and the primitives of `cryptography`, nothing of lightfr.
 """
 
 import hashlib
-import json
-from pathlib import Path
 
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -15,16 +12,9 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-FOLDER = Path(__file__).parent / "v1"
+from tests.vectors.plain import noise
+
 P = 2**256 + 297
-
-
-def noise(label, n):
-    """n bytes that depend on the label alone."""
-    out = b""
-    while len(out) < n:
-        out += hashlib.sha256(f"{label} {len(out)}".encode()).digest()
-    return out[:n]
 
 
 class Tape:
@@ -233,19 +223,28 @@ class RoundDevice:
         return packed(total, blocks)
 
 
-def whole_round():
-    """Five devices: one drops before the upload, another after it, and the sum of the other four comes out."""
-    n, threshold, round_id = 5, 3, noise("whole round", 16)
-    server = Ed25519PrivateKey.from_private_bytes(noise("server", 32))
-    blocks = [["rows", 2 * 8, 4], ["products", 28, 10], ["user_sum", 8, 10], ["weight", 1, 10]]
-    devices = sorted((RoundDevice(i, round_id) for i in range(n)), key=lambda device: device.peer_id)
-    digest = roster_digest(round_id, n - 1, threshold, [d.entry for d in devices])
+N, THRESHOLD, ROUND_ID = 5, 3, noise("whole round", 16)
+ROUND_BLOCKS = [["rows", 2 * 8, 4], ["products", 28, 10], ["user_sum", 8, 10], ["weight", 1, 10]]
+
+
+def cohort():
+    """Five devices that have shared, and the digest of their roster."""
+    devices = sorted((RoundDevice(i, ROUND_ID) for i in range(N)), key=lambda device: device.peer_id)
+    digest = roster_digest(ROUND_ID, N - 1, THRESHOLD, [d.entry for d in devices])
     for number, device in enumerate(devices):
-        device.share(devices, digest, threshold)
+        device.share(devices, digest, THRESHOLD)
         bits = [1 if byte & 1 else -1 for byte in noise(f"code {number}", 8)]
         rows = [byte % 3 - 1 for byte in noise(f"rows {number}", 16)]
         products = [64 * bits[j] * bits[k] for j in range(8) for k in range(j + 1, 8)]
         device.vector = [rows, products, [64 * bit for bit in bits], [64]]
+    return devices, digest
+
+
+def whole_round():
+    """Five devices: one drops before the upload, another after it, and the sum of the other four comes out."""
+    n, threshold, round_id, blocks = N, THRESHOLD, ROUND_ID, ROUND_BLOCKS
+    server = Ed25519PrivateKey.from_private_bytes(noise("server", 32))
+    devices, digest = cohort()
     dropped, silent, everyone = 1, 3, range(n)
     alive = [i for i in everyone if i != dropped]
     included, survivors = bitmap(everyone, n), bitmap(alive, n)
@@ -254,6 +253,7 @@ def whole_round():
     return {
         "blocks": blocks,
         "round_id": round_id,
+        "server_private_key": noise("server", 32),
         "server_key": server.public_key().public_bytes_raw(),
         "degree": n - 1,
         "threshold": threshold,
@@ -293,13 +293,3 @@ def vectors():
         "secagg_roster.json": [roster_case(3, 2), roster_case(66, 64), roster_case(70, 64)],
         "secagg_round.json": whole_round(),
     }
-
-
-def as_text(content):
-    """JSON with bytes as hexadecimal digits."""
-    return json.dumps(content, indent=1, default=bytes.hex) + "\n"
-
-
-if __name__ == "__main__":
-    for name, content in vectors().items():
-        (FOLDER / name).write_text(as_text(content))

@@ -1,4 +1,4 @@
-"""What the generators share: inputs that depend on a label alone, bits, and a protobuf writer of a few lines. Nothing of lightfr."""
+"""What the generators share: inputs that depend on a label alone, bits, a small protobuf writer. Nothing of lightfr."""
 
 import hashlib
 import json
@@ -67,7 +67,7 @@ def varint(value):
 
 
 def field(tag, value):
-    """One protobuf field: a number as a varint, bytes with their length. Zero and empty are not written, as in proto3."""
+    """One protobuf field: a varint, or bytes with their length. As in proto3, zero and empty are left out."""
     if isinstance(value, int):
         return varint(tag << 3) + varint(value) if value else b""
     return varint(tag << 3 | 2) + varint(len(value)) + value if value else b""

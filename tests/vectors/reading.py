@@ -10,3 +10,20 @@ FOLDER = Path(__file__).parent / "v1"
 def vector(name: str) -> Any:
     """The content of a JSON file, by its name without the ending."""
     return json.loads((FOLDER / f"{name}.json").read_text())
+
+
+def by_name(cases: list[dict[str, Any]]) -> dict[str, Any]:
+    """Arguments of pytest.mark.parametrize: the cases, each called by its name."""
+    return {"argnames": "known", "argvalues": cases, "ids": [case["name"] for case in cases]}
+
+
+class Replay:
+    """A random source that gives what is written down, in order, and knows when it is used up."""
+
+    def __init__(self, digits: str) -> None:
+        self.left = bytes.fromhex(digits)
+
+    def __call__(self, n: int) -> bytes:
+        drawn, self.left = self.left[:n], self.left[n:]
+        assert len(drawn) == n
+        return drawn

@@ -1,27 +1,35 @@
-"""The server rules give the known answers of tests/vectors/v1."""
+"""The server's rules give the known answers of tests/vectors/v1."""
 
 import numpy as np
+import pytest
 
 from lightfr.v1 import model_pb2
-from lightfr_harness.aggregate import CatalogueServer
-from tests.vectors.reading import vector
+from lightfr_harness.aggregate import CatalogueServer, PaperServer, balance_of
+from tests.vectors.reading import by_name, vector
 
 
-def catalogue_server(codes, code_bits, open_rows, kind=model_pb2.UPLOAD_KIND_TERNARY):
-    """A server with these codes and an empty memory."""
-    bits = np.unpackbits(np.frombuffer(open_rows, np.uint8), bitorder="little")
-    matrix = np.frombuffer(codes, np.uint8).reshape(-1, code_bits // 8).copy()
-    counts = np.where(bits[: len(matrix)], 10, 9)
-    server = CatalogueServer(counts, code_bits, upload_kind=kind, gate=10, max_rows=64, seed=1)
-    server.restore({**server.state(), "codes": matrix})
+def matrix_of(known, name="codes"):
+    return np.frombuffer(bytes.fromhex(known[name]), np.uint8).reshape(-1, known["code_bits"] // 8).copy()
+
+
+def catalogue_server(known, counts=None, gate=0, kind=model_pb2.UPLOAD_KIND_TERNARY, **state):
+    """A server with these codes and, unless it is given, an empty memory."""
+    counts = np.full(known["item_count"], 10) if counts is None else counts
+    server = CatalogueServer(counts, known["code_bits"], upload_kind=kind, gate=gate, max_rows=64, seed=1)
+    server.restore({**server.state(), "codes": matrix_of(known), **state})
     return server
+
+
+def add_sums(server, known):
+    rows, products, user_sum = (np.array(known[name]) for name in ("row_sums", "products", "user_sum"))
+    server.add_sums(rows.reshape(-1), products, user_sum, np.array([known["weight"]]))
 
 
 def test_three_rounds_of_aggregation():
     known = vector("aggregation")
-    codes, open_rows = bytes.fromhex(known["codes"]), bytes.fromhex(known["open_rows"])
-    server = catalogue_server(codes, known["code_bits"], open_rows)
-    assert server.open_rows_bitmap() == open_rows
+    open_rows = np.unpackbits(np.frombuffer(bytes.fromhex(known["open_rows"]), np.uint8), bitorder="little")
+    server = catalogue_server(known, np.where(open_rows, 10, 9), gate=10)
+    assert server.open_rows_bitmap().hex() == known["open_rows"]
     for one in known["rounds"]:
         for upload in one["uploads"]:
             server.add(bytes.fromhex(upload))
@@ -29,3 +37,79 @@ def test_three_rounds_of_aggregation():
         assert server.codes.tobytes().hex() == one["codes"]
         assert server.mean_user.tolist() == one["mean_user"]
         assert server.memory.tolist() == one["memory"]
+
+
+def has_moved_to(server, known):
+    assert server.memory.tolist() == known["sums"]
+    assert server.codes.tobytes().hex() == known["codes_after"]
+    assert server.mean_user.tolist() == known["mean_user"]
+    return True
+
+
+@pytest.mark.parametrize(**by_name(vector("catalogue_term")))
+def test_the_sums_of_a_round_from_an_empty_memory(known):
+    kind, mean = (
+        model_pb2.UploadKind.Value(known["upload_kind"]),
+        np.array(known["mean_user_before"], np.int16),
+    )
+    server = catalogue_server(known, kind=kind, mean_user=mean)
+    for upload in known["uploads"]:
+        server.add(bytes.fromhex(upload))
+    if not known["uploads"]:
+        add_sums(server, known)
+    server.finish_round()
+    assert has_moved_to(server, known)
+
+
+def test_new_items_move_alone():
+    known = vector("new_items")
+    memory, mean = np.array(known["memory"], np.int32), np.array(known["mean_user"], np.int16)
+    server = catalogue_server(known, memory=memory, mean_user=mean)
+    add_sums(server, known)
+    server.finish_round(only=np.isin(np.arange(known["item_count"]), known["new_rows"]))
+    assert server.codes.tobytes().hex() == known["codes_after"]
+    assert server.memory.tolist() == known["memory_after"]
+    assert server.mean_user.tolist() == known["mean_user_after"]
+
+
+@pytest.mark.parametrize("known", vector("paper")["balances"])
+def test_the_balance_of_the_paper(known):
+    numerator, denominator = known["lambda"]
+    assert balance_of(numerator / denominator, known["code_bits"]) == known["balance"]
+
+
+def paper_server(known, kind):
+    server = PaperServer(
+        np.full(known["item_count"], 10), known["code_bits"], regularization=0.0, upload_kind=kind, gate=0, max_rows=0,
+        seed=1,
+    )  # fmt: skip
+    server.balance = known["balance"]
+    server.restore({"codes": matrix_of(known)})
+    return server
+
+
+@pytest.mark.parametrize(
+    ("field", "kind", "is_new", "after"),
+    [
+        ("exact", model_pb2.UPLOAD_KIND_EXACT, False, "codes_after_agg_grad"),
+        ("exact", model_pb2.UPLOAD_KIND_EXACT, True, "codes_after_agg_grad_of_new_items"),
+        ("codes", model_pb2.UPLOAD_KIND_CODES, False, "codes_after_agg_para"),
+    ],
+)
+@pytest.mark.parametrize("known", vector("paper")["rounds"])
+def test_the_rules_of_the_paper(known, field, kind, is_new, after):
+    server = paper_server(known, kind)
+    for device in known["devices"]:
+        server.add(bytes.fromhex(device[field]))
+    server.finish_round(only=np.ones(known["item_count"], np.bool_) if is_new else None)
+    assert server.codes.tobytes().hex() == known[after]
+
+
+def test_the_rows_that_a_gate_refresh_opens():
+    known = vector("gate")
+    server = CatalogueServer(
+        np.zeros(known["item_count"], np.int64), 8, upload_kind=model_pb2.UPLOAD_KIND_TERNARY, gate=known["k_min"],
+        max_rows=64, seed=1,
+    )  # fmt: skip
+    server.set_gate(np.array(known["sum"]), seed=2)
+    assert server.open_rows_bitmap().hex() == known["open_rows"]

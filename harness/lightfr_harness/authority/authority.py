@@ -128,6 +128,10 @@ class Authority:
             key_id=hashlib.sha256(public_key).digest()[:8],
         )
 
+    def certify_server(self, folder: Path, hosts: Sequence[str]) -> None:
+        """Make a folder for another server that devices shall trust, reached as one of `hosts`: a cache, for one."""
+        keys.create_server(folder, self.folder, self._issuer, hosts, self._now())
+
     def invite(self, server: str, enrollment: str, valid_seconds: int) -> dict[str, str]:
         """What a device needs to enrol once, as JSON text can carry it. The token is kept here only as its hash."""
         if not 1 <= valid_seconds <= LONGEST_INVITATION_SECONDS:

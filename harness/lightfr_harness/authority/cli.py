@@ -22,7 +22,8 @@ app = typer.Typer(
     name="ca",
     no_args_is_help=True,
     help="Decide who may speak with the coordinator: a small certificate authority. "
-    "First `init`, then one `token` for each device; `revoke` works while the coordinator runs.",
+    "First `init`, then one `token` for each device; `revoke` works while the coordinator runs. "
+    "`server` is for caches.",
 )
 
 Folder = Annotated[Path, typer.Argument(help="The authority's folder, as given to `ca init`.")]
@@ -83,6 +84,26 @@ def revoke_command(
         with closing(Authority.open(folder)) as authority:
             authority.revoke(*device_id)
         typer.echo(f"Revoked: {', '.join(device_id)}")
+
+
+@app.command("server")
+def server_command(
+    folder: Folder,
+    host: Annotated[
+        list[str], typer.Option(help="DNS name or IP address by which devices reach it; repeat for several.")
+    ],
+    out: Annotated[Path, typer.Option(help="A folder that does not exist yet. Keep it private: it holds the key.")],
+) -> None:
+    """Make what another server shows to devices, such as a cache of artifacts: a key and a certificate for a year.
+
+    Beside them lie the authority's certificate and its revocation list as it is now.
+
+    Example: lightfr-harness ca server authority --host cache.example --out cache
+    """
+    with errors_as_messages():
+        with closing(Authority.open(folder)) as authority:
+            authority.certify_server(out, host)
+        typer.echo(f"{out} is ready for {', '.join(host)}")
 
 
 def _hand_over(invitation: str, path: Path | None) -> None:

@@ -55,14 +55,14 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
 def _take_name(stage: Path, folder: Path) -> None:
     try:
-        # Fails when the folder exists and holds anything, so nobody's authority is ever overwritten.
+        # Fails when the folder exists and holds anything, so nobody's keys are ever overwritten.
         os.rename(stage, folder)
     except OSError as error:
         raise _cannot_create(folder, error) from error
 
 
 def _cannot_create(folder: Path, error: OSError) -> AuthorityFolderError:
-    reason = f"cannot create an authority here ({error.strerror})"
+    reason = f"cannot be made ({error.strerror})"
     return AuthorityFolderError(folder, reason, "Name a folder that does not exist yet, where you may write.")
 
 

@@ -43,20 +43,37 @@ _NAMES = (AUTHORITY_CERTIFICATE, AUTHORITY_KEY, SERVER_CERTIFICATE, SERVER_KEY, 
 
 def create(folder: Path, hosts: Sequence[str], now: datetime) -> None:
     """Make a whole new folder, or nothing."""
-    if not hosts:
-        raise HostError("A server needs at least one host name or IP address by which devices reach it.")
-    names = [parse_host(host) for host in hosts]
-    issuer, server_key, manifest_key = make_issuer(now), new_key(), ed25519.Ed25519PrivateKey.generate()
+    names = _parse_hosts(hosts)
+    issuer, manifest_key = make_issuer(now), ed25519.Ed25519PrivateKey.generate()
     with new_folder(folder) as stage:
-        for name, key in ((AUTHORITY_KEY, issuer.key), (SERVER_KEY, server_key), (MANIFEST_KEY, manifest_key)):
+        for name, key in ((AUTHORITY_KEY, issuer.key), (MANIFEST_KEY, manifest_key)):
             write_whole(stage / name, _private_pem(key), PRIVATE)
-        write_certificate(stage / AUTHORITY_CERTIFICATE, issuer.certificate)
-        server = make_server_certificate(issuer, server_key.public_key(), names, now)
-        write_certificate(stage / SERVER_CERTIFICATE, server)
+        _write_server(stage, issuer, names, now)
         write_certificate(stage / REVOCATION_LIST, make_revocation_list(issuer, [], 0, now))
         write_whole(stage / TRUST, _trust(issuer.certificate, manifest_key.public_key()), PUBLIC)
         Registry.create(stage / DATABASE)
         (stage / DATABASE).chmod(PRIVATE)
+
+
+def create_server(folder: Path, authority: Path, issuer: Issuer, hosts: Sequence[str], now: datetime) -> None:
+    """Make a folder with what another server of this authority shows, and what it knows its clients by."""
+    names = _parse_hosts(hosts)
+    with new_folder(folder) as stage:
+        _write_server(stage, issuer, names, now)
+        write_whole(stage / REVOCATION_LIST, (authority / REVOCATION_LIST).read_bytes(), PUBLIC)
+
+
+def _parse_hosts(hosts: Sequence[str]) -> list[x509.GeneralName]:
+    if not hosts:
+        raise HostError("A server needs at least one host name or IP address by which devices reach it.")
+    return [parse_host(host) for host in hosts]
+
+
+def _write_server(stage: Path, issuer: Issuer, names: Sequence[x509.GeneralName], now: datetime) -> None:
+    key = new_key()
+    write_whole(stage / SERVER_KEY, _private_pem(key), PRIVATE)
+    write_certificate(stage / SERVER_CERTIFICATE, make_server_certificate(issuer, key.public_key(), names, now))
+    write_certificate(stage / AUTHORITY_CERTIFICATE, issuer.certificate)
 
 
 def require_whole(folder: Path) -> None:

@@ -1,6 +1,6 @@
 """Rounds in which devices stay away and come too late. Each takes a deadline, so several cases look at one of them.
 
-They carry the uploads of the vectors, in the order of the vectors.
+Those but the first carry the uploads of the vectors, in the order of the vectors.
 """
 
 from __future__ import annotations
@@ -29,7 +29,16 @@ def _begun(world: World, number: int) -> SecureRound:
     return world.secure.fresh(parts=[Contribution.of(upload) for upload in uploads])
 
 
-def without_keys(world: World) -> SecureRound:
+def few(world: World) -> None:
+    """As few devices as the server allows take places; one more comes when their keys are settled."""
+    current = world.secure.fresh(world.kit.settings.minimum)
+    current.tell_all(SHARE)
+    request = pb.CheckInRequest(capabilities=world.capabilities)
+    current.noted["check-in"] = world.device(world.kit.settings.minimum).call("CheckIn", request)
+    current.finish()
+
+
+def without_keys(world: World) -> None:
     """Two devices take places and advertise too late."""
     current = _begun(world, 0)
     late = current.peers[REAL]
@@ -40,12 +49,11 @@ def without_keys(world: World) -> SecureRound:
     current.noted["question"] = late.question()
     current.noted["check-in"] = _check_in(world, late)
     current.finish()
-    return current
 
 
-def without_shares(world: World) -> SecureRound:
+def without_shares(world: World) -> None:
     """Two devices advertise and share too late."""
-    world.secure.played(without_keys)
+    world.secure.shared(without_keys)
     current = _begun(world, 1)
     current.tell_all(SHARE)
     late = current.peers[REAL]
@@ -57,12 +65,11 @@ def without_shares(world: World) -> SecureRound:
     current.noted["question"] = late.question()
     current.noted["check-in"] = _check_in(world, late)
     current.finish()
-    return current
 
 
-def without_uploads(world: World) -> SecureRound:
+def without_uploads(world: World) -> None:
     """Two devices share and upload too late. A survivor first reveals what it must not, in several ways."""
-    world.secure.played(without_shares)
+    world.secure.shared(without_shares)
     current = _begun(world, 2)
     current.tell_all(UPLOAD)
     late = current.peers[REAL]
@@ -81,7 +88,6 @@ def without_uploads(world: World) -> SecureRound:
     for method in (ADVERTISE, SHARE):
         survivor = current.peers[0]
         current.noted[f"{method} of a survivor after the end"] = survivor.device.call(method, survivor.good(method))
-    return current
 
 
 def spoiled_keys(peer: Peer) -> dict[str, secure_pb2.RevealSharesRequest]:

@@ -34,6 +34,13 @@ LONGEST_PAUSE_SECONDS = 0.02
 DAY_MS = 86_400_000
 
 
+class Told(dict[str, Any]):
+    """The steps that GetStep said were due, by their kind."""
+
+    def __missing__(self, kind: str) -> Any:
+        raise Unexpected(f"GetStep to say that '{kind}' is due", "it never was")
+
+
 class Peer:
     """One place in one round."""
 
@@ -44,7 +51,7 @@ class Peer:
         self._is_open = is_open
         self._session = DeviceSession(assignment.round_id, assignment.peer_id, server_key, minimum_cohort=2)
         # What GetStep said was due, by its kind; what a good device sends, by method; what was accepted of it.
-        self.told: dict[str, Any] = {}
+        self.told = Told()
         self._made: dict[str, Any] = {}
         self.delivered: set[str] = set()
         self.receipt = pb.UploadResponse()

@@ -27,6 +27,15 @@ if TYPE_CHECKING:
 AT_A_TIME = 8
 
 
+class Notes(dict[str, Answer]):
+    """Answers by what was tried; what is not there says why the round did not come so far."""
+
+    finding: Exception = Unexpected("a round that comes so far", "one that does not")
+
+    def __missing__(self, tried: str) -> Answer:
+        raise self.finding
+
+
 class SecureRound:
     """One round, its peers in the order of their check-in; `active` are those who still do what is due."""
 
@@ -39,7 +48,7 @@ class SecureRound:
         self.manifest = manifest_pb2.Manifest()
         self._difference: Unexpected | None = None
         # Answers for cases that look at this round later.
-        self.noted: dict[str, Answer] = {}
+        self.noted = Notes()
 
     @property
     def round_id(self) -> bytes:
@@ -84,10 +93,8 @@ class SecureRound:
 
     def cohort(self) -> Cohort:
         """The roster, once somebody was told."""
-        told = next((peer.told["share"] for peer in self.peers if "share" in peer.told), None)
-        if told is None:
-            raise Unexpected("a roster", "nobody was told one")
-        return Cohort(self.round_id, told)
+        knows = next((peer for peer in self.peers if "share" in peer.told), self.peers[0])
+        return Cohort(self.round_id, knows.told["share"])
 
     def that_did(self, method: str) -> list[Peer]:
         return [peer for peer in self.peers if method in peer.delivered]
@@ -105,6 +112,11 @@ class SecureRound:
         """As finish(), and the version must be what the sums of the survivors make of the one before."""
         self.finish()
         self.require_exact()
+
+    def require_played(self) -> None:
+        """A shared round must have come to its end."""
+        if self.ended_as != pb.ROUND_STATE_FINISHED:
+            raise self.noted.finding
 
     def require_exact(self) -> None:
         """What the server had when this round ended must be what the twin had."""
@@ -162,7 +174,7 @@ class SecureRounds:
         self._known: set[bytes] = set()
         # The model version from which on the server's is not the twin's.
         self._differs_since: int | None = None
-        self._shared: dict[Callable[[World], SecureRound], SecureRound | Exception] = {}
+        self._shared: dict[Callable[[World], None], SecureRound] = {}
 
     def fresh(self, count: int | None = None, parts: Sequence[Contribution] = ()) -> SecureRound:
         """A new round in which so many devices, or all there is room for, have a place; random parts unless given."""
@@ -181,20 +193,18 @@ class SecureRounds:
             expect_equal("round_id of devices that check in together", peer.round_id, first.round_id)
         return self._last
 
-    def shared(self, play: Callable[[World], SecureRound]) -> SecureRound:
-        """A round that several cases look at, played once, since it takes a deadline or two."""
-        played = self.played(play)
-        if isinstance(played, Exception):
-            raise played
-        return played
-
-    def played(self, play: Callable[[World], SecureRound]) -> SecureRound | Exception:
-        """The round, or why it could not be played to its end."""
+    def shared(self, play: Callable[[World], None]) -> SecureRound:
+        """A round that several cases look at, played once, since it takes a deadline or two. As far as it went."""
         if play not in self._shared:
+            before = self._last
             try:
-                self._shared[play] = play(self._world)
-            except Exception as finding:  # For each of the cases: none of them sees what it wanted to see.
-                self._shared[play] = finding
+                play(self._world)
+            except Exception as finding:
+                if self._last is None or self._last is before:
+                    raise
+                # For the cases that look for what did not happen any more.
+                self._last.noted.finding = finding
+            self._shared[play] = self._last  # type: ignore[assignment]
         return self._shared[play]
 
     def dated(self, difference: Unexpected) -> Unexpected:

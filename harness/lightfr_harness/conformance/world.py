@@ -69,6 +69,7 @@ class World:
         self._clients: list[RawClient] = []
         # The last is expired already.
         self._tokens = iter(kit.tokens[:-1])
+        self.seen_manifests: dict[bytes, manifest_pb2.SignedManifest] = {}
         self.rounds = ClearRounds(self)
         self.secure = SecureRounds(self)
 
@@ -151,11 +152,11 @@ class World:
         return answer.signed_manifest if answer.HasField("signed_manifest") else None
 
     def manifest(self, device: Device | None = None) -> manifest_pb2.Manifest:
-        """The newest manifest, its signature checked."""
+        """The newest manifest. Signatures have cases of their own, at the end one for all that were seen."""
         signed = self.signed_manifest(device)
         if signed is None:
             raise Unexpected("a signed manifest for a device that holds none", "an answer without one")
-        self.require_signature(signed)
+        self.seen_manifests[signed.manifest] = signed
         return manifest_pb2.Manifest.FromString(signed.manifest)
 
     def require_signature(self, signed: manifest_pb2.SignedManifest) -> None:

@@ -51,6 +51,9 @@ def serve(
     tolerance: Annotated[
         float | None, typer.Option(help="Warn when the reported hit rate falls this far below the best.")
     ] = None,
+    artifacts_address: Annotated[
+        str, typer.Option(help="https://HOST:PORT of a cache that devices fetch new versions from. Default: from here.")
+    ] = "",
     not_private: Annotated[
         bool, typer.Option("--not-private", help="Serve other machines although uploads reveal what users rated.")
     ] = False,
@@ -70,7 +73,7 @@ def serve(
         settings.require_private(host, not_private=not_private)
         goal = settings.usual_goal if goal is None else goal
         minimum = settings.usual_minimum(goal) if minimum is None else minimum
-        plan = Plan(goal, over_selection, minimum, deadline_seconds, rounds, gate_every, tolerance)
+        plan = Plan(goal, over_selection, minimum, deadline_seconds, rounds, gate_every, tolerance, artifacts_address)
         wanted = Addresses(host, port, enrollment_port, operations_port)
         is_good = asyncio.run(serve_until_stopped(folder, Authority.open(authority), items, settings, plan, wanted))
         raise typer.Exit(0 if is_good else 1)

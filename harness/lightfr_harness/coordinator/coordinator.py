@@ -74,7 +74,7 @@ class Coordinator:
         # Uploads are user data: nobody else on this machine reads them.
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lock = lock_folder(folder)
-        self._publisher = Publisher(folder)
+        self._publisher = Publisher(folder, plan.artifacts_address)
         self.artifacts = self._publisher.artifacts
         self._storage = Storage(folder / "coordinator.sqlite", self._storage_failed)
         self._server = settings.make_server(items)

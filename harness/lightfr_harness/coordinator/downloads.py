@@ -46,9 +46,13 @@ async def _send(
     await response.prepare(request)
     if request.method == "HEAD":
         return response, 0
-    for start in range(sent.start, sent.stop, CHUNK_BYTES):
-        await response.write(await asyncio.to_thread(_read, file, start, min(CHUNK_BYTES, sent.stop - start)))
-    await response.write_eof()
+    try:
+        for start in range(sent.start, sent.stop, CHUNK_BYTES):
+            await response.write(await asyncio.to_thread(_read, file, start, min(CHUNK_BYTES, sent.stop - start)))
+        await response.write_eof()
+    except ConnectionError:
+        # The device went away in the middle, as devices do: it comes back for the rest.
+        return response, start - sent.start
     return response, len(sent)
 
 

@@ -28,7 +28,9 @@ REMEMBERED_STATES = 4
 class Publisher:
     """The files of a folder: `artifacts/<sha256>`, and `states/<version>.npz` which devices never see."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, artifacts_address: str = "") -> None:
+        """Name this address to devices, as manifest.proto says, in every version made from now on."""
+        self._artifacts_address = artifacts_address
         self.artifacts = folder / "artifacts"
         self._states = folder / "states"
         for made in (self.artifacts, self._states):
@@ -69,6 +71,7 @@ class Publisher:
             model=server.model(),
             codes=self.put(server.codes.tobytes()),
             catalogue=catalogue,
+            artifacts_address=self._artifacts_address,
         )
         manifest.codes_deltas.extend(self._deltas(server.codes, manifest.codes, older))
         bitmap = server.open_rows_bitmap()
@@ -123,6 +126,8 @@ class Publisher:
         manifest = manifest_pb2.Manifest()
         manifest.CopyFrom(wanted)
         manifest.model_version, manifest.created_unix_seconds = number, int(created)
+        # The model goes back, the cache does not: it may have moved since.
+        manifest.artifacts_address = older[0].artifacts_address
         del manifest.codes_deltas[:]
         manifest.codes_deltas.extend(self._deltas(codes, wanted.codes, older))
         for folder in (self.artifacts, self._states):

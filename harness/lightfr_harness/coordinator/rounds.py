@@ -10,7 +10,8 @@ import secrets
 from collections import deque
 from dataclasses import dataclass, field
 
-from lightfr.errors import OutOfRangeError
+from lightfr.errors import InvalidInputError, OutOfRangeError
+from lightfr.manifest import is_artifacts_address
 from lightfr.privacy.roster import MAX_DEVICES, MIN_DEVICES
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import error_pb2
@@ -44,6 +45,8 @@ class Plan:
     gate_every: int = 50
     # How far the reported hit rate may fall below the best before the status page warns. None: it never does.
     tolerance: float | None = None
+    # Where devices fetch the versions that the rounds make, for example a cache. Empty: from this coordinator.
+    artifacts_address: str = ""
 
     def __post_init__(self) -> None:
         _within("goal", self.goal, 1, 1_000_000)
@@ -53,6 +56,10 @@ class Plan:
         _within("rounds", 1 if self.rounds is None else self.rounds, 1, 1_000_000_000)
         _within("gate-every", self.gate_every, 1, 1_000_000_000)
         _within("tolerance", self.tolerance or 0.0, 0, 1)
+        if self.artifacts_address and not is_artifacts_address(self.artifacts_address):
+            raise InvalidInputError(
+                "--artifacts-address is not https://HOST:PORT, with a DNS name in lower case or an IPv4 address"
+            )
 
     def require_cohort(self) -> None:
         """Raise OutOfRangeError unless secure aggregation can work with so many devices."""

@@ -51,10 +51,14 @@ def address_of(server: str) -> tuple[str, int]:
 class Channel:
     """A connection to one server, opened when needed and kept. Used by one thread at a time."""
 
-    def __init__(self, server: str, context: ssl.SSLContext) -> None:
+    def __init__(self, server: str, context: ssl.SSLContext, timeout_seconds: float = _SOCKET_TIMEOUT_SECONDS) -> None:
         self.host, self._port = address_of(server)
-        self._context = context
+        self._context, self._timeout_seconds = context, timeout_seconds
         self._connection: Connection | None = None
+
+    def to(self, server: str, timeout_seconds: float) -> Channel:
+        """Return a channel to another server of the same authority, as the same device, with other patience."""
+        return Channel(server, self._context, timeout_seconds)
 
     def call(self, method: str, request: bytes, limit_bytes: int) -> bytes:
         """Call 'Service/Method' and return the answer's bytes; every call may be repeated without harm, and is."""
@@ -125,7 +129,7 @@ class Channel:
 
     def _send_once(self, verb: str, path: str, headers: dict[str, str], body: bytes | None) -> HTTPResponse:
         if self._connection is None:
-            self._connection = Connection(self.host, self._port, context=self._context, timeout=_SOCKET_TIMEOUT_SECONDS)
+            self._connection = Connection(self.host, self._port, context=self._context, timeout=self._timeout_seconds)
         connection = self._connection
         connection.putrequest(verb, path, skip_accept_encoding=True)
         for name, value in headers.items():

@@ -7,26 +7,75 @@ import os
 from typing import TYPE_CHECKING
 
 from lightfr import _files
-from lightfr.errors import ArtifactError, ServerUnavailableError
+from lightfr.errors import (
+    ArtifactError,
+    IdentityRefusedError,
+    ProtocolError,
+    ServerNotTrustedError,
+    ServerUnavailableError,
+)
 
 if TYPE_CHECKING:
     from http.client import HTTPResponse
     from pathlib import Path
-    from typing import BinaryIO
+    from types import TracebackType
+    from typing import BinaryIO, Self
 
     from lightfr._wire.channel import Channel
     from lightfr.v1 import manifest_pb2
 
 _CHUNK_BYTES = 65_536
 _TRIES_WITHOUT_PROGRESS = 3
+# A cache that is silent for so long is done without: a round does not wait for the device.
+_CACHE_TIMEOUT_SECONDS = 10.0
+# Whatever is wrong with a cache, the coordinator may still be right. What is wrong with this device's disk stays so.
+_FAULTS_OF_A_CACHE = (ServerUnavailableError, ServerNotTrustedError, IdentityRefusedError, ProtocolError)
 
 
-def download(channel: Channel, artifact: manifest_pb2.Artifact, folder: Path) -> Path:
-    """Return the artifact's file in the folder, fetched if need be. A file of that name is always whole and checked."""
+class Sources:
+    """Where the artifacts of a manifest come from: the address that it names, if any, else the coordinator.
+
+    A cache that failed once is not asked again; the coordinator goes on at the byte where the cache broke off.
+    """
+
+    def __init__(self, coordinator: Channel, artifacts_address: str) -> None:
+        self._coordinator = coordinator
+        self._cache = coordinator.to(artifacts_address, _CACHE_TIMEOUT_SECONDS) if artifacts_address else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if self._cache is not None:
+            self._cache.close()
+
+    def download(self, artifact: manifest_pb2.Artifact, folder: Path) -> Path:
+        """Return the artifact's file in the folder, fetched if need be. It is whole and checked."""
+        if self._cache is None:
+            return download(self._coordinator, artifact, folder)
+        try:
+            return download(self._cache, artifact, folder, tries=1)
+        except _FAULTS_OF_A_CACHE:
+            self._cache.close()
+            self._cache = None
+        try:
+            return download(self._coordinator, artifact, folder)
+        except ArtifactError:
+            # The bytes before those of the coordinator were the cache's. They have been thrown away.
+            return download(self._coordinator, artifact, folder)
+
+
+def download(
+    channel: Channel, artifact: manifest_pb2.Artifact, folder: Path, tries: int = _TRIES_WITHOUT_PROGRESS
+) -> Path:
+    """Return the artifact's file in the folder, fetched if need be. A file of that name is always whole and checked.
+
+    `tries` in a row that bring nothing are given up.
+    """
     final = folder / artifact.sha256.hex()
     if not final.exists():
         part = folder / f"{final.name}.part"
-        _complete(channel, final.name, artifact.size_bytes, part)
+        _complete(channel, final.name, artifact.size_bytes, part, tries)
         keep(part, final)
     return final
 
@@ -54,7 +103,7 @@ def install(part: Path, final: Path) -> None:
         _files.fsync_folder(final.parent)
 
 
-def _complete(channel: Channel, name: str, size_bytes: int, part: Path) -> None:
+def _complete(channel: Channel, name: str, size_bytes: int, part: Path, tries: int) -> None:
     idle_tries = 0
     while True:
         before = _size(part)
@@ -62,7 +111,7 @@ def _complete(channel: Channel, name: str, size_bytes: int, part: Path) -> None:
             return _go_on(channel, name, size_bytes, part)
         except ServerUnavailableError:
             idle_tries = 0 if _size(part) > before else idle_tries + 1
-            if idle_tries == _TRIES_WITHOUT_PROGRESS:
+            if idle_tries == tries:
                 raise
 
 

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from lightfr.v1 import model_pb2 as lightfr_dot_v1_dot_model__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19lightfr/v1/manifest.proto\x12\nlightfr.v1\x1a\x16lightfr/v1/model.proto\".\n\x08\x41rtifact\x12\x0e\n\x06sha256\x18\x01 \x01(\x0c\x12\x12\n\nsize_bytes\x18\x02 \x01(\x04\"I\n\nCodesDelta\x12\x13\n\x0b\x66rom_sha256\x18\x01 \x01(\x0c\x12&\n\x08\x61rtifact\x18\x02 \x01(\x0b\x32\x14.lightfr.v1.Artifact\"\xa1\x02\n\x08Manifest\x12\x14\n\x0cwire_version\x18\x01 \x01(\r\x12\x15\n\rmodel_version\x18\x02 \x01(\x04\x12\x1c\n\x14\x63reated_unix_seconds\x18\x03 \x01(\x04\x12%\n\x05model\x18\x04 \x01(\x0b\x32\x16.lightfr.v1.RoundModel\x12#\n\x05\x63odes\x18\x05 \x01(\x0b\x32\x14.lightfr.v1.Artifact\x12,\n\x0c\x63odes_deltas\x18\x06 \x03(\x0b\x32\x16.lightfr.v1.CodesDelta\x12\'\n\tcatalogue\x18\x07 \x01(\x0b\x32\x14.lightfr.v1.Artifact\x12\'\n\topen_rows\x18\x08 \x01(\x0b\x32\x14.lightfr.v1.Artifact\"E\n\x0eSignedManifest\x12\x10\n\x08manifest\x18\x01 \x01(\x0c\x12\x11\n\tsignature\x18\x02 \x01(\x0c\x12\x0e\n\x06key_id\x18\x03 \x01(\x0c\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19lightfr/v1/manifest.proto\x12\nlightfr.v1\x1a\x16lightfr/v1/model.proto\".\n\x08\x41rtifact\x12\x0e\n\x06sha256\x18\x01 \x01(\x0c\x12\x12\n\nsize_bytes\x18\x02 \x01(\x04\"I\n\nCodesDelta\x12\x13\n\x0b\x66rom_sha256\x18\x01 \x01(\x0c\x12&\n\x08\x61rtifact\x18\x02 \x01(\x0b\x32\x14.lightfr.v1.Artifact\"\xbc\x02\n\x08Manifest\x12\x14\n\x0cwire_version\x18\x01 \x01(\r\x12\x15\n\rmodel_version\x18\x02 \x01(\x04\x12\x1c\n\x14\x63reated_unix_seconds\x18\x03 \x01(\x04\x12%\n\x05model\x18\x04 \x01(\x0b\x32\x16.lightfr.v1.RoundModel\x12#\n\x05\x63odes\x18\x05 \x01(\x0b\x32\x14.lightfr.v1.Artifact\x12,\n\x0c\x63odes_deltas\x18\x06 \x03(\x0b\x32\x16.lightfr.v1.CodesDelta\x12\'\n\tcatalogue\x18\x07 \x01(\x0b\x32\x14.lightfr.v1.Artifact\x12\'\n\topen_rows\x18\x08 \x01(\x0b\x32\x14.lightfr.v1.Artifact\x12\x19\n\x11\x61rtifacts_address\x18\t \x01(\t\"E\n\x0eSignedManifest\x12\x10\n\x08manifest\x18\x01 \x01(\x0c\x12\x11\n\tsignature\x18\x02 \x01(\x0c\x12\x0e\n\x06key_id\x18\x03 \x01(\x0c\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,7 +37,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CODESDELTA']._serialized_start=113
   _globals['_CODESDELTA']._serialized_end=186
   _globals['_MANIFEST']._serialized_start=189
-  _globals['_MANIFEST']._serialized_end=478
-  _globals['_SIGNEDMANIFEST']._serialized_start=480
-  _globals['_SIGNEDMANIFEST']._serialized_end=549
+  _globals['_MANIFEST']._serialized_end=505
+  _globals['_SIGNEDMANIFEST']._serialized_start=507
+  _globals['_SIGNEDMANIFEST']._serialized_end=576
 # @@protoc_insertion_point(module_scope)

@@ -23,7 +23,7 @@ class CodesDelta(_message.Message):
     def __init__(self, from_sha256: _Optional[bytes] = ..., artifact: _Optional[_Union[Artifact, _Mapping]] = ...) -> None: ...
 
 class Manifest(_message.Message):
-    __slots__ = ("wire_version", "model_version", "created_unix_seconds", "model", "codes", "codes_deltas", "catalogue", "open_rows")
+    __slots__ = ("wire_version", "model_version", "created_unix_seconds", "model", "codes", "codes_deltas", "catalogue", "open_rows", "artifacts_address")
     WIRE_VERSION_FIELD_NUMBER: _ClassVar[int]
     MODEL_VERSION_FIELD_NUMBER: _ClassVar[int]
     CREATED_UNIX_SECONDS_FIELD_NUMBER: _ClassVar[int]
@@ -32,6 +32,7 @@ class Manifest(_message.Message):
     CODES_DELTAS_FIELD_NUMBER: _ClassVar[int]
     CATALOGUE_FIELD_NUMBER: _ClassVar[int]
     OPEN_ROWS_FIELD_NUMBER: _ClassVar[int]
+    ARTIFACTS_ADDRESS_FIELD_NUMBER: _ClassVar[int]
     wire_version: int
     model_version: int
     created_unix_seconds: int
@@ -40,7 +41,8 @@ class Manifest(_message.Message):
     codes_deltas: _containers.RepeatedCompositeFieldContainer[CodesDelta]
     catalogue: Artifact
     open_rows: Artifact
-    def __init__(self, wire_version: _Optional[int] = ..., model_version: _Optional[int] = ..., created_unix_seconds: _Optional[int] = ..., model: _Optional[_Union[_model_pb2.RoundModel, _Mapping]] = ..., codes: _Optional[_Union[Artifact, _Mapping]] = ..., codes_deltas: _Optional[_Iterable[_Union[CodesDelta, _Mapping]]] = ..., catalogue: _Optional[_Union[Artifact, _Mapping]] = ..., open_rows: _Optional[_Union[Artifact, _Mapping]] = ...) -> None: ...
+    artifacts_address: str
+    def __init__(self, wire_version: _Optional[int] = ..., model_version: _Optional[int] = ..., created_unix_seconds: _Optional[int] = ..., model: _Optional[_Union[_model_pb2.RoundModel, _Mapping]] = ..., codes: _Optional[_Union[Artifact, _Mapping]] = ..., codes_deltas: _Optional[_Iterable[_Union[CodesDelta, _Mapping]]] = ..., catalogue: _Optional[_Union[Artifact, _Mapping]] = ..., open_rows: _Optional[_Union[Artifact, _Mapping]] = ..., artifacts_address: _Optional[str] = ...) -> None: ...
 
 class SignedManifest(_message.Message):
     __slots__ = ("manifest", "signature", "key_id")

@@ -1,6 +1,7 @@
 """`lightfr-harness ca`, as a person types it."""
 
 import json
+import ssl
 import stat
 
 import pytest
@@ -8,7 +9,7 @@ from typer.testing import CliRunner
 
 from lightfr_harness.authority import Authority
 from lightfr_harness.cli import app
-from tests.certificates import signing_request
+from tests.certificates import OneLineServer, ask, client_context, signing_request
 
 ADDRESSES = ("--server", "https://localhost:8443", "--enrollment", "https://localhost:8444")
 
@@ -66,7 +67,33 @@ def test_an_unknown_device_is_named(authority):
     require_error(run("revoke", authority.folder, "0" * 32), "0" * 32, "nothing was revoked")
 
 
-@pytest.mark.parametrize("command", [[], ["init"], ["token"], ["revoke"]])
+def test_another_server_gets_a_key_and_a_certificate_for_its_own_host(authority, tmp_path):
+    out = tmp_path / "cache"
+    assert run("server", authority.folder, "--host", "cache.example", "--out", out).exit_code == 0
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in out.iterdir()}
+    assert modes == {"server.key": 0o600, "server.pem": 0o644, "authority.pem": 0o644, "crl.pem": 0o644}
+    for name in ("authority.pem", "crl.pem"):
+        assert (out / name).read_bytes() == (authority.folder / name).read_bytes()
+    assert (out / "server.key").read_bytes() != (authority.folder / "server.key").read_bytes()
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(out / "server.pem", out / "server.key")
+    with OneLineServer(server) as listening:
+        assert ask(client_context(authority), listening.port, "cache.example") == b"hello"
+        with pytest.raises(ssl.SSLCertVerificationError, match="Hostname mismatch"):
+            ask(client_context(authority), listening.port, "localhost")
+
+
+def test_the_folder_of_another_server_is_never_overwritten(authority, tmp_path):
+    out = tmp_path / "cache"
+    run("server", authority.folder, "--host", "cache.example", "--out", out)
+    before = (out / "server.key").read_bytes()
+    require_error(run("server", authority.folder, "--host", "cache.example", "--out", out), str(out), "not exist yet")
+    require_error(run("server", authority.folder, "--host", "a b", "--out", tmp_path / "new"), "'a b'", "DNS name")
+    assert (out / "server.key").read_bytes() == before
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("command", [[], ["init"], ["token"], ["revoke"], ["server"]])
 def test_every_command_explains_itself(command):
     result = run(*command, "--help")
     assert result.exit_code == 0

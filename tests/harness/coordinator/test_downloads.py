@@ -95,3 +95,18 @@ def test_if_none_match_spares_what_the_device_has(get, tags, status):
 @pytest.mark.parametrize("digest", ["0" * 64, "..%2f..%2fcoordinator.sqlite", DIGEST.upper(), DIGEST[:-1], ""])
 def test_what_is_not_there_is_not_found(get, digest):
     assert get(digest=digest)[0] == 404
+
+
+def test_a_device_that_goes_away_in_the_middle_is_no_fault(tmp_path, authority, caplog):
+    """Devices lose their network all the time; whoever reads the log looks for what is wrong."""
+    device = client_context(authority, client_pem(authority, tmp_path))
+    with Live(tmp_path / "folder", authority) as live:
+        with (live.folder / "artifacts" / DIGEST).open("wb") as file:
+            file.truncate(64 << 20)  # More than the sockets in between can hold.
+        connection = live.connection(device)
+        connection.request("GET", f"/artifacts/{DIGEST}")
+        assert connection.getresponse().read(1000) == bytes(1000)
+        # Close for real: the response holds the socket too.
+        connection.sock.shutdown(2)
+        connection.close()
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []

@@ -7,6 +7,7 @@ from lightfr.v1 import manifest_pb2
 from lightfr_harness.artifacts.deltas import make_delta
 from lightfr_harness.coordinator.options import ItemList, Settings
 from lightfr_harness.coordinator.publishing import DELTAS_FROM_VERSIONS, FolderError, Publisher, named
+from lightfr_harness.coordinator.rollback import roll_back
 from tests.harness.coordinator.helpers import Clock, Plan, Small, run, small, upload_request
 
 ITEMS = ItemList([f"item-{i}" for i in range(400)], None, "")
@@ -74,6 +75,27 @@ def test_artifacts_of_sixteen_versions_are_kept_while_rounds_go_on(tmp_path):
             assert not set(seen[:4]) & (kept - set(seen[4:]))
 
     run(story())
+
+
+def test_versions_name_the_cache_that_the_start_before_them_named(tmp_path):
+    """Also one that goes back to a model from before the cache moved. What was signed stays as it is."""
+    old, new = "https://old.example:443", "https://new.example:8446"
+    addresses = {}
+
+    async def train(address):
+        async with small(tmp_path, goal=1, artifacts_address=address) as it:
+            for n in range(2):
+                manifest = it.coordinator.version.manifest
+                addresses[manifest.model_version] = manifest.artifacts_address
+                if n == 0:
+                    await it.upload("a", upload_request(await it.assignment("a"), manifest.model_version))
+                    assert await it.coordinator.end_due_round()
+
+    for address in ("", old, new):
+        run(train(address))
+    assert roll_back(tmp_path, 2) == 5
+    run(train(""))
+    assert addresses == {1: "", 2: "", 3: old, 4: new, 5: new, 6: ""}
 
 
 @pytest.mark.parametrize("folder", ["artifacts", "states"])

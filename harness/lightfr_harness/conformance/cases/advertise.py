@@ -7,6 +7,7 @@ import os
 from lightfr_harness.conformance import dropouts
 from lightfr_harness.conformance.masking import ADVERTISE, SHARE, UPLOAD
 from lightfr_harness.conformance.registry import case
+from lightfr_harness.conformance.secure_rounds import SecureRound
 from lightfr_harness.conformance.world import World
 
 SECAGG = ("secagg",)
@@ -32,13 +33,18 @@ LOW_ORDER = [
 ]
 
 
+def _require_good_keys(current: SecureRound) -> None:
+    """The good keys are accepted afterwards, and nothing of the refused ones is in the roster."""
+    current.tell_all(SHARE)
+    current.cohort().require_entries(peer.entry for peer in current.peers)
+
+
 @case("advertise.same-bytes-again", "An answer that was lost must not cost the device its place.", PHASES, kits=SECAGG)
 def same_bytes_again(world: World) -> None:
     current = world.secure.fresh()
     for method in (ADVERTISE, SHARE, UPLOAD):
         current.walk(method)
         current.peers[0].deliver(ADVERTISE)
-    current.finish_exactly()
 
 
 @case(
@@ -53,7 +59,6 @@ def other_keys(world: World) -> None:
     peer.send(ADVERTISE, others).refusal("UPLOAD_CONFLICT")
     current.tell_all(SHARE)
     peer.send(ADVERTISE, others).refusal("UPLOAD_CONFLICT")
-    current.finish()
 
 
 @case(
@@ -70,7 +75,7 @@ def key_length(world: World) -> None:
             request = peer.good(ADVERTISE)
             setattr(request, field, os.urandom(size))
             peer.send(ADVERTISE, request).refusal("MALFORMED")
-    current.finish()
+    _require_good_keys(current)
 
 
 @case("advertise.low-order", "With such a key every device would share the same, known mask.", STEP_1, kits=SECAGG)
@@ -82,7 +87,7 @@ def low_order(world: World) -> None:
             request = peer.good(ADVERTISE)
             setattr(request, field, point)
             peer.send(ADVERTISE, request).refusal("UPLOAD_INVALID")
-    current.finish_exactly()
+    _require_good_keys(current)
 
 
 @case("advertise.one-key-twice", "A key with two purposes is two secrets in one.", STEP_2, kits=SECAGG)
@@ -91,7 +96,7 @@ def one_key_twice(world: World) -> None:
     request = current.peers[0].good(ADVERTISE)
     request.share_public_key = request.mask_public_key
     current.peers[0].send(ADVERTISE, request).refusal("UPLOAD_INVALID")
-    current.finish()
+    _require_good_keys(current)
 
 
 @case(
@@ -110,7 +115,7 @@ def key_of_another(world: World) -> None:
             request = peer.good(ADVERTISE)
             setattr(request, field, key)
             peer.send(ADVERTISE, request).refusal("UPLOAD_INVALID")
-    current.finish_exactly()
+    _require_good_keys(current)
 
 
 @case("advertise.too-late", "The roster is settled and signed: nobody comes in afterwards.", PHASES, kits=SECAGG)

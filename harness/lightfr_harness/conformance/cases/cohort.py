@@ -28,7 +28,6 @@ def peer_ids(world: World) -> None:
     for _ in range(2):
         current = world.secure.fresh()
         ids += [peer.peer_id for peer in current.peers]
-        current.finish()
     expect(all(len(one) == 16 for one in ids), "peer ids of 16 bytes", f"lengths {[len(one) for one in ids]}")
     expect_equal("different peer ids in two rounds of 6 devices", len(set(ids)), 12)
 
@@ -66,7 +65,6 @@ def same_place_again(world: World) -> None:
         current.walk(method)
     answer = world.check_in(current.peers[0].device)
     expect_equal("reason after the upload", answer.retry_window.reason, pb.RETRY_REASON_ALREADY_UPLOADED)
-    current.finish()
 
 
 @case(
@@ -81,7 +79,18 @@ def full(world: World) -> None:
         window = answer.retry_window
         expect(window.earliest_ms <= window.latest_ms <= 86_400_000, "earliest_ms <= latest_ms <= a day", window)
         current.walk(method)
-    current.finish()
+
+
+@case(
+    "cohort.places-left",
+    "Places are given in the first phase only: who comes later is in no roster.",
+    "docs/protocol.md#a-round-with-secure-aggregation",
+    kits=SECAGG,
+)
+def places_left(world: World) -> None:
+    answer = world.secure.shared(dropouts.few).noted["check-in"].message(pb.CheckInResponse)
+    expect(answer.HasField("retry_window"), "a retry window, although places are left", answer)
+    expect_equal("reason", answer.retry_window.reason, pb.RETRY_REASON_ROUND_FULL)
 
 
 @case("cohort.no-clear", "A device that allows only CLEAR must not be led into masks.", CHECK_IN, kits=SECAGG)
@@ -112,7 +121,6 @@ def same_for_all(world: World) -> None:
     for peer in current.peers:
         expect_equal("the roster", peer.told["share"], current.peers[0].told["share"])
     expect_equal("the roster when asked again", current.peers[0].ask().share, current.peers[0].told["share"])
-    current.finish()
 
 
 @case("roster.entries", "Indices are places in the roster, so every byte and their order matter.", STEP_2, kits=SECAGG)
@@ -120,7 +128,6 @@ def entries(world: World) -> None:
     current = world.secure.fresh()
     current.tell_all(SHARE)
     current.cohort().require_entries(peer.entry for peer in current.peers)
-    current.finish()
 
 
 @case(
@@ -150,4 +157,3 @@ def signature(world: World) -> None:
     current = world.secure.fresh()
     current.tell_all(SHARE)
     current.cohort().require_signed(world.manifest_key)
-    current.finish()

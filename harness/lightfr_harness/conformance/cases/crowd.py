@@ -17,7 +17,6 @@ from lightfr_harness.conformance.expectations import expect, expect_equal
 from lightfr_harness.conformance.masking import ADVERTISE, REVEAL, SHARE, UPLOAD, Peer
 from lightfr_harness.conformance.registry import case
 from lightfr_harness.conformance.rounds import random_update
-from lightfr_harness.conformance.secure_rounds import SecureRound
 from lightfr_harness.conformance.twin import Contribution
 from lightfr_harness.conformance.versions import mean_user
 from lightfr_harness.conformance.world import World
@@ -34,7 +33,7 @@ NO_SHARES, NO_UPLOAD, NO_REVEAL = 4, 5, 6
 ROW_COUNTS = [64] * 57 + [32] * 11 + [36, 60]
 
 
-def everybody(world: World) -> SecureRound:
+def everybody(world: World) -> None:
     """Nobody drops out. The first device first tries things with those who are not its neighbours."""
     kit, settings = world.kit, world.kit.settings
     updates = [random_update(kit.open_rows, settings.code_bits, settings.max_rows, rows) for rows in ROW_COUNTS]
@@ -51,17 +50,15 @@ def everybody(world: World) -> SecureRound:
         request.self_masks = b"".join(records)
         current.noted[fault] = first.send(REVEAL, request)
     current.finish()
-    return current
 
 
-def dropouts(world: World) -> SecureRound:
+def dropouts(world: World) -> None:
     """Some stay away at each step but the first."""
     current = world.secure.fresh()
     for method, count in ((SHARE, NO_SHARES), (UPLOAD, NO_UPLOAD), (REVEAL, NO_REVEAL)):
         current.tell_all(method)
         current.leave(*current.active[:count])
     current.finish()
-    return current
 
 
 def _spoiled_shares(cohort: Cohort, peer: Peer) -> dict[str, list[bytes]]:
@@ -155,7 +152,9 @@ def bits(world: World) -> None:
 
 @case("crowd.sum", "Masks between neighbours only must cancel as well.", STEP_4, kits=CROWD)
 def sum_of_everybody(world: World) -> None:
-    world.secure.shared(everybody).require_exact()
+    current = world.secure.shared(everybody)
+    current.require_played()
+    current.require_exact()
 
 
 @case(
@@ -166,6 +165,7 @@ def sum_of_everybody(world: World) -> None:
 )
 def halves_of_the_mean_user(world: World) -> None:
     current = world.secure.shared(everybody)
+    current.require_played()
     weight = sum(ROW_COUNTS)
     sums = sum(rows * peer.contribution.user for rows, peer in zip(ROW_COUNTS, current.peers, strict=True))
     halves = [int(one) for one in sums if 512 * one % (2 * weight) == weight]  # type: ignore[union-attr]
@@ -193,6 +193,7 @@ def sum_with_dropouts(world: World) -> None:
     current = world.secure.shared(dropouts)
     counts = [len(current.that_did(method)) for method in (ADVERTISE, SHARE, UPLOAD, REVEAL)]
     expect_equal("devices at each step", counts, [70, 66, 61, 55])
+    current.require_played()
     current.require_exact()
 
 

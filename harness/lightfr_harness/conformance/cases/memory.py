@@ -56,3 +56,14 @@ def every_version(world: World) -> None:
     finished = sum(one.ended_as == pb.ROUND_STATE_FINISHED for one in world.rounds.all)
     expect_equal("model_version after all rounds", world.manifest().model_version, 1 + finished)
     require_twin(world, world.manifest())
+
+
+@case(
+    "manifest.every-signature",
+    "Not the first version alone is signed, but every one.",
+    "docs/protocol.md#manifest",
+)
+def every_signature(world: World) -> None:
+    world.manifest()
+    for signed in world.seen_manifests.values():
+        world.require_signature(signed)

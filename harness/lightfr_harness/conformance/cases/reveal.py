@@ -32,7 +32,7 @@ def _require_refused(current: SecureRound, *spoiled: list[bytes]) -> None:
         request = peer.good(REVEAL)
         request.self_masks = b"".join(records)
         peer.send(REVEAL, request).refusal("UPLOAD_INVALID")
-    current.finish_exactly()
+    current.walk(REVEAL)
 
 
 @case(
@@ -47,7 +47,7 @@ def too_early(world: World) -> None:
         peer.send(REVEAL, own).refusal("UPLOAD_INVALID")
         peer.delivered.discard(REVEAL)
         current.walk(method)
-    current.finish_exactly()
+    current.walk(REVEAL)
 
 
 @case(
@@ -60,7 +60,7 @@ def same_bytes_again(world: World) -> None:
     current, _ = _begun(world)
     current.peers[0].deliver(REVEAL)
     current.peers[0].deliver(REVEAL)
-    current.finish_exactly()
+    current.finish()
     current.peers[0].deliver(REVEAL)
     current.peers[-1].deliver(REVEAL)
 
@@ -72,7 +72,7 @@ def other_bytes(world: World) -> None:
     peer.deliver(REVEAL)
     other.self_masks = b"".join([*records[:-1], false_share(records[-1])])
     peer.send(REVEAL, other).refusal("UPLOAD_CONFLICT")
-    current.finish_exactly()
+    current.walk(REVEAL)
 
 
 @case("reveal.missing", "An answer is taken whole or not at all.", STEP_4, kits=SECAGG)
@@ -93,13 +93,13 @@ def extra(world: World) -> None:
     _require_refused(current, sorted([*records, stranger]), [records[0], *records], [*records[:-1], stranger])
 
 
-@case("reveal.order", "One order for all, so that the same shares are the same bytes.", PHASES, kits=SECAGG)
+@case("reveal.order", "By ascending id, so that one set of shares has one spelling.", PHASES, kits=SECAGG)
 def order(world: World) -> None:
     current, records = _begun(world)
     _require_refused(current, records[::-1], [records[1], records[0], *records[2:]])
 
 
-@case("reveal.length", "Records have one size; a byte more or less moves all that follow.", STEP_4, kits=SECAGG)
+@case("reveal.length", "What is no whole number of records ends in the middle of a share.", STEP_4, kits=SECAGG)
 def length(world: World) -> None:
     current, records = _begun(world)
     _require_refused(current, [*records, b"\0"], [*records[:-1], records[-1][:-1]], [records[0][1:], *records[1:]])
@@ -112,7 +112,12 @@ def not_in_field(world: World) -> None:
     _require_refused(current, *([one, *records[1:]] for one in beyond))
 
 
-@case("reveal.key-of-survivor", "With seed and mask key of one device its vector would lie open.", STEP_4, kits=SECAGG)
+@case(
+    "reveal.key-of-survivor",
+    "Of a survivor only the seed is asked for: with its mask key too its vector would lie open.",
+    STEP_4,
+    kits=SECAGG,
+)
 def key_of_survivor(world: World) -> None:
     current, records = _begun(world)
     peer = current.peers[0]
@@ -120,10 +125,15 @@ def key_of_survivor(world: World) -> None:
         request = peer.good(REVEAL)
         request.self_masks, request.mask_keys = b"".join(seeds), records[0]
         peer.send(REVEAL, request).refusal("UPLOAD_INVALID")
-    current.finish_exactly()
+    current.walk(REVEAL)
 
 
-@case("reveal.both-kinds", "With seed and mask key of one device its vector would lie open.", STEP_4, kits=SECAGG)
+@case(
+    "reveal.both-kinds",
+    "Seed and mask key of one device take all of its masks off: a server must not even take them.",
+    STEP_4,
+    kits=SECAGG,
+)
 def both_kinds(world: World) -> None:
     noted = world.secure.shared(dropouts.without_uploads).noted
     noted["both kinds of a dropped device"].refusal("UPLOAD_INVALID")
@@ -144,7 +154,7 @@ def swapped_kinds(world: World) -> None:
     world.secure.shared(dropouts.without_uploads).noted["keys in the place of seeds"].refusal("UPLOAD_INVALID")
 
 
-@case("reveal.key-order", "One order for all, so that the same shares are the same bytes.", PHASES, kits=SECAGG)
+@case("reveal.key-order", "Mask keys too go by ascending id.", PHASES, kits=SECAGG)
 def key_order(world: World) -> None:
     world.secure.shared(dropouts.without_uploads).noted["keys in descending order"].refusal("UPLOAD_INVALID")
 

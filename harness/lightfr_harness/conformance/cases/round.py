@@ -102,7 +102,8 @@ def abandoned(world: World) -> None:
 @case("round.abandoned-is-not-used", "What came to nothing must not turn up in a later version.", PLACE, kits=CLEAR)
 def abandoned_is_not_used(world: World) -> None:
     """Shares the rounds of the case before, if it ran; else makes them."""
-    last = next((one for one in world.rounds.all if one.ended_as == pb.ROUND_STATE_ABANDONED), None)
+    ended = [one for one in world.rounds.all if one.ended_as == pb.ROUND_STATE_ABANDONED and one.first in one.counted]
+    last = ended[-1] if ended else None
     if last is None:
         last = world.fresh_round()
         last.upload(last.first)

@@ -27,13 +27,14 @@ def _begun(world: World) -> tuple[SecureRound, list[bytes]]:
 
 
 def _require_refused(current: SecureRound, *spoiled: list[bytes]) -> None:
-    """Each is refused, and the good ones are accepted afterwards."""
+    """Each is refused, the good ones are accepted afterwards, and nothing else reaches anybody."""
     peer = current.peers[0]
     for records in spoiled:
         request = peer.good(SHARE)
         request.sealed_shares = b"".join(records)
         peer.send(SHARE, request).refusal("UPLOAD_INVALID")
-    current.finish()
+    current.tell_all(UPLOAD)
+    _require_inboxes(current)
 
 
 def _indexed(index: int) -> bytes:
@@ -46,16 +47,21 @@ def too_early(world: World) -> None:
     current.peers[0].deliver(ADVERTISE)
     request = dropouts.any_shares(current.peers[0], len(current.peers))
     current.peers[0].send(SHARE, request).refusal("UPLOAD_INVALID")
-    current.finish()
+    current.walk(SHARE)
 
 
-@case("share.same-bytes-again", "An answer that was lost must not cost the device its place.", PHASES, kits=SECAGG)
+@case(
+    "share.same-bytes-again",
+    "A device whose answer was lost shares again, and its neighbours get each share once.",
+    PHASES,
+    kits=SECAGG,
+)
 def same_bytes_again(world: World) -> None:
     current = world.secure.fresh()
     for method in (SHARE, UPLOAD):
         current.walk(method)
         current.peers[0].deliver(SHARE)
-    current.finish_exactly()
+    _require_inboxes(current)
 
 
 @case(
@@ -72,7 +78,7 @@ def other_bytes(world: World) -> None:
     peer.send(SHARE, others).refusal("UPLOAD_CONFLICT")
     current.tell_all(UPLOAD)
     peer.send(SHARE, others).refusal("UPLOAD_CONFLICT")
-    current.finish_exactly()
+    _require_inboxes(current)
 
 
 @case("share.missing", "A neighbour without its share could not help when this device vanishes.", PHASES, kits=SECAGG)
@@ -130,7 +136,6 @@ def everybody(world: World) -> None:
     current.tell_all(UPLOAD)
     for peer in current.peers:
         expect_equal("included of 6", peer.told["upload"].included, b"\x3f")
-    current.finish()
 
 
 @case(
@@ -156,7 +161,6 @@ def inbox(world: World) -> None:
     current = world.secure.fresh()
     current.tell_all(UPLOAD)
     _require_inboxes(current)
-    current.finish()
 
 
 @case("included.inbox-without-late-ones", "A share of who is not included would hang in the air.", STEP_3, kits=SECAGG)

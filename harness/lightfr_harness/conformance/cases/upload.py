@@ -167,6 +167,18 @@ def other_model(world: World) -> None:
     current.upload(current.first)
 
 
+@upload_case("content-comes-last", "What is wrong with the content is told only to who may upload something.")
+def content_comes_last(world: World) -> None:
+    current, late = world.fresh_round(), world.device(world.kit.settings.places - 1)
+    bad = current.random_update(3)
+    bad.ClearField("user_code")
+    current.send(late, current.request(bad)).refusal("NOT_ASSIGNED")
+    current.check_in(late)
+    current.send(late, current.request(bad, manifest_sha256=bytes(32))).refusal("MODEL_MISMATCH")
+    _finish_without(world, current, late)
+    current.send(late, current.request(bad)).refusal("ROUND_CLOSED")
+
+
 @upload_case("lengths-of-ids", "Ids and digests of other lengths are a fault of the device.")
 def lengths_of_ids(world: World) -> None:
     current = world.fresh_round()

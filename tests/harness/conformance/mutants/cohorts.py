@@ -13,6 +13,7 @@ from lightfr_harness.aggregate import secagg
 from lightfr_harness.aggregate.secagg import MaskedSum
 from lightfr_harness.coordinator import cohort, secure_steps
 from lightfr_harness.coordinator.cohort import ADVERTISING, SHARING, Cohort
+from lightfr_harness.coordinator.coordinator import Coordinator
 from lightfr_harness.coordinator.rounds import OPEN, Round, RoundBook
 from tests.harness.conformance.mutants import around, mutant, never_refuse
 
@@ -224,17 +225,17 @@ def ring_of_the_roster():
     Roster._ring = property(lambda self: list(range(self.size)))
 
 
-@mutant("phases-last", "a phase lasts until its deadline, also when all have delivered", "?", SECAGG)
+@mutant(
+    "phases-last", "a phase lasts until its deadline, also when all have delivered", "step.ends-with-the-last", SECAGG
+)
 def phases_last():
     @around(Round, "is_phase_due")
     def _(original, self, now):
         return original(self, now) and self.is_late(now)
 
 
-@mutant("one-deadline", "all phases share one deadline", "?", SECAGG)
+@mutant("one-deadline", "all phases share one deadline", "sums.one-missing-at-each-step", SECAGG)
 def one_deadline():
-    from lightfr_harness.coordinator.coordinator import Coordinator
-
     @around(Coordinator, "_end_phase")
     async def _(original, self, current):
         deadline = current.deadline
@@ -243,15 +244,20 @@ def one_deadline():
         current.deadline_seconds = seconds
 
 
-@mutant("places-in-every-phase", "places that are left are given out in every phase", "?", SECAGG)
+@mutant("places-in-every-phase", "places that are left are given out in every phase", "cohort.places-left", SECAGG)
 def places_in_every_phase():
     @around(Round, "takes_check_ins")
     def _(original, self, now):
         return self.state == OPEN and not self.is_late(now)
 
 
-@mutant("second-phase-from-places", "the sharing phase waits for devices that sent no keys", "?", SECAGG)
-def second_phase_from_places():
+@mutant(
+    "absent-awaited",
+    "every phase waits for all places, also for who missed one before",
+    "step.ends-with-the-last-who-is-left",
+    SECAGG,
+)
+def absent_awaited():
     @around(Cohort, "expected")
     def _(original, self, phase):
         return self._places

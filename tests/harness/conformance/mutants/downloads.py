@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lightfr.v1 import manifest_pb2
-from lightfr_harness.coordinator import downloads, web
+from lightfr_harness.coordinator import downloads, publishing, web
 from lightfr_harness.coordinator.publishing import Publisher
 from tests.harness.conformance.mutants import around, mutant
 
@@ -105,6 +105,16 @@ def delta_not_worth_it():
 
 @mutant("old-artifacts-removed", "what the last version named is removed with the next one", "deltas.older-artifacts")
 def old_artifacts_removed():
+    offered = set()
+
     @around(Publisher, "clean")
     def _(original, self, manifests):
-        original(self, list(manifests)[:1])
+        original(self, manifests)
+        offered.clear()
+        for newest in list(manifests)[:1]:
+            parsed = manifest_pb2.Manifest.FromString(newest)
+            offered.update(artifact.sha256.hex() for artifact in publishing.named(parsed))
+
+    @around(downloads, "answer")
+    async def _(original, request, folder, digest):
+        return await original(request, folder, digest if digest in offered or not offered else "0" * 64)

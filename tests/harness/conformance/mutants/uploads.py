@@ -113,7 +113,9 @@ def refused_rows_counted():
             raise
 
 
-@mutant("content-before-place", "the content of an upload is judged before its sender's place", "?")
+@mutant(
+    "content-before-place", "the content of an upload is judged before its sender's place", "upload.content-comes-last"
+)
 def content_before_place():
     @around(Coordinator, "upload")
     async def _(original, self, device, request, body):
@@ -121,4 +123,3 @@ def content_before_place():
         if device not in addressed.receipts:
             self._take_legal(addressed, device, request, b"")
         return await original(self, device, request, body)
-

@@ -1,0 +1,200 @@
+#define _DEFAULT_SOURCE /* mmap, getrandom */
+#include "device.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lightfr_v1.h"
+
+void stop(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  fprintf(stderr, "lightfr example: ");
+  vfprintf(stderr, format, arguments);
+  fprintf(stderr, "\n");
+  va_end(arguments);
+  exit(1);
+}
+
+void check(int status, const char* what) {
+  if (status != LFR_OK) stop("%s failed with status %d; lfr_status in lfr.h says what that is", what, status);
+}
+
+void* allocate(size_t count, size_t size) {
+  void* memory = calloc(count ? count : 1, size);
+  if (!memory) stop("no memory for %zu elements of %zu bytes", count, size);
+  return memory;
+}
+
+/* ---- files ---- */
+
+static void path_of(const device* self, const char* name, char path[PATH_MAX]) {
+  if (snprintf(path, PATH_MAX, "%s/%s", self->folder, name) >= PATH_MAX) stop("the folder's name is too long");
+}
+
+/* Maps a file of the folder; false when it is not there. A file of 0 bytes cannot be mapped and need not be. */
+static bool map_file(const device* self, const char* name, span* content) {
+  char path[PATH_MAX];
+  struct stat status;
+  path_of(self, name, path);
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  if (fstat(file, &status)) stop("cannot look at %s", name);
+  *content = (span){NULL, (size_t)status.st_size};
+  if (content->size) {
+    void* mapped = mmap(NULL, content->size, PROT_READ, MAP_PRIVATE, file, 0);
+    if (mapped == MAP_FAILED) stop("cannot map %s, %zu bytes", name, content->size);
+    content->bytes = mapped;
+  }
+  close(file);
+  return true;
+}
+
+static void unmap(span content) {
+  if (content.size) munmap((void*)content.bytes, content.size);
+}
+
+/* Written beside it first and then renamed, so that a crash leaves the old file or the new one. */
+void store_file(const device* self, const char* name, const void* bytes, size_t size) {
+  char path[PATH_MAX], unfinished[PATH_MAX];
+  path_of(self, name, path);
+  path_of(self, "unfinished", unfinished);
+  FILE* file = fopen(unfinished, "wb");
+  if (!file) stop("cannot write into the folder");
+  const bool written = fwrite(bytes, 1, size, file) == size && fflush(file) == 0 && fsync(fileno(file)) == 0;
+  if (fclose(file) || !written || rename(unfinished, path)) stop("cannot write %s, %zu bytes", name, size);
+}
+
+void draw_random(const device* self, void* bytes, size_t size) {
+  if (self->random) {
+    if (fread(bytes, 1, size, self->random) != size) stop("the file of random bytes ended; %zu were wanted", size);
+    return;
+  }
+  for (size_t done = 0; done < size;) {
+    const ssize_t got = getrandom((uint8_t*)bytes + done, size - done, 0);
+    if (got < 0) stop("the system gives no random bytes");
+    done += (size_t)got;
+  }
+}
+
+/* ---- the manifest ---- */
+
+static void read_model(span message, round_model* model) {
+  field next;
+  while (message.size) {
+    if (!read_field(&message, &next)) stop("the manifest's model is no RoundModel message");
+    switch (next.number) {
+      case LFR_V1_ROUND_MODEL_CODE_BITS: model->code_bits = (uint32_t)next.value; break;
+      case LFR_V1_ROUND_MODEL_ITEM_COUNT: model->item_count = (uint32_t)next.value; break;
+      case LFR_V1_ROUND_MODEL_OBJECTIVE: model->objective = next.value; break;
+      case LFR_V1_ROUND_MODEL_UPLOAD_KIND: model->upload_kind = next.value; break;
+      case LFR_V1_ROUND_MODEL_MEAN_USER: model->mean_user = next.content; break;
+      case LFR_V1_ROUND_MODEL_MAX_ROWS: model->max_rows = (uint32_t)next.value; break;
+      case LFR_V1_ROUND_MODEL_PRIVACY_MODE: model->privacy_mode = next.value; break;
+      default: break; /* a newer server may say more */
+    }
+  }
+}
+
+static void read_manifest(span message, round_model* model) {
+  field next;
+  while (message.size) {
+    if (!read_field(&message, &next)) stop("the file manifest holds no Manifest message");
+    if (next.number == LFR_V1_MANIFEST_WIRE_VERSION && next.value != 1)
+      stop("the manifest is of wire version %llu, this program speaks 1", (unsigned long long)next.value);
+    if (next.number == LFR_V1_MANIFEST_MODEL) read_model(next.content, model);
+    if (next.number == LFR_V1_MANIFEST_OPEN_ROWS) model->has_gate = true;
+  }
+}
+
+int16_t mean_user_at(const round_model* model, uint32_t k) {
+  const uint8_t* bytes = model->mean_user.bytes;
+  return model->mean_user.size ? (int16_t)(bytes[2 * k] | bytes[2 * k + 1] << 8) : 0;
+}
+
+static void require_model(const device* self) {
+  const round_model* model = &self->model;
+  const uint32_t f = model->code_bits;
+  if (f < LFR_MIN_CODE_BITS || f > LFR_MAX_CODE_BITS || f % 8) stop("the manifest has codes of %u bits", (unsigned)f);
+  if (model->item_count == 0 || self->codes.size != (uint64_t)model->item_count * (f / 8))
+    stop("codes has %zu bytes, which are not %u items of %u bits", self->codes.size, (unsigned)model->item_count,
+         (unsigned)f);
+  if (model->objective != LFR_V1_OBJECTIVE_CATALOGUE) stop("this program knows the objective CATALOGUE only");
+  if (model->has_gate && self->open_rows.size != ((uint64_t)model->item_count + 7) / 8)
+    stop("open_rows has %zu bytes for %u items", self->open_rows.size, (unsigned)model->item_count);
+  if (model->mean_user.size && model->mean_user.size != 2 * (size_t)f)
+    stop("the mean user has %zu bytes", model->mean_user.size);
+  for (uint32_t k = 0; k < f; k++)
+    if (abs(mean_user_at(model, k)) > 256) stop("the mean user leaves -256 to 256");
+}
+
+/* ---- ratings ---- */
+
+static void add_rating(device* self, uint32_t line, unsigned long item, double rating) {
+  if (item >= self->model.item_count) stop("ratings.txt, line %u: there are %u items", line, self->model.item_count);
+  if (!(rating >= 1 && rating <= 5)) stop("ratings.txt, line %u: a rating is 1 to 5", line);
+  if (bit_at(self->is_rated, (uint32_t)item)) stop("ratings.txt, line %u: the item was rated before", line);
+  self->is_rated[item / 8] |= (uint8_t)(1u << (item % 8));
+  self->rated[self->n_rated++] = (uint32_t)item;
+}
+
+/* The catalogue objective uses which items were rated, not how well they were liked. */
+static void read_ratings(device* self) {
+  char path[PATH_MAX], text[128], more;
+  unsigned long item;
+  double rating;
+  path_of(self, "ratings.txt", path);
+  FILE* file = fopen(path, "r");
+  if (!file) stop("cannot read ratings.txt");
+  for (uint32_t line = 1; fgets(text, sizeof text, file); line++) {
+    if (sscanf(text, "%lu %lf %c", &item, &rating, &more) != 2)
+      stop("ratings.txt, line %u is not an item and a rating", line);
+    add_rating(self, line, item, rating);
+  }
+  if (ferror(file)) stop("cannot read ratings.txt");
+  fclose(file);
+}
+
+static void load_user_code(device* self) {
+  const size_t size = self->model.code_bits / 8;
+  span stored;
+  if (!map_file(self, "user_code", &stored)) {
+    draw_random(self, self->user_code, size);
+    return;
+  }
+  if (stored.size != size) stop("user_code has %zu bytes, %zu were expected", stored.size, size);
+  memcpy(self->user_code, stored.bytes, size);
+  unmap(stored);
+}
+
+device open_device(const char* folder, const char* random_file) {
+  device self = {.folder = folder};
+  if (random_file && !(self.random = fopen(random_file, "rb"))) stop("cannot read the file of random bytes");
+  if (!map_file(&self, "manifest", &self.manifest)) stop("there is no manifest in the folder");
+  if (!map_file(&self, "codes", &self.codes)) stop("there are no codes in the folder");
+  read_manifest(self.manifest, &self.model);
+  if (self.model.has_gate && !map_file(&self, "open_rows", &self.open_rows))
+    stop("there is no open_rows in the folder");
+  require_model(&self);
+  self.rated = allocate(self.model.item_count, sizeof *self.rated);
+  self.is_rated = allocate(((size_t)self.model.item_count + 7) / 8, 1);
+  read_ratings(&self);
+  load_user_code(&self);
+  return self;
+}
+
+void close_device(device* self) {
+  free(self->rated);
+  free(self->is_rated);
+  unmap(self->manifest);
+  unmap(self->codes);
+  unmap(self->open_rows);
+  if (self->random) fclose(self->random);
+}

@@ -1,0 +1,64 @@
+/*
+ * A device's data in a folder, and the fit of its user code. The folder holds
+ *
+ *     manifest      a serialised lightfr.v1.Manifest, whose signature the app has checked
+ *     codes         the item codes that the manifest names, whose digest the app has checked; mapped into memory
+ *     open_rows     the gate, likewise; only when the manifest names one
+ *     ratings.txt   a line for each item that the user rated, oldest first: its row, and the rating, 1 to 5
+ *     user_code     the user code of the round before; made at random when there is none yet
+ *
+ * Everything in the last two is private: a real app encrypts them.
+ */
+#ifndef DEVICE_H
+#define DEVICE_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "lfr.h"
+#include "message.h"
+
+/* What a manifest says, as far as a device needs it to recommend and to take part in a round in the clear. */
+typedef struct round_model {
+  uint32_t code_bits, item_count, max_rows;
+  uint64_t objective, upload_kind, privacy_mode;
+  span mean_user; /* code_bits little-endian int16, or empty */
+  bool has_gate;
+} round_model;
+
+typedef struct device {
+  const char* folder;
+  FILE* random; /* NULL: the system's generator */
+  span manifest, codes, open_rows;
+  round_model model;
+  uint32_t* rated; /* rows, oldest first */
+  uint32_t n_rated;
+  uint8_t* is_rated; /* one bit per item: what a search leaves out */
+  uint8_t user_code[LFR_MAX_CODE_BITS / 8];
+} device;
+
+/* At most this many sweeps, as docs/protocol.md says. */
+enum { ROUND_SWEEPS = 10, USE_SWEEPS = 30 };
+
+/* Each ends the program with one sentence on stderr when something is wrong. */
+device open_device(const char* folder, const char* random_file);
+void fit_user_code(device* self, uint32_t max_sweeps);
+void store_file(const device* self, const char* name, const void* bytes, size_t size);
+void close_device(device* self);
+
+/* Cryptographic bytes. A file stands in for them in tests only. */
+void draw_random(const device* self, void* bytes, size_t size);
+
+void check(int status, const char* what);
+void* allocate(size_t count, size_t size);
+_Noreturn void stop(const char* format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Bit k of the mean user in units of 1/256; 0 while no mean is known. */
+int16_t mean_user_at(const round_model* model, uint32_t k);
+
+/* t of docs/protocol.md: what the similarity of a rated item should be. */
+int32_t rated_target(uint32_t code_bits);
+
+static inline bool bit_at(const uint8_t* bits, uint32_t i) { return bits[i / 8] >> (i % 8) & 1; }
+
+#endif

@@ -1,0 +1,77 @@
+/* The user fit of the catalogue objective: docs/protocol.md, "The device". All in integers, so every machine agrees. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "device.h"
+
+enum { WEIGHT = 16, CATALOGUE_WEIGHT = 2, MEAN_PULL = 80, LEAST_RATINGS = 32 };
+
+int32_t rated_target(uint32_t code_bits) { return (int32_t)((6 * code_bits + 5) / 10); }
+
+/* Working memory of a fit. */
+typedef struct fit {
+  uint8_t* rows;
+  int32_t* targets;
+  int64_t *gram, *column_sums, *mean_pull, *quadratic, *linear;
+} fit;
+
+static fit allocate_fit(size_t f, size_t n) {
+  return (fit){allocate(n, f / 8),           allocate(n, sizeof(int32_t)), allocate(f * f, sizeof(int64_t)),
+               allocate(f, sizeof(int64_t)), allocate(f, sizeof(int64_t)), allocate(f * f, sizeof(int64_t)),
+               allocate(f, sizeof(int64_t))};
+}
+
+static void free_fit(fit* self) {
+  free(self->rows);
+  free(self->targets);
+  free(self->gram);
+  free(self->column_sums);
+  free(self->mean_pull);
+  free(self->quadratic);
+  free(self->linear);
+}
+
+/* K (G mu div 256), the division rounding down after the sum; C's own rounds toward zero. */
+static void pull_to_mean(const round_model* model, const int64_t* gram, int64_t* pull) {
+  const uint32_t f = model->code_bits;
+  for (uint32_t k = 0; k < f; k++) {
+    int64_t sum = 0;
+    for (uint32_t j = 0; j < f; j++) sum += gram[(size_t)k * f + j] * mean_user_at(model, j);
+    pull[k] = MEAN_PULL * (sum / 256 - (sum % 256 < 0));
+  }
+}
+
+static void prepare(const device* self, fit* work) {
+  const uint32_t f = self->model.code_bits, m = self->model.item_count, n = self->n_rated;
+  const int64_t catalogue = (int64_t)CATALOGUE_WEIGHT * WEIGHT * (n > LEAST_RATINGS ? n : LEAST_RATINGS);
+  check(lfr_gather(self->codes.bytes, m, f, self->rated, n, work->rows), "lfr_gather");
+  check(lfr_gram(self->codes.bytes, m, f, work->gram, work->column_sums), "lfr_gram");
+  pull_to_mean(&self->model, work->gram, work->mean_pull);
+  for (uint32_t i = 0; i < n; i++) work->targets[i] = rated_target(f);
+  const lfr_fit_terms terms = {.code_bits = f,
+                               .n_rows = n,
+                               .rows = work->rows,
+                               .targets = work->targets,
+                               .row_factor = (int64_t)m * WEIGHT,
+                               .target_factor = (int64_t)m * WEIGHT,
+                               .gram = work->gram,
+                               .gram_factor = catalogue + MEAN_PULL,
+                               .column_sums = work->column_sums,
+                               .column_factor = -catalogue * ((4 * f + 5) / 10),
+                               .extra = work->mean_pull};
+  check(lfr_fit_prepare(&terms, work->quadratic, work->linear), "lfr_fit_prepare");
+}
+
+void fit_user_code(device* self, uint32_t max_sweeps) {
+  const uint32_t f = self->model.code_bits;
+  uint8_t from_signs[LFR_MAX_CODE_BITS / 8];
+  int64_t old_loss, signs_loss;
+  fit work = allocate_fit(f, self->n_rated);
+  prepare(self, &work);
+  memcpy(from_signs, self->user_code, f / 8);
+  check(lfr_fit_start(work.linear, f, from_signs), "lfr_fit_start");
+  check(lfr_fit_sweep(work.quadratic, work.linear, f, max_sweeps, self->user_code, NULL, &old_loss), "lfr_fit_sweep");
+  check(lfr_fit_sweep(work.quadratic, work.linear, f, max_sweeps, from_signs, NULL, &signs_loss), "lfr_fit_sweep");
+  if (signs_loss < old_loss) memcpy(self->user_code, from_signs, f / 8);
+  free_fit(&work);
+}

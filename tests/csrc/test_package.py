@@ -1,0 +1,127 @@
+"""The C library as others get it: what is installed, under which names and versions, and what it exports."""
+
+import re
+import subprocess
+import tomllib
+
+import pytest
+
+from tests.csrc.conftest import ROOT, make, pkg_config, quiet_environment, require_tool, run
+
+MANUAL = (ROOT / "csrc/README.md").read_text()
+HEADER = (ROOT / "csrc/lfr.h").read_text()
+SYMBOLS = (ROOT / "csrc/lightfr.symbols").read_text().split()
+(VERSION,) = re.findall(r'^#define LFR_VERSION "(.*)"$', HEADER, re.M)
+(ABI,) = re.findall(r"^#define LFR_ABI_VERSION (\d+)$", HEADER, re.M)
+
+
+def exported(library):
+    return sorted(line.split()[-1] for line in run("nm", "-D", "--defined-only", str(library)).splitlines())
+
+
+def soname(library):
+    (name,) = re.findall(r"SONAME.*\[(.*)\]", run("readelf", "-d", str(library)))
+    return name
+
+
+def files_below(folder):
+    """Each path with what is comparable about it: where a link points, the text of a file; of a library nothing."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_symlink():
+            yield str(path.relative_to(folder)), str(path.readlink())
+        elif path.is_file():
+            is_library = path.suffix == ".a" or ".so" in path.name
+            yield str(path.relative_to(folder)), None if is_library else path.read_text()
+
+
+def test_an_install_has_header_libraries_pkg_config_file_and_cmake_package(staged):
+    installed = dict(files_below(staged / "usr"))
+    assert set(installed) == {
+        "include/lfr.h",
+        "lib/machine/liblightfr.a",
+        "lib/machine/liblightfr.so",
+        f"lib/machine/liblightfr.so.{ABI}",
+        "lib/machine/pkgconfig/lightfr.pc",
+        "lib/machine/cmake/lightfr/lightfrConfig.cmake",
+        "lib/machine/cmake/lightfr/lightfrConfigVersion.cmake",
+    }
+    assert installed["include/lfr.h"] == HEADER
+    assert installed["lib/machine/liblightfr.so"] == f"liblightfr.so.{ABI}"
+    assert not [name for name, text in installed.items() if text and re.search(r"@\w+@", text)]
+
+
+def test_cmake_installs_the_same_files_as_make(staged, built_by_cmake):
+    assert dict(files_below(built_by_cmake / "root")) == dict(files_below(staged))
+
+
+@pytest.mark.usefixtures("staged")
+def test_uninstall_removes_every_file_that_install_put_there(tmp_path):
+    place = (f"DESTDIR={tmp_path}", "PREFIX=/opt/lightfr")
+    make("install", *place)
+    assert len(dict(files_below(tmp_path))) == 7
+    make("uninstall", *place)
+    assert dict(files_below(tmp_path)) == {}
+
+
+@pytest.mark.usefixtures("staged")
+def test_an_install_below_half_a_path_is_refused_in_one_sentence():
+    finished = subprocess.run(
+        ["make", "-s", "-C", str(ROOT / "csrc"), "install", "PREFIX=opt"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode != 0
+    assert 'PREFIX is "opt": it must be a whole path' in finished.stderr
+
+
+def test_both_builds_export_the_pinned_symbols_and_no_others(staged, built_by_cmake):
+    assert exported(staged / "usr/lib/machine/liblightfr.so") == SYMBOLS
+    assert exported(built_by_cmake / "root/usr/lib/machine/liblightfr.so") == SYMBOLS
+
+
+def test_every_pinned_symbol_is_declared_in_the_header_and_its_prototype_is_pinned_too():
+    declared = re.findall(r"^LFR_API .*?\b(lfr_\w+)\(", HEADER, re.M)
+    pinned = re.findall(r"^\w.*?\b(lfr_\w+)\(", (ROOT / "tests/csrc/test_abi.c").read_text(), re.M)
+    assert sorted(declared) == SYMBOLS
+    assert sorted(pinned) == SYMBOLS
+
+
+def test_the_manual_explains_every_symbol():
+    assert [name for name in SYMBOLS if f"`{name}" not in MANUAL] == []
+
+
+@pytest.mark.usefixtures("staged")
+def test_the_first_commands_of_the_manual_work_as_printed(tmp_path):
+    require_tool("pkg-config")
+    commands = re.search(r"^```sh\n(.*?)^```$", MANUAL, re.M | re.S)[1].replace("/opt/lightfr", f"{tmp_path}/prefix")
+    (tmp_path / "csrc").symlink_to(ROOT / "csrc")
+    printed = run("bash", "-e", "-c", commands, cwd=tmp_path, env=quiet_environment())
+    assert printed.splitlines()[-2:] == ["item 0, distance 1", "item 1, distance 5"]
+
+
+def test_header_package_and_python_have_one_version_and_the_soname_is_the_abi(staged, built_by_cmake):
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == VERSION
+    assert run("pkg-config", "--modversion", "lightfr", env=pkg_config(staged)).strip() == VERSION
+    for root in (staged, built_by_cmake / "root"):
+        assert soname(root / "usr/lib/machine/liblightfr.so") == f"liblightfr.so.{ABI}"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "serves"), [("", True), ("0.1", True), ("0.1.0", True), ("0.1.1", False), ("0.2", False), ("1.0", False)]
+)
+def test_cmake_finds_this_version_for_those_who_ask_for_it_or_an_older_one_of_its_series(
+    staged, tmp_path, wanted, serves
+):
+    require_tool("cmake")
+    script = tmp_path / "ask.cmake"
+    config = staged / "usr/lib/machine/cmake/lightfr/lightfrConfigVersion.cmake"
+    script.write_text(f'include("{config}")\nmessage("serves: ${{PACKAGE_VERSION_COMPATIBLE}}")\n')
+    asked = subprocess.run(
+        ["cmake", f"-DPACKAGE_FIND_VERSION={wanted}", "-P", str(script)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert asked.stderr.strip() == ("serves: TRUE" if serves else "serves:")

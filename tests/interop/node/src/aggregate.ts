@@ -1,0 +1,114 @@
+// How the server adds up and moves the item codes: docs/protocol.md, "The server". All of it is integer arithmetic; with at most
+// 8,192 devices every number stays below 2^53, where JavaScript's numbers are exact.
+//
+// D: item codes as signs, m rows of f. Q: the server's memory, as D. W, v, w: sums of weighted user codes.
+import { bitmap, hasBit, readU32s } from "./bytes.js";
+import type { RowUpdate } from "./gen/lightfr/v1/update_pb.js";
+
+export interface Shape {
+  codeBits: number;
+  itemCount: number;
+}
+
+/** What a cohort's uploads come to, whether they came in the clear or masked. */
+export interface Sums {
+  /** R, m x f. */
+  rows: Int32Array;
+  /** W, f x f, with its diagonal. */
+  products: Int32Array;
+  /** v, f. */
+  userSum: Int32Array;
+  /** w. */
+  weight: number;
+}
+
+export interface Model {
+  /** Packed as on the wire. */
+  codes: Uint8Array;
+  /** Q. Never leaves the server. */
+  memory: Int32Array;
+  /** mu in units of 1/256. All zeros: none is known yet. */
+  meanUser: number[];
+}
+
+const CATALOGUE_WEIGHT = 2; // beta
+const LEAST_WEIGHT = 32;
+const MEMORY_SHIFT = 4;
+const LARGEST_STEP = 2 ** 26;
+
+/** Division that rounds toward minus infinity. A quotient of floats could be rounded up to the next integer. */
+export function floorDivide(dividend: number, divisor: number): number {
+  const remainder = dividend % divisor;
+  const below = remainder !== 0 && remainder < 0 !== divisor < 0;
+  return (dividend - remainder) / divisor - (below ? 1 : 0);
+}
+
+const clamp = (value: number, limit: number): number => Math.max(-limit, Math.min(limit, value));
+
+/** -1 or +1 for each bit. */
+export function signsOf(codes: Uint8Array): Int8Array {
+  return Int8Array.from({ length: 8 * codes.length }, (_, bit) => (hasBit(codes, bit) ? 1 : -1));
+}
+
+export function emptySums({ codeBits, itemCount }: Shape): Sums {
+  return {
+    rows: new Int32Array(itemCount * codeBits),
+    products: new Int32Array(codeBits * codeBits),
+    userSum: new Int32Array(codeBits),
+    weight: 0,
+  };
+}
+
+/** Adds one upload of kind TERNARY, which has been checked. */
+export function addUpload(sums: Sums, update: RowUpdate, { codeBits }: Shape): void {
+  const indices = readU32s(update.itemIndices);
+  if (update.rows.case === "ternary") {
+    const { nonzero, positive } = update.rows.value;
+    indices.forEach((item, row) => {
+      for (let k = 0; k < codeBits; k++) {
+        const bit = row * codeBits + k;
+        if (hasBit(nonzero, bit)) sums.rows[item * codeBits + k] += hasBit(positive, bit) ? 1 : -1;
+      }
+    });
+  }
+  addUser(sums, signsOf(update.userCode), Math.max(indices.length, LEAST_WEIGHT));
+}
+
+function addUser(sums: Sums, user: Int8Array, weight: number): void {
+  user.forEach((left, j) => {
+    sums.userSum[j] += weight * left;
+    user.forEach((right, k) => (sums.products[j * user.length + k] += weight * left * right));
+  });
+  sums.weight += weight;
+}
+
+/** The next version: Q <- Q - (Q >> 4) + S, D = sign(Q), and mu. */
+export function nextModel(model: Model, sums: Sums, { codeBits: f, itemCount: m }: Shape): Model {
+  const signs = signsOf(model.codes);
+  const memory = Int32Array.from(model.memory);
+  for (let item = 0; item < m; item++) {
+    const row = signs.subarray(item * f, (item + 1) * f);
+    for (let k = 0; k < f; k++) {
+      const at = item * f + k;
+      memory[at] += stepOf(row, k, sums, sums.rows[at], m) - (memory[at] >> MEMORY_SHIFT);
+    }
+  }
+  // A zero in memory keeps the old bit.
+  const codes = bitmap(m * f, (bit) => (memory[bit] === 0 ? signs[bit] : memory[bit]) > 0);
+  return { codes, memory, meanUser: nextMeanUser(model.meanUser, sums) };
+}
+
+/** S_ik = 256 R_ik - floor( 256 beta ((D W)_ik - w d_ik + tau v_k) / (m f) ), clamped. */
+function stepOf(row: Int8Array, k: number, sums: Sums, votes: number, itemCount: number): number {
+  const f = row.length;
+  const tau = floorDivide(4 * f + 5, 10);
+  let catalogue = tau * sums.userSum[k] - sums.weight * row[k];
+  for (let j = 0; j < f; j++) catalogue += row[j] * sums.products[j * f + k];
+  return clamp(256 * votes - floorDivide(256 * CATALOGUE_WEIGHT * catalogue, itemCount * f), LARGEST_STEP);
+}
+
+/** mu_k = floor((512 v_k + w) / (2 w)) within -256 .. 256, unchanged when w = 0. */
+function nextMeanUser(meanUser: number[], { userSum, weight }: Sums): number[] {
+  if (weight === 0) return meanUser;
+  return Array.from(userSum, (sum) => clamp(floorDivide(512 * sum + weight, 2 * weight), 256));
+}

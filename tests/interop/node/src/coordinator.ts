@@ -1,0 +1,163 @@
+// The model, the round that runs and those that ended; and how one round becomes the next version.
+import { EventEmitter, once } from "node:events";
+import { existsSync, unlinkSync } from "node:fs";
+import { join } from "node:path";
+import { randomBytes } from "node:crypto";
+import { nextModel, type Model } from "./aggregate.js";
+import { hex } from "./bytes.js";
+import { ClearRound } from "./clear.js";
+import type { Enrolled } from "./enrollment.js";
+import { ErrorReason, refusal } from "./errors.js";
+import { RoundState } from "./gen/lightfr/v1/coordinator_pb.js";
+import { PrivacyMode } from "./gen/lightfr/v1/model_pb.js";
+import { Journal } from "./journal.js";
+import { EndedRound, Round, type RoundEvent, type RoundSummary, type RoundView } from "./round.js";
+import { SecureRound } from "./secure/round.js";
+import type { Settings } from "./settings.js";
+import type { Versions } from "./versions.js";
+
+/** What the server's journal holds. A version and the end of its round are one record: there is never one without the other. */
+export type ServerEvent =
+  Enrolled | { type: "version"; manifest: string; round?: RoundSummary } | { type: "abandoned"; round: RoundSummary };
+
+const KEPT_ROUNDS = 16;
+const CLOCK_MS = 20;
+
+export class Coordinator {
+  round!: ClearRound | SecureRound;
+  private roundJournal?: Journal<RoundEvent>;
+  /** By id, oldest first. */
+  private readonly ended = new Map<string, EndedRound>();
+  private readonly moved = new EventEmitter().setMaxListeners(0);
+  private isFinishing = false;
+  private clock?: NodeJS.Timeout;
+
+  constructor(
+    readonly settings: Settings,
+    readonly versions: Versions,
+    private readonly journal: Pick<Journal<ServerEvent>, "append">,
+    private readonly folder: string,
+  ) {}
+
+  /** Takes up what the journal remembers. */
+  replay(event: ServerEvent): void {
+    if (event.type === "version") this.versions.replay(event.manifest);
+    if (event.type !== "enrolled" && event.round) this.remember(event.round);
+  }
+
+  /** After the replay: publishes the first version if there is none, and goes on with the round that was running. */
+  start(first: Model): void {
+    if (!this.versions.exists) this.record({ type: "version", manifest: this.versions.prepare(first) });
+    this.versions.clean();
+    this.resumeRound();
+    this.clock = setInterval(() => this.tick(), CLOCK_MS);
+  }
+
+  stop(): void {
+    clearInterval(this.clock);
+  }
+
+  /** The round with this id, after whatever the clock has ended. */
+  find(id: Uint8Array): RoundView {
+    this.advance();
+    const round = this.round.id.equals(id) ? this.round : this.ended.get(hex(id));
+    if (!round) throw refusal(ErrorReason.ROUND_UNKNOWN, "there is no such round, or it is forgotten");
+    return round;
+  }
+
+  /** Ends what has come to its end. Called before every answer, after every delivery, and as time passes. */
+  advance(): void {
+    const [{ round }, stage] = [this, this.round.stage];
+    const outcome = round.advance(Date.now());
+    if (outcome === "abandoned") this.end({ type: "abandoned", round: round.summary(RoundState.ABANDONED, 0) });
+    else if (!round.step && !this.isFinishing) {
+      // Later, so that the last device has its receipt before the server starts to calculate.
+      this.isFinishing = true;
+      setImmediate(() => this.finish());
+    }
+    if (this.round !== round || this.round.stage !== stage) this.moved.emit("moved");
+  }
+
+  /** Resolves when a stage or a round has ended, or after `ms`; rejects when the caller is gone. */
+  async untilMoved(ms: number, signal: AbortSignal): Promise<void> {
+    const either = AbortSignal.any([signal, AbortSignal.timeout(ms)]);
+    await once(this.moved, "moved", { signal: either }).catch(() => signal.throwIfAborted());
+  }
+
+  private tick(): void {
+    try {
+      this.advance();
+    } catch (error) {
+      console.error("the round cannot go on yet:", error);
+    }
+  }
+
+  private finish(): void {
+    try {
+      this.end(this.outcome());
+    } catch (error) {
+      // The round stays AGGREGATING and is tried again; all it needs is in the journal.
+      console.error("adding up failed:", error);
+    }
+    this.isFinishing = false;
+    this.moved.emit("moved");
+  }
+
+  /** What the round has come to: a version whose files are written, or nothing. */
+  private outcome(): ServerEvent {
+    const { round, versions } = this;
+    const sums = round.sums();
+    if (!sums) return { type: "abandoned", round: round.summary(RoundState.ABANDONED, 0) };
+    const manifest = versions.prepare(nextModel(versions.current.model, sums, this.settings));
+    return { type: "version", manifest, round: round.summary(RoundState.FINISHED, versions.current.number + 1) };
+  }
+
+  private end(event: ServerEvent): void {
+    // Should opening the next round have failed after this one was ended, it is not ended, and not counted, twice.
+    if (!this.ended.has(hex(this.round.id))) this.record(event);
+    this.versions.clean();
+    this.openRound();
+  }
+
+  private record(event: ServerEvent): void {
+    this.journal.append(event);
+    this.replay(event);
+  }
+
+  private remember(summary: RoundSummary): void {
+    this.ended.set(summary.id, new EndedRound(summary));
+    if (this.ended.size > KEPT_ROUNDS) this.ended.delete(this.ended.keys().next().value!);
+  }
+
+  private get roundPath(): string {
+    return join(this.folder, "round.jsonl");
+  }
+
+  /** A new round with a journal of its own: the uploads of the one before go with theirs. */
+  private openRound(): void {
+    this.roundJournal?.close();
+    if (existsSync(this.roundPath)) unlinkSync(this.roundPath);
+    const { journal } = Journal.open<RoundEvent>(this.roundPath);
+    const id = randomBytes(16);
+    journal.append({ type: "open", id: hex(id), version: this.versions.current.number });
+    this.roundJournal = journal;
+    this.round = this.makeRound(id, journal);
+  }
+
+  private resumeRound(): void {
+    const { journal, records } = Journal.open<RoundEvent>(this.roundPath);
+    this.roundJournal = journal;
+    const [first] = records;
+    // Ended already: the crash came before its journal was deleted.
+    if (first?.type !== "open" || this.ended.has(first.id)) return this.openRound();
+    this.round = this.makeRound(Buffer.from(first.id, "hex"), journal);
+    for (const event of records) this.round.apply(event);
+  }
+
+  private makeRound(id: Buffer, journal: Journal<RoundEvent>): ClearRound | SecureRound {
+    const rest: ConstructorParameters<typeof Round> = [id, this.versions.current, this.settings, journal];
+    return this.settings.privacy === PrivacyMode.CLEAR
+      ? new ClearRound(...rest)
+      : new SecureRound(this.versions, ...rest);
+  }
+}

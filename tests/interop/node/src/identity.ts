@@ -1,0 +1,74 @@
+// Who may speak with the server: docs/protocol.md, "TLS". The client certificate is the device.
+import { constants } from "node:crypto";
+import { readFileSync, statSync } from "node:fs";
+import type { Server } from "node:https";
+import { join } from "node:path";
+import type { SecureContextOptions, TLSSocket, TlsOptions } from "node:tls";
+import { X509Crl } from "@peculiar/x509";
+import { ErrorReason, refusal, requireThat } from "./errors.js";
+
+/** TLS of the enrolment door: 1.3, no client certificate. */
+export function enrollmentTls(authority: string): TlsOptions {
+  return {
+    key: readFileSync(join(authority, "server.key")),
+    cert: readFileSync(join(authority, "server.pem")),
+    minVersion: "TLSv1.3",
+  };
+}
+
+/** TLS of the devices' door. OpenSSL checks the chain, the dates, the revocation list and the purpose `clientAuth`. */
+export function deviceTls(authority: string): TlsOptions {
+  return { ...deviceContext(authority), requestCert: true, rejectUnauthorized: true };
+}
+
+function deviceContext(authority: string): SecureContextOptions {
+  return {
+    ...enrollmentTls(authority),
+    ca: readFileSync(join(authority, "authority.pem")),
+    crl: readFileSync(join(authority, "crl.pem")),
+    // In TLS 1.3 tickets are sent all the same, as devices want, but they only name a session that this server does not keep.
+    // So nobody resumes, and a device revoked meanwhile is looked at again.
+    secureOptions: constants.SSL_OP_NO_TICKET,
+  };
+}
+
+/** The devices that lost their names, followed as the list changes. */
+export class Revocations {
+  private revoked = new Set<bigint>();
+  private readAtMs = -1;
+  private server?: Server;
+
+  constructor(private readonly authority: string) {
+    this.refresh();
+  }
+
+  /** Keeps the handshakes of a server up to date: the list is looked at before each. */
+  guard(server: Server): void {
+    this.server = server;
+    server.prependListener("connection", () => this.refresh());
+  }
+
+  /** The device on this connection, 32 hexadecimal digits. A connection may outlive the right to it. */
+  deviceOf(socket: TLSSocket): string {
+    const certificate = socket.getPeerCertificate();
+    const name: unknown = certificate.subject?.CN;
+    if (typeof name !== "string" || !/^[0-9a-f]{32}$/.test(name)) {
+      throw refusal(ErrorReason.IDENTITY, "the certificate names no device");
+    }
+    this.refresh();
+    const isRevoked = this.revoked.has(BigInt(`0x${certificate.serialNumber}`));
+    requireThat(!isRevoked, ErrorReason.IDENTITY, "this device is revoked");
+    return name;
+  }
+
+  /** Reads the list anew when it has changed. */
+  private refresh(): void {
+    const path = join(this.authority, "crl.pem");
+    const changedAtMs = statSync(path).mtimeMs;
+    if (changedAtMs === this.readAtMs) return;
+    const list = new X509Crl(readFileSync(path, "utf8"));
+    this.revoked = new Set(list.entries.map((entry) => BigInt(`0x${entry.serialNumber}`)));
+    this.server?.setSecureContext(deviceContext(this.authority));
+    this.readAtMs = changedAtMs;
+  }
+}

@@ -1,0 +1,30 @@
+// How large a request may be, in bytes: docs/protocol.md, "Limits".
+import { CoordinatorService } from "./gen/lightfr/v1/coordinator_pb.js";
+import { EnrollmentService } from "./gen/lightfr/v1/enrollment_pb.js";
+import { PrivacyMode } from "./gen/lightfr/v1/model_pb.js";
+import { degreeFor } from "./secure/roster.js";
+import { packedSize, trainingBlocks } from "./secure/vector.js";
+import type { Settings } from "./settings.js";
+
+const SMALL = 1024;
+const AROUND_AN_UPLOAD = 200;
+
+/** Room for the largest legal upload and for the fields around it. */
+export function uploadLimit({ privacy, codeBits, itemCount, maxRows, places }: Settings, openRows: number): number {
+  if (privacy === PrivacyMode.SECAGG) return AROUND_AN_UPLOAD + packedSize(trainingBlocks(places, openRows, codeBits));
+  const rows = maxRows > 0 ? Math.min(maxRows, itemCount) : itemCount;
+  return AROUND_AN_UPLOAD + rows * (4 + codeBits / 4) + codeBits / 8;
+}
+
+/** The limit of each method by its path. */
+export function limitsOf(settings: Settings, openRows: number): (path: string) => number {
+  const neighbours = degreeFor(settings.places);
+  const { upload, shareKeys, revealShares } = CoordinatorService.method;
+  const limits = new Map([
+    [`/${CoordinatorService.typeName}/${upload.name}`, uploadLimit(settings, openRows)],
+    [`/${CoordinatorService.typeName}/${shareKeys.name}`, SMALL + 98 * neighbours],
+    [`/${CoordinatorService.typeName}/${revealShares.name}`, SMALL + 49 * (neighbours + 1)],
+    [`/${EnrollmentService.typeName}/${EnrollmentService.method.enroll.name}`, 4288],
+  ]);
+  return (path) => limits.get(path) ?? SMALL;
+}

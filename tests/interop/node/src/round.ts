@@ -1,0 +1,212 @@
+// One round, from its first place to its end: docs/protocol.md, "Rounds". What happens to it are events: each is in the
+// journal before it is applied, and applying the journal anew after a crash gives the same round.
+//
+// A round has steps that devices deliver: `upload` alone in the clear, four with secure aggregation. `stage` is the step that is due.
+import { randomBytes } from "node:crypto";
+import { fromBinary } from "@bufbuild/protobuf";
+import type { Sums } from "./aggregate.js";
+import { base64, equal, fromBase64, hex, sha256 } from "./bytes.js";
+import { ErrorReason, requireThat } from "./errors.js";
+import { RoundState, UploadRequestSchema, type UploadRequest } from "./gen/lightfr/v1/coordinator_pb.js";
+import type { Journal } from "./journal.js";
+import type { Settings } from "./settings.js";
+import type { Version } from "./versions.js";
+
+export type Step = "advertise" | "share" | "upload" | "reveal";
+
+export type RoundEvent =
+  | { type: "open"; id: string; version: number }
+  | { type: "place"; device: string; peer: string; at: number }
+  | { type: "delivery"; device: string; step: Step; body: string }
+  | { type: "settled"; at: number };
+
+export interface Receipt {
+  uploadId: Uint8Array;
+  requestSha256: Uint8Array;
+}
+
+/** What is known of a round, running or ended. */
+export interface RoundView {
+  readonly state: RoundState;
+  readonly nextVersion: number;
+  readonly receipts: ReadonlyMap<string, Receipt>;
+  hasPlace(device: string): boolean;
+}
+
+/** What outlives a round, as JSON. */
+export interface RoundSummary {
+  id: string;
+  state: RoundState;
+  nextVersion: number;
+  receipts: [device: string, uploadId: string, requestSha256: string][];
+  places: string[];
+}
+
+export class EndedRound implements RoundView {
+  readonly receipts: ReadonlyMap<string, Receipt>;
+
+  constructor(private readonly summary: RoundSummary) {
+    this.receipts = new Map(
+      summary.receipts.map(([device, uploadId, digest]) => [
+        device,
+        { uploadId: fromBase64(uploadId), requestSha256: fromBase64(digest) },
+      ]),
+    );
+  }
+
+  get state(): RoundState {
+    return this.summary.state;
+  }
+
+  get nextVersion(): number {
+    return this.summary.nextVersion;
+  }
+
+  hasPlace(device: string): boolean {
+    return this.summary.places.includes(device);
+  }
+}
+
+export abstract class Round implements RoundView {
+  readonly nextVersion = 0;
+  readonly receipts = new Map<string, Receipt>();
+  readonly uploads = new Map<string, UploadRequest>();
+  protected readonly places = new Map<string, Buffer>();
+  protected readonly delivered: Record<Step, Map<string, Buffer>> = {
+    advertise: new Map(),
+    share: new Map(),
+    upload: new Map(),
+    reveal: new Map(),
+  };
+  stage = 0;
+  /** When the stage began. Absent: nobody has a place yet, and the clock stands still. */
+  private clockMs?: number;
+
+  constructor(
+    readonly id: Buffer,
+    readonly version: Version,
+    protected readonly settings: Settings,
+    private readonly journal: Pick<Journal<RoundEvent>, "append">,
+  ) {}
+
+  /** In their order. */
+  abstract readonly steps: Step[];
+
+  /** Whether everybody has delivered whom the stage waits for. */
+  protected abstract isComplete(): boolean;
+
+  /** Deliveries without which the stage ends the round. */
+  protected abstract needed(): number;
+
+  /** What the cohort's uploads come to. Undefined: they cannot be put together. */
+  abstract sums(): Sums | undefined;
+
+  apply(event: RoundEvent): void {
+    if (event.type === "place") {
+      this.places.set(event.device, Buffer.from(event.peer, "hex"));
+      this.clockMs ??= event.at;
+    } else if (event.type === "delivery") {
+      this.keep(event.device, event.step, fromBase64(event.body));
+    } else if (event.type === "settled") {
+      this.stage += 1;
+      this.clockMs = event.at;
+    }
+  }
+
+  get step(): Step | undefined {
+    return this.steps[this.stage];
+  }
+
+  get state(): RoundState {
+    return this.step ? RoundState.OPEN : RoundState.AGGREGATING;
+  }
+
+  /** Ends the stage when everybody is done or the time is over. Returns "abandoned" when too few delivered. */
+  advance(nowMs: number): "goes on" | "abandoned" {
+    if (!this.step || !(this.isComplete() || this.remainingMs(nowMs, 1) <= 0)) return "goes on";
+    if (this.delivered[this.step].size < this.needed()) return "abandoned";
+    this.record({ type: "settled", at: nowMs });
+    return "goes on";
+  }
+
+  hasPlace(device: string): boolean {
+    return this.places.has(device);
+  }
+
+  hasFreePlace(): boolean {
+    return this.stage === 0 && this.places.size < this.settings.places;
+  }
+
+  /** The device has a place and missed nothing. */
+  canGoOn(device: string): boolean {
+    return this.hasPlace(device) && this.steps.slice(0, this.stage).every((step) => this.delivered[step].has(device));
+  }
+
+  admit(device: string, nowMs: number): void {
+    this.record({ type: "place", device, peer: hex(randomBytes(16)), at: nowMs });
+  }
+
+  peerOf(device: string): Buffer {
+    return this.places.get(device)!;
+  }
+
+  /** Milliseconds until so many stages from now are over, if each takes all its time. */
+  remainingMs(nowMs: number, stages: number): number {
+    return (this.clockMs ?? nowMs) + stages * this.settings.deadlineMs - nowMs;
+  }
+
+  /** Milliseconds until uploads are refused. */
+  untilUploadsEndMs(nowMs: number): number {
+    return this.remainingMs(nowMs, this.steps.indexOf("upload") + 1 - this.stage);
+  }
+
+  untilEndMs(nowMs: number): number {
+    return this.remainingMs(nowMs, this.steps.length - this.stage);
+  }
+
+  /** Takes a delivery of a device that has a place. `check` throws when the content is not what was asked for. */
+  deliver(device: string, step: Step, body: Uint8Array, check: () => void): void {
+    const before = this.delivered[step].get(device);
+    if (before) {
+      requireThat(
+        equal(before, body),
+        ErrorReason.UPLOAD_CONFLICT,
+        "this device has delivered something else in this step",
+      );
+      return;
+    }
+    requireThat(this.steps.indexOf(step) <= this.stage, ErrorReason.UPLOAD_INVALID, `step ${step} is not due yet`);
+    requireThat(
+      step === this.step && this.canGoOn(device),
+      ErrorReason.ROUND_CLOSED,
+      `step ${step} is over for this device`,
+    );
+    check();
+    this.record({ type: "delivery", device, step, body: base64(body) });
+  }
+
+  summary(state: RoundState, nextVersion: number): RoundSummary {
+    const receipts = [...this.receipts].map(
+      ([device, { uploadId, requestSha256 }]): RoundSummary["receipts"][number] => [
+        device,
+        base64(uploadId),
+        base64(requestSha256),
+      ],
+    );
+    return { id: hex(this.id), state, nextVersion, receipts, places: [...this.places.keys()] };
+  }
+
+  private keep(device: string, step: Step, body: Buffer): void {
+    this.delivered[step].set(device, body);
+    if (step !== "upload") return;
+    const upload = fromBinary(UploadRequestSchema, body);
+    this.uploads.set(device, upload);
+    // The digest is of the bytes as they arrived: serialised anew they could differ.
+    this.receipts.set(device, { uploadId: upload.uploadId, requestSha256: sha256(body) });
+  }
+
+  private record(event: RoundEvent): void {
+    this.journal.append(event);
+    this.apply(event);
+  }
+}

@@ -1,0 +1,103 @@
+// The vector that devices mask: its blocks, its bytes, its masks. docs/secagg.md, "Mask and upload".
+//
+// A vector is one Uint32Array with the values of all blocks: it counts mod 2^32 by itself, and is cut to each block's bits at the end.
+import { createCipheriv } from "node:crypto";
+import { emptySums, type Shape, type Sums } from "../aggregate.js";
+
+export interface Block {
+  values: number;
+  bits: number;
+}
+
+/** ceil(log2(count)). */
+const bitsFor = (count: number): number => Math.ceil(Math.log2(count));
+
+/** The blocks of a training round among `devices`: rows, products, user_sum, weight. */
+export function trainingBlocks(devices: number, openRows: number, codeBits: number): Block[] {
+  const rowBits = bitsFor(2 * devices + 1);
+  const sumBits = bitsFor(128 * devices + 1);
+  return [
+    { values: openRows * codeBits, bits: rowBits },
+    { values: (codeBits * (codeBits - 1)) / 2, bits: sumBits },
+    { values: codeBits, bits: sumBits },
+    { values: 1, bits: sumBits },
+  ];
+}
+
+const packedBytes = ({ values, bits }: Block): number => Math.ceil((values * bits) / 8);
+export const packedSize = (blocks: Block[]): number => blocks.reduce((sum, block) => sum + packedBytes(block), 0);
+const valueCount = (blocks: Block[]): number => blocks.reduce((sum, block) => sum + block.values, 0);
+
+/** The values of a packed vector. Undefined: another size, or bits set behind the last value of a block. */
+export function unpack(bytes: Uint8Array, blocks: Block[]): Uint32Array | undefined {
+  if (bytes.length !== packedSize(blocks)) return undefined;
+  const vector = new Uint32Array(valueCount(blocks));
+  let [byte, value] = [0, 0];
+  for (const block of blocks) {
+    const isClean = unpackBlock(
+      bytes.subarray(byte, byte + packedBytes(block)),
+      block.bits,
+      vector.subarray(value, value + block.values),
+    );
+    if (!isClean) return undefined;
+    byte += packedBytes(block);
+    value += block.values;
+  }
+  return vector;
+}
+
+/** Fills `values`; returns whether the padding is zero. */
+function unpackBlock(bytes: Uint8Array, bits: number, values: Uint32Array): boolean {
+  let [next, held, heldBits] = [0, 0, 0];
+  for (let at = 0; at < values.length; at++) {
+    // At most bits + 7 < 53 bits are held, so plain numbers are exact.
+    for (; heldBits < bits; heldBits += 8) held += bytes[next++] * 2 ** heldBits;
+    values[at] = held % 2 ** bits;
+    held = Math.floor(held / 2 ** bits);
+    heldBits -= bits;
+  }
+  return held === 0;
+}
+
+export function add(sum: Uint32Array, vector: Uint32Array, sign: 1 | -1): void {
+  for (let at = 0; at < sum.length; at++) sum[at] += sign * vector[at];
+}
+
+/** The mask of a key: its AES-256-CTR stream, 2 or 4 bytes for each value. */
+export function maskOf(key: Uint8Array, blocks: Block[]): Uint32Array {
+  const widths = blocks.map((block) => (block.bits <= 16 ? 2 : 4));
+  const size = blocks.reduce((sum, block, at) => sum + block.values * widths[at], 0);
+  const stream = createCipheriv("aes-256-ctr", key, Buffer.alloc(16)).update(Buffer.alloc(size));
+  const mask = new Uint32Array(valueCount(blocks));
+  let [byte, value] = [0, 0];
+  blocks.forEach((block, at) => {
+    for (let i = 0; i < block.values; i++, byte += widths[at]) mask[value++] = stream.readUIntLE(byte, widths[at]);
+  });
+  return mask;
+}
+
+/** The values of each block as signed numbers: from 2^(bits - 1) on negative. */
+export function signedBlocks(vector: Uint32Array, blocks: Block[]): Int32Array[] {
+  let start = 0;
+  return blocks.map(({ values, bits }) => {
+    const block = Int32Array.from(
+      vector.subarray(start, start + values),
+      (value) => (value << (32 - bits)) >> (32 - bits),
+    );
+    start += values;
+    return block;
+  });
+}
+
+/** The unmasked sum in the form that the server's arithmetic takes. */
+export function sumsOf([rows, products, userSum, [weight]]: Int32Array[], openRows: number[], shape: Shape): Sums {
+  const f = shape.codeBits;
+  const sums = { ...emptySums(shape), userSum, weight };
+  openRows.forEach((item, row) => sums.rows.set(rows.subarray(row * f, (row + 1) * f), item * f));
+  let next = 0;
+  for (let j = 0; j < f; j++) {
+    sums.products[j * f + j] = weight; // the square of a sign is 1, so the diagonal is not sent
+    for (let k = j + 1; k < f; k++) sums.products[j * f + k] = sums.products[k * f + j] = products[next++];
+  }
+  return sums;
+}

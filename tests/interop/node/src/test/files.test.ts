@@ -1,0 +1,79 @@
+// What devices download, what is signed, and what survives a crash.
+import assert from "node:assert/strict";
+import { createPrivateKey, createPublicKey, sign } from "node:crypto";
+import { appendFileSync, mkdtempSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { inflateSync } from "node:zlib";
+import { answerTo } from "../artifacts.js";
+import { writeCatalogue, writeDelta } from "../formats.js";
+import { Journal } from "../journal.js";
+import { keyIdOf } from "../versions.js";
+import { bytes, readVector, vector } from "./known_answers.js";
+
+const DELTA_HEAD_BYTES = 36;
+
+test("deltas say what changed", () => {
+  const { good, far_apart: far } = vector("deltas");
+  const farOld = Buffer.alloc(far.old_zero_bytes);
+  const farNew = Buffer.from(farOld);
+  for (const row of far.changed_rows) farNew[row] = bytes(far.changed_to)[0];
+  const cases = [
+    ...good.map((one: any) => ({ ...one, old: bytes(one.old), new: bytes(one.new) })),
+    { ...far, old: farOld, new: farNew },
+  ];
+  for (const known of cases) {
+    const [ours, theirs] = [writeDelta(known.old, known.new, known.code_bits), bytes(known.delta)];
+    assert.deepEqual(ours.subarray(0, DELTA_HEAD_BYTES), theirs.subarray(0, DELTA_HEAD_BYTES));
+    assert.deepEqual(inflateSync(ours.subarray(DELTA_HEAD_BYTES)), inflateSync(theirs.subarray(DELTA_HEAD_BYTES)));
+  }
+});
+
+test("catalogues have the documented bytes", () => {
+  for (const { name, ids, file } of vector("catalogue").good) {
+    assert.deepEqual(writeCatalogue(ids, name === "integers"), readVector(file));
+  }
+});
+
+test("manifests are signed with the documented bytes before them", () => {
+  const known = vector("manifest");
+  const key = createPrivateKey({
+    key: Buffer.concat([bytes("302e020100300506032b657004220420"), bytes(known.private_key)]),
+    format: "der",
+    type: "pkcs8",
+  });
+  const signature = sign(null, Buffer.concat([Buffer.from("lightfr manifest v1\n"), bytes(known.manifest)]), key);
+  assert.equal(signature.toString("hex"), known.signature);
+  assert.equal(keyIdOf(createPublicKey(key)).toString("hex"), known.key_id);
+});
+
+test("ranges and conditions get the answers of RFC 9110", () => {
+  const status = (headers: Record<string, string>) => {
+    const { status, range } = answerTo(headers, '"e"', 10);
+    return [status, range?.first, range?.last];
+  };
+  const whole = [200, 0, 9];
+  assert.deepEqual(status({}), whole);
+  assert.deepEqual(status({ range: "bytes=2-4" }), [206, 2, 4]);
+  assert.deepEqual(status({ range: "bytes=2-" }), [206, 2, 9]);
+  assert.deepEqual(status({ range: "bytes=-3" }), [206, 7, 9]);
+  assert.deepEqual(status({ range: "bytes=8-99" }), [206, 8, 9]);
+  assert.deepEqual(status({ range: "bytes=10-" }), [416, undefined, undefined]);
+  for (const odd of ["bytes=4-2", "bytes=0-1,3-4", "rows=0-1", "bytes=-"])
+    assert.deepEqual(status({ range: odd }), whole);
+  assert.deepEqual(status({ range: "bytes=2-4", "if-range": '"e"' }), [206, 2, 4]);
+  assert.deepEqual(status({ range: "bytes=2-4", "if-range": '"other"' }), whole);
+  assert.deepEqual(status({ "if-none-match": '"x", "e"' }), [304, undefined, undefined]);
+  assert.deepEqual(status({ "if-none-match": "*" }), [304, undefined, undefined]);
+});
+
+test("a torn last line is dropped, and what was written before it stays", () => {
+  const path = join(mkdtempSync(join(tmpdir(), "journal-")), "journal");
+  Journal.open<number>(path).journal.append(1);
+  appendFileSync(path, '{"torn');
+  const { journal, records } = Journal.open<number>(path);
+  journal.append(2);
+  assert.deepEqual(records, [1]);
+  assert.equal(readFileSync(path, "utf8"), "1\n2\n");
+});

@@ -1,0 +1,54 @@
+"""Who may speak with the coordinator in TypeScript: revoked devices may not, wherever they are in a conversation."""
+
+import socket
+import subprocess
+import sys
+
+import pytest
+from cryptography import x509
+
+from lightfr._wire import coordinator, tls
+from lightfr._wire.channel import Channel, address_of
+from lightfr.errors import IdentityRefusedError
+
+
+def identity_of(name, tmp_path):
+    return tmp_path / "devices-0" / f"{name}.pem"
+
+
+def is_closed_before_a_request(kit, server, identity):
+    """Whether the server ends a connection of this device on its own, without a byte of HTTP."""
+    context = tls.context(kit / "authority/trust.pem", identity)
+    plain = socket.create_connection(address_of(server.addresses["server"]), timeout=5)
+    with context.wrap_socket(plain, server_hostname="localhost") as connection:
+        connection.settimeout(1)
+        try:
+            return connection.recv(1) == b""
+        except TimeoutError:
+            return False
+        except OSError:
+            return True
+
+
+def test_a_device_that_is_revoked_meanwhile_is_refused_on_its_open_connection_and_on_a_new_one(node, cohort, tmp_path):
+    kit, server = node("clear")
+    devices = cohort(2, kit, server)
+    first, second = devices.channels
+    certificate = x509.load_pem_x509_certificates(identity_of(0, tmp_path).read_bytes())[0]
+    (name,) = certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
+    coordinator.get_manifest(first, 0)
+    command = [sys.executable, "-m", "lightfr_harness", "ca", "revoke", kit / "authority", name.value]
+    subprocess.run(command, check=True, capture_output=True)
+    with pytest.raises(IdentityRefusedError):
+        coordinator.get_manifest(first, 0)
+    assert is_closed_before_a_request(kit, server, identity_of(0, tmp_path))
+    assert not is_closed_before_a_request(kit, server, identity_of(1, tmp_path))
+    assert coordinator.get_manifest(second, 0), "others are not concerned"
+
+
+def test_the_sdk_is_told_that_an_identity_is_not_taken(node):
+    kit, server = node("clear")
+    for who in ("revoked", "expired", "other-authority", "self-signed", "server"):
+        context = tls.context(kit / "authority/trust.pem", kit / f"tester/{who}.pem")
+        with pytest.raises(IdentityRefusedError):
+            coordinator.get_manifest(Channel(server.addresses["server"], context), 0)

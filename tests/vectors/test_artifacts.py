@@ -1,0 +1,124 @@
+"""Files that devices download, good and bad, are read and written as tests/vectors/v1 says."""
+
+import hashlib
+import io
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from lightfr.catalogue import Catalogue
+from lightfr.deltas import apply_delta
+from lightfr.errors import ArtifactFileError, CatalogueFileError, DeltaError, ManifestError
+from lightfr.manifest import Manifest
+from lightfr.trust import key_id
+from lightfr_harness.artifacts.catalogue import write_catalogue
+from lightfr_harness.artifacts.deltas import make_delta
+from lightfr_harness.authority import Authority
+from tests.vectors.reading import FOLDER, by_name, vector
+
+
+def applied(folder, delta, old, max_bytes=10**6):
+    """The new codes and their digest as the SDK makes them."""
+    (folder / "delta").write_bytes(delta)
+    (folder / "old").write_bytes(old)
+    new = io.BytesIO()
+    digest = apply_delta(folder / "delta", folder / "old", new, max_bytes=max_bytes)
+    return new.getvalue(), digest
+
+
+@pytest.mark.parametrize(**by_name(vector("deltas")["good"]))
+def test_a_good_delta(known, tmp_path):
+    delta, old, new = (bytes.fromhex(known[name]) for name in ("delta", "old", "new"))
+    assert applied(tmp_path, delta, old) == (new, known["new_sha256"])
+    size = known["code_bits"] // 8
+    rows = (np.frombuffer(codes, np.uint8).reshape(-1, size) for codes in (old, new))
+    assert applied(tmp_path, make_delta(*rows), old) == (new, known["new_sha256"])
+
+
+def test_the_delta_in_a_file_is_the_documented_one():
+    assert (FOLDER / "delta.bin").read_bytes().hex() == vector("deltas")["good"][0]["delta"]
+
+
+def test_changed_rows_far_apart(tmp_path):
+    known = vector("deltas")["far_apart"]
+    new, digest = applied(tmp_path, bytes.fromhex(known["delta"]), bytes(known["old_zero_bytes"]))
+    assert np.flatnonzero(np.frombuffer(new, np.uint8)).tolist() == known["changed_rows"]
+    assert digest == known["new_sha256"]
+
+
+@pytest.mark.parametrize(**by_name(vector("deltas")["bad"]["refused"]))
+def test_a_bad_delta_is_refused(known, tmp_path):
+    common = vector("deltas")["bad"]
+    with pytest.raises((DeltaError, ArtifactFileError)):
+        applied(tmp_path, bytes.fromhex(known["delta"]), bytes.fromhex(common["old"]), common["largest_new_bytes"])
+
+
+def test_a_delta_for_other_codes_gives_another_digest(tmp_path):
+    common = vector("deltas")["bad"]
+    good = common["good"]
+    delta, most = bytes.fromhex(good["delta"]), common["largest_new_bytes"]
+    assert applied(tmp_path, delta, bytes.fromhex(common["old"]), most)[1] == good["new_sha256"]
+    other = bytes.fromhex(common["other_old_codes"]["old"])
+    assert applied(tmp_path, delta, other, most)[1] != good["new_sha256"]
+
+
+@pytest.mark.parametrize(**by_name(vector("catalogue")["good"]))
+def test_a_good_catalogue(known, tmp_path):
+    kind = int if known["name"] == "integers" else str
+    ids = [kind(text) for text in known["ids"]]
+    write_catalogue(tmp_path / "catalogue", ids)
+    assert (tmp_path / "catalogue").read_bytes() == (FOLDER / known["file"]).read_bytes()
+    with Catalogue.open(FOLDER / known["file"], len(ids)) as catalogue:
+        assert [catalogue.id_of(row) for row in range(len(ids))] == ids
+        assert [catalogue.row_of(item_id) for item_id in ids] == list(range(len(ids)))
+        assert not any(catalogue.row_of(kind(text)) for text in known["missing"])
+
+
+@pytest.mark.parametrize(**by_name(vector("catalogue")["refused"]))
+def test_a_bad_catalogue_is_refused(known, tmp_path):
+    path, n_items = tmp_path / "catalogue", vector("catalogue")["item_count"]
+    path.write_bytes(bytes.fromhex(known["file"]))
+    if known["at"] == "open":
+        with pytest.raises(CatalogueFileError):
+            Catalogue.open(path, n_items)
+        return
+    with Catalogue.open(path, n_items) as catalogue, pytest.raises(CatalogueFileError):
+        getattr(catalogue, known["at"])(known["asked"])
+
+
+class Trusting:
+    """Trust in the one key of the vectors."""
+
+    def __init__(self, public_key):
+        self.manifest_keys = {key_id(public_key): public_key}
+
+
+def trust():
+    return Trusting(bytes.fromhex(vector("manifest")["public_key"]))
+
+
+def test_a_good_manifest():
+    known = vector("manifest")
+    signed = bytes.fromhex(known["signed_manifest"])
+    assert signed == (FOLDER / "manifest.bin").read_bytes()
+    manifest = Manifest(signed, trust())
+    assert manifest.sha256.hex() == known["manifest_sha256"]
+    assert key_id(bytes.fromhex(known["public_key"])).hex() == known["key_id"]
+    assert manifest.message.SerializeToString(deterministic=True).hex() == known["manifest"]
+
+
+def test_the_authority_signs_as_the_vector_does(tmp_path):
+    known = vector("manifest")
+    authority = Authority.init(tmp_path / "authority", ["localhost"])
+    authority.manifest_key = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(known["private_key"]))
+    signed = authority.sign(bytes.fromhex(known["manifest"]))
+    authority.close()
+    assert signed.SerializeToString().hex() == known["signed_manifest"]
+    assert hashlib.sha256(signed.manifest).hexdigest() == known["manifest_sha256"]
+
+
+@pytest.mark.parametrize(**by_name(vector("manifest")["refused"]))
+def test_a_bad_manifest_is_refused(known):
+    with pytest.raises(ManifestError):
+        Manifest(bytes.fromhex(known["signed_manifest"]), trust())
