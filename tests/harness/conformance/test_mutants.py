@@ -96,3 +96,15 @@ def test_the_same_case_passes_without_the_fault(tried, name):
     mutant = MUTANTS[name]
     result, _ = tried(mutant.caught_by, mutant.kit)
     assert (result.outcome, result.got) == (Outcome.PASSED, "")
+
+
+def test_the_document_lists_every_fault_and_the_case_that_finds_it():
+    text = (ROOT / "docs/conformance.md").read_text()
+    (section,) = re.findall(r"^## Planted faults\n(.*?)(?=^## )", text, re.M | re.S)
+    listed = re.findall(r"^\| `(.+)` \| (.+) \| `(.+)` \|$", section, re.M)
+    assert listed == [(one.name, one.fault, one.caught_by) for one in MUTANTS.values()]
+
+
+def test_every_fault_names_a_case_of_its_kit():
+    for one in MUTANTS.values():
+        assert [case.id for case in registry.cases(one.kit, [one.caught_by])] == [one.caught_by]

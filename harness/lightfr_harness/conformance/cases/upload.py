@@ -123,6 +123,8 @@ def receipt_of_another(world: World) -> None:
 
 @upload_case("not-assigned", "Without a place nothing counts: the cohort is those who checked in.")
 def not_assigned(world: World) -> None:
+    # A place in the round before is none in this one.
+    world.fresh_round().upload(world.device(1))
     current = world.fresh_round()
     current.send(world.device(1), current.request()).refusal("NOT_ASSIGNED")
     expect_equal("upload_count", current.status().upload_count, 0)

@@ -15,6 +15,7 @@ from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import error_pb2
 from lightfr_harness.authority import Authority, SigningRequestError, TokenError, authority
 from lightfr_harness.coordinator import refusals, service, web
+from lightfr_harness.coordinator.publishing import Publisher
 from lightfr_harness.coordinator.refusals import Refusal
 from tests.harness.conformance.mutants import around, mutant
 
@@ -53,6 +54,16 @@ def revoked_accepted():
     def _(original, self, certificate):
         self._revoked = frozenset()
         return original(self, certificate)
+
+
+@mutant("expired-accepted", "dates of client certificates are not looked at", "tls.expired")
+def expired_accepted():
+    @around(Authority, "_mutual_context")
+    def _(original, self):
+        context = original(self)
+        # OpenSSL's X509_V_FLAG_NO_CHECK_TIME.
+        context.verify_flags = ssl.VerifyFlags(context.verify_flags | 0x200000)
+        return context
 
 
 @mutant("no-ticket", "session tickets are turned off", "tls.ticket")
@@ -155,6 +166,11 @@ def status_413():
     refusals.STATUS_OF_CODE["resource_exhausted"] = 413
 
 
+@mutant("conflict-as-precondition", "a conflict has the Connect code of a precondition", "upload.other-bytes")
+def conflict_as_precondition():
+    refusals.CODE_OF_REASON[error_pb2.ERROR_REASON_UPLOAD_CONFLICT] = "failed_precondition"
+
+
 @mutant("no-limit", "requests above the limit are read and judged like others", "upload.too-large")
 def no_limit():
     @around(web, "_read")
@@ -216,3 +232,10 @@ def _with_known_version(changed):
         newest = self._coordinator.version.manifest.model_version
         request.known_model_version = changed(request.known_model_version, newest)
         return await original(self, device, request.SerializeToString())
+
+
+@mutant("created-in-milliseconds", "the manifest says in milliseconds when it was made", "manifest.created")
+def created_in_milliseconds():
+    @around(Publisher, "publish")
+    def _(original, self, server, version, created, *more):
+        return original(self, server, version, 1000 * created, *more)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import model_pb2
-from lightfr_harness.coordinator import service
+from lightfr_harness.coordinator import rounds, service
 from lightfr_harness.coordinator.coordinator import Coordinator
 from lightfr_harness.coordinator.rounds import ABANDONED, AGGREGATING, OPEN, Plan, Round, RoundBook
 from tests.harness.conformance.mutants import around, mutant
@@ -127,3 +127,24 @@ def known_version_decides():
 @mutant("deadline-stands", "deadline_ms is the whole length of a round for everybody", "checkin.deadline-stands")
 def deadline_stands():
     Round.deadline_ms = lambda self, now: int(1000 * self.deadline_seconds)
+
+
+@mutant("places-carry-over", "who had a place in the last round may upload in this one", "upload.not-assigned")
+def places_carry_over():
+    last = {}
+
+    @around(RoundBook, "replace_current")
+    def _(original, self, following):
+        last.update(self.current.assigned)
+        original(self, following)
+
+    @around(Round, "require_place")
+    def _(original, self, device, manifest_sha256, now):
+        if device in last:
+            self.assigned.setdefault(device, b"")
+        original(self, device, manifest_sha256, now)
+
+
+@mutant("few-rounds-remembered", "8 ended rounds are remembered, not 16", "status.remembers-16-rounds")
+def few_rounds_remembered():
+    rounds.REMEMBERED_ROUNDS = 8
