@@ -104,5 +104,6 @@ def test_there_are_cases_for_every_kit():
 def test_every_group_is_in_the_document():
     text = (ROOT / "docs/conformance.md").read_text()
     groups = {one.group for one in every_case()}
-    named = set(re.findall(r"^\| `(\w+)\.` \|", text, re.M))
-    assert groups == named
+    firsts = re.findall(r"^\| (`.*?) \|", text, re.M)
+    named = [name for first in firsts for name in re.findall(r"`(\w+)\.`", first)]
+    assert sorted(groups) == sorted(named)

@@ -6,8 +6,9 @@ import importlib
 
 GROUPS = (
     *("tls", "enroll", "connect", "version", "manifest", "artifacts"),
-    *("vectors", "checkin", "upload", "upload_content", "status", "round", "aggregate", "deltas", "memory"),
+    *("vectors", "checkin", "upload", "upload_content", "status", "round", "aggregate", "deltas"),
     *("sums", "cohort", "advertise", "share", "masked", "reveal", "steps", "abandon", "crowd"),
+    "memory",
 )
 
 
