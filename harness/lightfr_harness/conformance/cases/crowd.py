@@ -118,6 +118,7 @@ def roster(world: World) -> None:
 def ring(world: World) -> None:
     current = world.secure.shared(everybody)
     cohort = current.cohort()
+    expect_equal("devices whose shares for their neighbours were accepted", len(current.that_did(SHARE)), 70)
     for peer in current.peers:
         expect_equal(
             "receivers of a device's accepted shares",

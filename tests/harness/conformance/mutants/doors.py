@@ -171,7 +171,7 @@ def conflict_as_precondition():
     refusals.CODE_OF_REASON[error_pb2.ERROR_REASON_UPLOAD_CONFLICT] = "failed_precondition"
 
 
-@mutant("no-limit", "requests above the limit are read and judged like others", "upload.too-large")
+@mutant("no-limit", "requests above the limit are read and judged like others", "connect.too-large")
 def no_limit():
     @around(web, "_read")
     async def _(original, request, limit_bytes):

@@ -19,6 +19,19 @@ SECAGG = "secagg"
 
 @mutant("dirty-padding", "bits behind the last number of a block are ignored", "masked.padding", SECAGG)
 def dirty_padding():
+    @around(Vector, "add_packed")
+    def _(original, self, packed):
+        cleaned, end = bytearray(packed), 0
+        for block in self.blocks:
+            end += block.packed_bytes
+            if len(packed) == self.packed_bytes and (used_bits := block.count * block.bits % 8):
+                cleaned[end - 1] &= (1 << used_bits) - 1
+        original(self, bytes(cleaned))
+
+
+@mutant("refused-vector-added", "a vector is added block by block until its fault is found", "masked.padding", SECAGG)
+def refused_vector_added():
+    # The kernel looks at the padding too, but only at that of the block that it adds.
     vector._has_dirty_padding = lambda block, part: False
 
 
