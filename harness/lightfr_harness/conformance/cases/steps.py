@@ -6,6 +6,8 @@ import os
 import threading
 import time
 
+from google.protobuf.message import Message
+
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import secure_pb2
 from lightfr_harness.conformance import dropouts
@@ -252,3 +254,33 @@ def _require_status(found: pb.GetRoundStatusResponse, state: int, count: int, *,
     expect_equal("upload_count", found.upload_count, count)
     expect_equal("upload_goal", found.upload_goal, 6)
     expect_equal("has_your_upload", found.has_your_upload, mine)
+
+
+@case(
+    "step.in-the-clear",
+    "A round in the clear has no such steps, and who asks for one must not wait for it.",
+    PHASES,
+    kits=("clear",),
+)
+def in_the_clear(world: World) -> None:
+    current, placed, stranger = world.fresh_round(), world.device(1), world.device(world.kit.settings.places)
+    current.check_in(placed)
+    round_id = current.round_id
+    requests: dict[str, Message] = {
+        ADVERTISE: secure_pb2.AdvertiseKeysRequest(
+            round_id=round_id, mask_public_key=os.urandom(32), share_public_key=os.urandom(32)
+        ),
+        SHARE: secure_pb2.ShareKeysRequest(round_id=round_id),
+        REVEAL: secure_pb2.RevealSharesRequest(round_id=round_id),
+        "GetStep": secure_pb2.GetStepRequest(round_id=round_id),
+    }
+    for method, request in requests.items():
+        stranger.call(method, request).refusal("NOT_ASSIGNED")
+        placed.call(method, request).refusal("UPLOAD_INVALID")
+    for device in world.devices(world.kit.settings.goal + 1):
+        if device is not placed:
+            current.upload(device)
+    current.finish()
+    for method, request in requests.items():
+        stranger.call(method, request).refusal("NOT_ASSIGNED")
+        placed.call(method, request).refusal("ROUND_CLOSED")

@@ -66,6 +66,14 @@ def expired_accepted():
         return context
 
 
+@mutant("any-common-name", "whoever has a certificate of the authority is a device", "tls.unnamed")
+def any_common_name():
+    @around(Authority, "device_of")
+    def _(original, self, certificate):
+        device = original(self, certificate)
+        return dict(part[0] for part in certificate["subject"])["commonName"] if device is None else device
+
+
 @mutant("no-ticket", "session tickets are turned off", "tls.ticket")
 def no_ticket():
     @around(Authority, "enrollment_context")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import model_pb2
-from lightfr_harness.coordinator import rounds, service
+from lightfr_harness.coordinator import rounds, secure_steps, service
 from lightfr_harness.coordinator.coordinator import Coordinator
 from lightfr_harness.coordinator.rounds import ABANDONED, AGGREGATING, OPEN, Plan, Round, RoundBook
 from tests.harness.conformance.mutants import around, mutant
@@ -148,3 +148,10 @@ def places_carry_over():
 @mutant("few-rounds-remembered", "8 ended rounds are remembered, not 16", "status.remembers-16-rounds")
 def few_rounds_remembered():
     rounds.REMEMBERED_ROUNDS = 8
+
+
+@mutant("steps-in-the-clear", "GetStep in a round in the clear says to wait", "step.in-the-clear")
+def steps_in_the_clear():
+    @around(secure_steps, "_step")
+    def _(original, addressed, device):
+        return None if addressed.cohort is None and addressed.ended_at is None else original(addressed, device)
