@@ -117,18 +117,21 @@ def spent_token(world: World) -> None:
     token = world.token()
     first = _request(token)
     certificates = _certificates(world, first)
-    world.enroll(_request(token)).refusal("TOKEN")
+    for signing_request in (None, b"nothing"):
+        world.enroll(_request(token, signing_request)).refusal("TOKEN")
     expect_equal("certificates of the first request after another one", _certificates(world, first), certificates)
 
 
 @case("enroll.unknown-token", "An invitation that nobody gave must open nothing.", PLACE)
 def unknown_token(world: World) -> None:
-    world.enroll(_request("never-given-out-to-anybody")).refusal("TOKEN")
+    for signing_request in (None, b"nothing"):
+        world.enroll(_request("never-given-out-to-anybody", signing_request)).refusal("TOKEN")
 
 
 @case("enroll.expired-token", "An old invitation that turns up somewhere must open nothing.", PLACE)
 def expired_token(world: World) -> None:
-    world.enroll(_request(world.kit.tokens[-1])).refusal("TOKEN")
+    for signing_request in (None, b"nothing"):
+        world.enroll(_request(world.kit.tokens[-1], signing_request)).refusal("TOKEN")
 
 
 @case("enroll.token-out-of-range", "A token of other than 16 to 128 ASCII characters is a fault of the device.", PLACE)

@@ -216,6 +216,28 @@ def too_few_keys_go_on():
 
 
 @mutant(
+    "threshold-not-awaited",
+    "a phase goes on with the minimum, although the threshold is higher",
+    "abandon.too-few-shares",
+    SECAGG,
+)
+def threshold_not_awaited():
+    Cohort.has_enough = lambda self, minimum: len(self.delivered[self.phase]) >= minimum
+
+
+@mutant(
+    "bits-of-the-included",
+    "numbers have the bits that the included need, not the roster",
+    "crowd.sum-with-dropouts",
+    "crowd",
+)
+def bits_of_the_included():
+    @around(Cohort, "__init__")
+    def _(original, self, round_id, places, peers, blocks_of):
+        original(self, round_id, places, peers, lambda devices: blocks_of(len(self._shares)))
+
+
+@mutant(
     "ring-of-the-roster",
     "neighbours are those who are next in the roster, not in the order of digests",
     "crowd.ring",

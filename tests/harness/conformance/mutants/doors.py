@@ -122,6 +122,14 @@ def refusal_spends_token():
             raise
 
 
+@mutant("request-before-token", "the signing request is judged before the token", "enroll.unknown-token")
+def request_before_token():
+    @around(Authority, "enroll")
+    def _(original, self, token, signing_request):
+        authority.requested_key(signing_request)
+        return original(self, token, signing_request)
+
+
 @mutant("name-from-request", "a device chooses its name by the subject of its request", "enroll.subject-is-ignored")
 def name_from_request():
     @around(Authority, "_add_device")

@@ -69,11 +69,21 @@ def no_accept_ranges():
     _with_headers(lambda headers: headers.pop("Accept-Ranges"))
 
 
-def _with_headers(change):
+@mutant("bare-416", "416 comes without the headers of the other answers", "artifacts.range-behind-the-end")
+def bare_416():
+    _with_headers(lambda headers: headers.pop("ETag"), statuses=(416,))
+
+
+@mutant("bare-304", "304 comes without Cache-Control", "artifacts.if-none-match")
+def bare_304():
+    _with_headers(lambda headers: headers.pop("Cache-Control"), statuses=(304,))
+
+
+def _with_headers(change, statuses=(200, 206, 304, 416)):
     @around(web, "_drop_server_header")
     async def _(original, request, response):
         await original(request, response)
-        if "ETag" in response.headers:
+        if "ETag" in response.headers and response.status in statuses:
             change(response.headers)
 
 

@@ -155,3 +155,13 @@ def steps_in_the_clear():
     @around(secure_steps, "_step")
     def _(original, addressed, device):
         return None if addressed.cohort is None and addressed.ended_at is None else original(addressed, device)
+
+
+@mutant("abandoned-counts-nothing", "an abandoned round says that nobody uploaded", "round.abandoned")
+def abandoned_counts_nothing():
+    @around(Coordinator, "round_status")
+    async def _(original, self, device, round_id):
+        answer = await original(self, device, round_id)
+        if answer.state == ABANDONED:
+            answer.upload_count = 0
+        return answer
