@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 from cryptography import x509
@@ -23,6 +24,7 @@ from lightfr_harness.conformance.world import World
 
 PLACE = "docs/protocol.md#enrolment"
 LIMIT_BYTES = 4288
+RACERS = 4
 _DEVICE_ID = re.compile("[0-9a-f]{32}")
 
 
@@ -120,6 +122,26 @@ def spent_token(world: World) -> None:
     for signing_request in (None, b"nothing"):
         world.enroll(_request(token, signing_request)).refusal("TOKEN")
     expect_equal("certificates of the first request after another one", _certificates(world, first), certificates)
+
+
+@case("enroll.race-for-a-token", "Of devices that come with one invitation at once, one gets in.", PLACE)
+def race_for_a_token(world: World) -> None:
+    token = world.token()
+    requests = [_request(token) for _ in range(RACERS)]
+    with ThreadPoolExecutor(RACERS) as pool:
+        answers = list(pool.map(world.enroll, requests))
+    expect_equal("devices that got a certificate", sum(answer.status == 200 for answer in answers), 1)
+    for answer in answers:
+        if answer.status != 200:
+            answer.refusal("TOKEN")
+
+
+@case("enroll.same-at-once", "A device may ask again while its first try is still being answered.", PLACE)
+def same_at_once(world: World) -> None:
+    request = _request(world.token())
+    with ThreadPoolExecutor(RACERS) as pool:
+        answers = list(pool.map(lambda _: _certificates(world, request), range(RACERS)))
+    expect_equal("certificates for the same request at once", answers, answers[:1] * RACERS)
 
 
 @case("enroll.unknown-token", "An invitation that nobody gave must open nothing.", PLACE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import ssl
+import time
 
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
@@ -18,6 +19,9 @@ from lightfr_harness.coordinator import refusals, service, web
 from lightfr_harness.coordinator.publishing import Publisher
 from lightfr_harness.coordinator.refusals import Refusal
 from tests.harness.conformance.mutants import around, mutant
+
+# Between two steps that should be one.
+GAP_SECONDS = 0.2
 
 
 @mutant("tls-1-2", "TLS 1.2 is accepted too", "tls.version-1-2")
@@ -120,6 +124,20 @@ def refusal_spends_token():
         except SigningRequestError:
             spent.add(token)
             raise
+
+
+@mutant("token-looked-up-first", "two devices that come at once both find the token unspent", "enroll.race-for-a-token")
+def token_looked_up_first():
+    @around(Authority, "enroll")
+    def _(original, self, token, signing_request):
+        known = self._registry.find_token(authority._token_sha256(token))
+        time.sleep(GAP_SECONDS)
+        try:
+            return original(self, token, signing_request)
+        except TokenError:
+            if known is None or known.request_sha256 is not None:
+                raise
+            return [self.issue(signing_request)[1]]
 
 
 @mutant("request-before-token", "the signing request is judged before the token", "enroll.unknown-token")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import model_pb2
 from lightfr_harness.coordinator import rounds, secure_steps, service
@@ -23,6 +25,18 @@ def place_for_each_check_in():
 def one_place_more():
     usual = Plan.places.fget
     Plan.places = property(lambda self: usual(self) + 1)
+
+
+@mutant("places-looked-up-first", "devices that come at once all find the same place free", "checkin.race-for-places")
+def places_looked_up_first():
+    @around(Coordinator, "check_in")
+    async def _(original, self, device):
+        current = self.book.current
+        has_room = current.takes_check_ins(self._clock()) and len(current.assigned) < current.places
+        await asyncio.sleep(0.2)
+        if has_room and self.book.current is current and device not in current.assigned:
+            current.places = max(current.places, len(current.assigned) + 1)
+        return await original(self, device)
 
 
 @mutant("modes-ignored", "a device gets a place in a privacy mode that it did not agree to", "checkin.not-capable-mode")
