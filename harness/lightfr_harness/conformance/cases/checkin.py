@@ -91,6 +91,9 @@ def full(world: World) -> None:
 def race_for_places(world: World) -> None:
     current, places = world.fresh_round(), world.kit.settings.places
     devices = world.devices(places + SPARE_DEVICES)[1:]
+    for device in devices:
+        # So that its connection is there.
+        current.status(device)
     with ThreadPoolExecutor(len(devices)) as pool:
         answers = list(pool.map(world.check_in, devices))
     for device, answer in zip(devices, answers, strict=True):

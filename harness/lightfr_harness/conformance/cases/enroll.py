@@ -16,7 +16,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import enrollment_pb2
 from lightfr_harness.authority.certificates import new_key
-from lightfr_harness.conformance.client import SERVICE
+from lightfr_harness.conformance.client import ENROLLMENT, SERVICE, Answer
 from lightfr_harness.conformance.expectations import Unexpected, expect, expect_between, expect_equal
 from lightfr_harness.conformance.kit import make_signing_request
 from lightfr_harness.conformance.registry import case
@@ -127,9 +127,7 @@ def spent_token(world: World) -> None:
 @case("enroll.race-for-a-token", "Of devices that come with one invitation at once, one gets in.", PLACE)
 def race_for_a_token(world: World) -> None:
     token = world.token()
-    requests = [_request(token) for _ in range(RACERS)]
-    with ThreadPoolExecutor(RACERS) as pool:
-        answers = list(pool.map(world.enroll, requests))
+    answers = _enrolled_at_once(world, [_request(token) for _ in range(RACERS)])
     expect_equal("devices that got a certificate", sum(answer.status == 200 for answer in answers), 1)
     for answer in answers:
         if answer.status != 200:
@@ -138,10 +136,19 @@ def race_for_a_token(world: World) -> None:
 
 @case("enroll.same-at-once", "A device may ask again while its first try is still being answered.", PLACE)
 def same_at_once(world: World) -> None:
-    request = _request(world.token())
-    with ThreadPoolExecutor(RACERS) as pool:
-        answers = list(pool.map(lambda _: _certificates(world, request), range(RACERS)))
-    expect_equal("certificates for the same request at once", answers, answers[:1] * RACERS)
+    answers = _enrolled_at_once(world, [_request(world.token())] * RACERS)
+    certificates = [list(answer.message(enrollment_pb2.EnrollResponse).certificates) for answer in answers]
+    expect_equal("certificates for the same request at once", certificates, certificates[:1] * RACERS)
+
+
+def _enrolled_at_once(world: World, requests: list[enrollment_pb2.EnrollRequest]) -> list[Answer]:
+    """Connections are there before the first of them asks."""
+    clients = [world.client(None, enrollment=True) for _ in requests]
+    bodies = [request.SerializeToString() for request in requests]
+    for client in clients:
+        client.handshake()
+    with ThreadPoolExecutor(len(requests)) as pool:
+        return list(pool.map(lambda one: one[0].post(ENROLLMENT + "Enroll", one[1]), zip(clients, bodies, strict=True)))
 
 
 @case("enroll.unknown-token", "An invitation that nobody gave must open nothing.", PLACE)

@@ -33,7 +33,7 @@ def places_looked_up_first():
     async def _(original, self, device):
         current = self.book.current
         has_room = current.takes_check_ins(self._clock()) and len(current.assigned) < current.places
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(1)
         if has_room and self.book.current is current and device not in current.assigned:
             current.places = max(current.places, len(current.assigned) + 1)
         return await original(self, device)
