@@ -1,32 +1,19 @@
-"""Devices of the SDK with seeds: whatever server they train with, they say the same."""
+"""Devices with seeds that train with a server in any language, and the calls by which tests look at it."""
 
 import os
-import random
 import time
-from concurrent.futures import ThreadPoolExecutor
 
-from lightfr import FileKey, _wire
+from lightfr import _wire
 from lightfr._wire import coordinator
-from lightfr.interactions import Interactions
 from lightfr.privacy import round_vector
-from lightfr.secure_round import SecureRound
-from lightfr.store import Store
 from lightfr.v1 import coordinator_pb2, model_pb2
 from lightfr_harness.authority import Authority
-from lightfr_harness.fleet.devices import SimulatedDevice, first_code, stream
+from lightfr_harness.fleet.part import Part
 from lightfr_harness.fleet.remote import RemoteFleet
+from tests.seeded import SeededDevice
 
-SEED = 20
-CODE_BITS, ITEMS = 32, 80
 PATIENCE_SECONDS = 60
 MINIMUM_COHORT = 3
-
-
-def seeded(user):
-    """A device that rated 4 to 70 items, closed ones among them."""
-    source = random.Random(f"{SEED}/{user}")
-    rated = source.sample(range(ITEMS), source.randint(4, 70))
-    return SimulatedDevice(Interactions((item, 2520) for item in rated), first_code(CODE_BITS, SEED, user))
 
 
 class Cohort:
@@ -34,11 +21,16 @@ class Cohort:
 
     def __init__(self, count, kit, addresses, folder):
         authority = Authority.open(kit / "authority")
-        self._fleet = RemoteFleet([seeded(user) for user in range(count)], authority, addresses["server"], folder)
+        devices = [SeededDevice(user) for user in range(count)]
+        self._fleet = RemoteFleet(devices, authority, addresses["server"], folder, minimum_cohort=MINIMUM_COHORT)
         authority.close()
         self._folder = folder
         self.channels = [remote.channel for remote in self._fleet.devices]
-        self.model = self._fleet.sync()
+        self._fleet.sync()
+
+    @property
+    def model(self):
+        return self._fleet.model
 
     @property
     def codes(self):
@@ -46,9 +38,8 @@ class Cohort:
         return (self._folder / "models" / self.model.manifest.message.codes.sha256.hex()).read_bytes()
 
     def update(self, user):
-        """What a device has to say in this round: the same bits of chance at every server."""
-        chance = stream(SEED, "round", self.model.manifest.model_version, user)
-        return self._fleet.devices[user].device.update(self.model.published, chance)
+        """What a device has to say in this round."""
+        return self._fleet.devices[user].device.update(self.model.published)
 
     def check_in(self, user, mode):
         answer = coordinator.check_in(self.channels[user], self.model.manifest.model_version, [mode])
@@ -65,7 +56,7 @@ class Cohort:
         old, until = self.model.manifest.model_version, time.monotonic() + PATIENCE_SECONDS
         while self.model.manifest.model_version == old and time.monotonic() < until:
             time.sleep(0.05)
-            self.model = self._fleet.sync()
+            self._fleet.sync()
         assert self.model.manifest.model_version == old + 1
 
     def upload_clear(self, user):
@@ -75,30 +66,20 @@ class Cohort:
         coordinator.upload(self.channels[user], coordinator.encode_upload(assignment, os.urandom(16), update))
         return assignment.round_id
 
-    def train_clear(self):
-        """One round in the clear."""
-        for user in range(len(self.channels)):
-            self.upload_clear(user)
-        self.next_version()
-
-    def train_secure(self):
-        """One round with secure aggregation, through the SDK's own steps; the devices wait for one another."""
-        updates = [self.update(user) for user in range(len(self.channels))]
-        with ThreadPoolExecutor(len(updates)) as workers:
-            assert all(workers.map(self._secure, range(len(updates)), updates))
-        self.next_version()
-
-    def _secure(self, user, update):
-        place = self._folder / f"store-{user}"
-        place.mkdir(exist_ok=True)
-        store = Store.open(place, FileKey(place / "key"))
-        assignment = self.check_in(user, model_pb2.PRIVACY_MODE_SECAGG)
+    def part(self, user):
+        """A device with a place in a round of secure aggregation, which it has not begun."""
+        place, update = self.check_in(user, model_pb2.PRIVACY_MODE_SECAGG), self.update(user)
         key = self.model.manifest.signing_key
-        begun = SecureRound.begin(store, self.channels[user], assignment, key, MINIMUM_COHORT)
-        took_part = begun.run(lambda _, size: round_vector(self.model.published, update, size))
-        begun.leave()
-        store.close()
-        return took_part
+
+        def make_vector(_, size):
+            return round_vector(self.model.published, update, size)
+
+        return Part(self.channels[user], place, key, MINIMUM_COHORT, make_vector)
+
+    def train(self):
+        """One round of all devices, in the mode of the server."""
+        assert self._fleet.take_part(range(len(self.channels))) == len(self.channels)
+        self.next_version()
 
     def close(self):
         self._fleet.close()

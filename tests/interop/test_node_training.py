@@ -17,10 +17,9 @@ def test_after_each_of_ten_rounds_both_servers_have_the_same_codes(mode, cohort,
     for name, make_server in SERVERS.items():
         with make_server(kit, tmp_path / name) as server:
             devices = cohort(DEVICES, kit, server)
-            train = devices.train_clear if mode == "clear" else devices.train_secure
             history[name] = [devices.codes]
             for _ in range(ROUNDS):
-                train()
+                devices.train()
                 history[name].append(devices.codes)
     assert history["node"][0] == (kit / "codes.bin").read_bytes()
     assert len(set(history["python"])) == ROUNDS + 1, "every round moved the codes"

@@ -19,11 +19,13 @@ from rich.table import Table
 
 from lightfr import __version__, _kernel
 from lightfr.models import LoadedModel
+from lightfr.privacy.session import DEFAULT_MINIMUM_COHORT
 from lightfr.training import PublishedModel
 from lightfr_harness.authority import Authority
 from lightfr_harness.coordinator.child import CoordinatorFailedError, CoordinatorProcess
 from lightfr_harness.datasets import Split
 from lightfr_harness.demo import device as device_script
+from lightfr_harness.demo import upload
 from lightfr_harness.demo.report import write_report
 from lightfr_harness.fleet import Fleet
 from lightfr_harness.fleet.remote import RemoteFleet
@@ -32,7 +34,6 @@ from lightfr_harness.runs.options import TrainOptions
 from lightfr_harness.runs.scoring import judge, judge_popularity, users_of
 from lightfr_harness.runs.train import load_split
 
-ROUNDS_BETWEEN_LOOKS = 4
 _TRAINING_SECONDS_AT_MOST = 600
 
 
@@ -41,9 +42,12 @@ class Scene:
     """How large the demo is."""
 
     synthetic: str = "ml-100k"
-    rounds: int = 24
+    rounds: int = 6
     processes: int = 16
-    cohort: int = 400
+    # Places in a round; half of the processes fill some of them, and the fleet the rest.
+    cohort: int = 264
+    # What every device insists on; its default is what real apps have.
+    minimum_cohort: int = DEFAULT_MINIMUM_COHORT
     seed: int = 0
 
 
@@ -57,8 +61,11 @@ class Outcome:
     popularity: dict[str, float]
     accuracy: list[dict[str, float]] = field(default_factory=list)
     device: dict[str, Any] = field(default_factory=dict)
+    upload: dict[str, Any] = field(default_factory=dict)
     uploads: int = 0
     rounds: int = 0
+    cohort: int = 0
+    minimum_cohort: int = 0
     processes: int = 0
     process_rounds: int = 0
     process_up_bytes: int = 0
@@ -83,10 +90,9 @@ def run(console: Console, out: Path, scene: Scene | None = None) -> None:
     authority = Authority.init(work / "authority", ["localhost"])
     counts = zip(train.item_ids, train.item_counts().tolist(), strict=True)
     (work / "items.tsv").write_text("".join(f"{item}\t{count}\n" for item, count in counts))
-    goal = scene.cohort + scene.processes // 2
-    how = {"host": "localhost", "goal": goal, "rounds": scene.rounds, "deadline_seconds": 15, "minimum": goal // 2}
-    how["privacy"] = "clear"  # Devices and server are on this machine.
-    with CoordinatorProcess(work / "coordinator", authority.folder, work / "items.tsv", **how) as coordinator:
+    how = {"host": "localhost", "privacy": "secagg", "rounds": scene.rounds}
+    places = {"goal": scene.cohort, "over_selection": 1.0, "minimum": scene.minimum_cohort}
+    with CoordinatorProcess(work / "coordinator", authority.folder, work / "items.tsv", **how, **places) as coordinator:
         console.print(f"coordinator with its own CA: {coordinator.addresses['server']}")
         console.print(f"watch it while it trains:    {coordinator.addresses['operations']}")
         _perform(console, scene, split, authority, coordinator, work, outcome)
@@ -111,10 +117,11 @@ def _perform(
         with console.status(f"enrolling {scene.processes} device processes and a fleet of {len(fleet):,} beside them"):
             invited = {"server": f"https://localhost:{proxy.port}", "enrollment": coordinator.addresses["enrollment"]}
             processes = [
-                _start_device(work / f"device{number}", authority, invited, split, number)
+                _start_device(work / f"device{number}", authority, invited, split, number, scene.minimum_cohort)
                 for number in range(scene.processes)
             ]
-            remote = RemoteFleet(fleet.devices[scene.processes :], authority, server, work / "fleet")
+            devices = fleet.devices[scene.processes :]
+            remote = RemoteFleet(devices, authority, server, work / "fleet", minimum_cohort=scene.minimum_cohort)
         outcome.seconds["enrol"] = time.monotonic() - started
         try:
             _train(console, scene, split, fleet, remote, coordinator, outcome)
@@ -126,7 +133,7 @@ def _perform(
 
 
 def _start_device(
-    folder: Path, authority: Authority, invited: dict[str, str], split: Split, user: int
+    folder: Path, authority: Authority, invited: dict[str, str], split: Split, user: int, minimum_cohort: int
 ) -> subprocess.Popen[str]:
     """Give a process its user's ratings and an invitation; the rest it does by itself."""
     folder.mkdir()
@@ -137,7 +144,7 @@ def _start_device(
     mine = order[train.user_index[order] == user]
     rated = zip(train.item_index[mine].tolist(), train.rating[mine].tolist(), strict=True)
     (folder / "ratings.json").write_text(json.dumps([(train.item_ids[item], rating) for item, rating in rated]))
-    command = [sys.executable, device_script.__file__, str(folder)]
+    command = [sys.executable, device_script.__file__, str(folder), str(minimum_cohort)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
@@ -147,23 +154,26 @@ def _train(
 ) -> None:  # fmt: skip
     rng = np.random.default_rng(scene.seed)
     started = time.monotonic()
-    columns = (TextColumn("training over mutual TLS"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn("training with secure aggregation"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, TextColumn("{task.fields[accuracy]}"), console=console, transient=True) as progress:
         task = progress.add_task("training", total=scene.rounds, accuracy="")
         model = remote.sync()
         _look(split, fleet, model, coordinator, outcome)
+        # The last device takes part in every round, since its uploads are looked at.
+        watched, others = remote.devices[-1], len(remote.devices) - 1
+        watched.channel = onlooker = upload.Onlooker(watched.channel)
+        size = min(scene.cohort - scene.processes // 2 - 1, others)
         while (finished := model.manifest.model_version - 1) < scene.rounds:
             if time.monotonic() - started > _TRAINING_SECONDS_AT_MOST:
                 raise CoordinatorFailedError(f"only {finished} of {scene.rounds} rounds finished in ten minutes")
-            chosen = rng.choice(len(remote.devices), min(scene.cohort, len(remote.devices)), replace=False)
-            outcome.uploads += remote.take_part(chosen.tolist())
+            chosen = rng.choice(others, size, replace=False)
+            outcome.uploads += remote.take_part([others, *chosen.tolist()])
             model = _next_version(remote, model)
-            if (model.manifest.model_version - 1) % ROUNDS_BETWEEN_LOOKS == 0:
-                _look(split, fleet, model, coordinator, outcome)
+            _look(split, fleet, model, coordinator, outcome)
             shown = f"HR@10 {outcome.accuracy[-1]['hr']:.3f}"
             progress.update(task, completed=model.manifest.model_version - 1, accuracy=shown)
-        _look(split, fleet, model, coordinator, outcome)
-    outcome.rounds = finished
+    outcome.upload = upload.compare(onlooker.upload, watched.device, model)
+    outcome.rounds, outcome.cohort, outcome.minimum_cohort = finished, scene.cohort, scene.minimum_cohort
     outcome.codes_bytes = model.manifest.message.codes.size_bytes
     outcome.seconds["train"] = time.monotonic() - started
 
@@ -220,13 +230,19 @@ def _show(console: Console, outcome: Outcome) -> None:
     for place, pair in enumerate(zip(outcome.device["before"], outcome.device["after"], strict=True), start=1):
         shown.add_row(str(place), *map(str, pair))
     console.print(shown)
+    sent = Table("", "as the coordinator got it", "in the clear it would be", title="one device's upload")
+    for cells in upload.rows(outcome.upload):
+        sent.add_row(*cells)
+    console.print(sent)
     uploads = max(1, outcome.process_rounds)
     console.print(
-        f"{outcome.rounds} rounds, {outcome.uploads:,} uploads of the fleet, {outcome.process_rounds} of "
-        f"{outcome.processes} device processes, in {outcome.seconds['all']:.0f} s\n"
+        f"{outcome.rounds} rounds of {outcome.cohort} devices with secure aggregation, the default: the coordinator "
+        "learned the sum of each round, and no device's part of it. A sum still says something about those in it: see "
+        "README, Privacy\n"
+        f"{outcome.uploads:,} uploads of the fleet, {outcome.process_rounds} of {outcome.processes} device processes, "
+        f"in {outcome.seconds['all']:.0f} s\n"
         f"at the TLS sockets of those processes, all in all, per upload: {outcome.process_up_bytes // uploads:,} bytes "
-        f"up, {outcome.process_down_bytes // uploads:,} down\n"
-        "uploads in this demo are in the clear, which is not private: see README, Privacy"
+        f"up, {outcome.process_down_bytes // uploads:,} down"
     )
 
 

@@ -1,7 +1,8 @@
 """A device of the demo: a process of its own that knows the SDK and nothing else.
 
-Argument: its folder, which holds invitation.json and ratings.json. It enrols, rates, and trains until the coordinator
-says that training is finished. What it would recommend before and after goes to standard output as JSON.
+Arguments: its folder, which holds invitation.json and ratings.json, and how large a cohort must be for it to take part.
+It enrols, rates, and trains until the coordinator says that training is finished. What it would recommend before and
+after goes to standard output as JSON.
 """
 
 import json
@@ -12,14 +13,21 @@ from pathlib import Path
 from lightfr import Client, FileKey, enroll
 
 SHOWN = 5
+# The server's pace spreads crowds over minutes. These are few, and somebody is watching.
+LONGEST_PAUSE_SECONDS = 1.0
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, minimum_cohort: int) -> None:
     """Live one device's life."""
     device = enroll(folder / "invitation.json", folder)
     ratings = json.loads((folder / "ratings.json").read_text())
     with Client.open(
-        folder / "data", server=device.server, identity=device.identity, trust=device.trust, key=FileKey(folder / "key")
+        folder / "data",
+        server=device.server,
+        identity=device.identity,
+        trust=device.trust,
+        key=FileKey(folder / "key"),
+        minimum_cohort=minimum_cohort,
     ) as client:
         client.rate_many((item_id, rating) for item_id, rating in ratings)
         client.sync()
@@ -35,10 +43,10 @@ def shown(client: Client) -> list[str | int]:
 
 
 def train(client: Client) -> None:
-    """Offer to take part, again and again, at the server's pace."""
+    """Offer to take part, again and again."""
     while (outcome := client.participate()).reason != "training_finished":
-        time.sleep(outcome.retry_after_seconds)
+        time.sleep(min(outcome.retry_after_seconds, LONGEST_PAUSE_SECONDS))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), int(sys.argv[2]))

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from lightfr_harness.demo import upload
 from lightfr_harness.reports.page import document, row, table
 from lightfr_harness.reports.svg import Limit, Series, draw, linear_axis, share_axis
 
@@ -25,8 +26,11 @@ def _body(outcome: dict[str, Any]) -> str:
 <p class="verdict">After {outcome["rounds"]} rounds the learned codes find a user's next item {better} the popularity
 list: {last["hr"]:.1%} against {popular["hr"]:.1%}.</p>
 <p>{outcome["users"]:,} synthetic users, {outcome["items"]:,} items, {outcome["ratings"]:,} ratings. Devices talked to
-the coordinator over mutual TLS. Uploads were in the clear, which is not private.</p>
-{_accuracy(outcome)}{_plot(outcome)}{_recommendations(outcome)}{_traffic(outcome)}"""
+the coordinator over mutual TLS, {outcome["cohort"]} in a round, with secure aggregation, which is the default: the
+coordinator learned the sum of each round, and no device's part of it. No device adds to a sum over fewer than
+{outcome["minimum_cohort"]}. How many users rate an item was given to the coordinator with the catalogue. A sum still says
+something about those in it: see README, Privacy.</p>
+{_accuracy(outcome)}{_plot(outcome)}{_recommendations(outcome)}{_upload(outcome)}{_traffic(outcome)}"""
 
 
 def _accuracy(outcome: dict[str, Any]) -> str:
@@ -51,6 +55,11 @@ def _recommendations(outcome: dict[str, Any]) -> str:
     pairs = zip(outcome["device"]["before"], outcome["device"]["after"], strict=True)
     told = [row(str(place), [str(before), str(after)]) for place, (before, after) in enumerate(pairs, start=1)]
     return table("One device's recommendations", ("", "before training", "after training"), told)
+
+
+def _upload(outcome: dict[str, Any]) -> str:
+    told = [row(name, cells) for name, *cells in upload.rows(outcome["upload"])]
+    return table("One device's upload", ("", "as the coordinator got it", "in the clear it would be"), told)
 
 
 def _traffic(outcome: dict[str, Any]) -> str:
