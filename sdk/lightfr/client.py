@@ -343,6 +343,8 @@ class Client:
         model = self._require_model()
         # The gate is needed again after a restart in the middle of a round.
         model.published.set_open_rows(self._models.open_rows(self._channel, model.manifest))
+        # A round needs few rows of them, and memory for its vector.
+        model.codes.release_pages()
         with self._state:
             if is_gate_refresh:
                 return gate_vector(model.codes.n_items, self._rated(model), cohort)
