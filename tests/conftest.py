@@ -8,6 +8,12 @@ import os
 import shutil
 from pathlib import Path
 
+from hypothesis import settings
+
+# No test is judged by the clock: machines are shared.
+settings.register_profile("lightfr", deadline=None)
+settings.load_profile("lightfr")
+
 MEMORY = Path("/dev/shm")  # noqa: S108 # a folder of our own is made below
 ROOM_BYTES = 2**30
 

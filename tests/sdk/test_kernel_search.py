@@ -49,7 +49,7 @@ def as_pairs(hits):
     return list(hits)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     CODE_BITS,
     N_ITEMS,
@@ -69,7 +69,7 @@ def test_every_isa_finds_what_sorting_all_rows_finds(code_bits, n_items, kind, k
         assert as_pairs(_kernel.topk(items, wanted, k, bitmap)) == expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.sampled_from([8, 56, 64, 72, 128, 256]),
     N_ITEMS,
@@ -93,7 +93,7 @@ def test_a_batch_gives_each_query_what_it_gets_alone(code_bits, n_items, n_queri
         assert [as_pairs(hits) for hits in _kernel.topk_batch(items, wanted, k, bitmaps)] == expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(CODE_BITS, N_ITEMS, st.integers(0, 2**32 - 1))
 def test_distances_are_the_number_of_differing_signs(code_bits, n_items, seed):
     rng = np.random.default_rng(seed)

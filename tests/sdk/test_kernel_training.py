@@ -13,7 +13,7 @@ CODE_BITS = st.sampled_from([8, 16, 40, 64, 72, 128, 200])
 SEEDS = st.integers(0, 2**32 - 1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(CODE_BITS, st.sampled_from([0, 1, 63, 64, 65, 255, 256, 257, 700]), SEEDS)
 def test_gram_and_column_sums_equal_matrix_products(code_bits, n_items, seed):
     signs = make_signs(n_items, code_bits, "random", np.random.default_rng(seed))
@@ -67,7 +67,7 @@ def kernel_fit(terms, start, max_sweeps):
     return code, loss, fit
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(fit_problems())
 def test_the_fit_takes_the_same_bits_as_the_printed_equations(problem):
     terms, start, max_sweeps = problem
@@ -91,7 +91,7 @@ def test_a_fit_that_might_overflow_is_refused_instead_of_wrapping():
         kernel_fit(terms, np.ones(8, np.int8), 1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(CODE_BITS, st.integers(0, 20), st.sampled_from([1, 5, 1000]), SEEDS)
 def test_row_gradients_follow_their_definition(code_bits, n_rows, scale, seed):
     rng = np.random.default_rng(seed)
@@ -103,7 +103,7 @@ def test_row_gradients_follow_their_definition(code_bits, n_rows, scale, seed):
     assert (got == oracle.row_gradients(rows, code, targets, scale)).all()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from([0, 8, 64, 640]), st.sampled_from([1, 64, 100, 1024]), SEEDS)
 def test_ternary_rounding_and_its_sum_follow_their_definition(n, full, seed):
     rng = np.random.default_rng(seed)
@@ -135,7 +135,7 @@ def test_a_ternary_row_that_is_positive_where_it_is_zero_adds_nothing():
     assert not sums.any()
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.sampled_from([8, 64, 136]), st.integers(0, 31), SEEDS, st.sampled_from([2, 300, 2**31]))
 def test_the_server_rule_rounds_down_and_keeps_bits_at_zero(n, shift, seed, span):
     rng = np.random.default_rng(seed)
@@ -148,7 +148,7 @@ def test_the_server_rule_rounds_down_and_keeps_bits_at_zero(n, shift, seed, span
     assert bytes(bits) == oracle.pack(expected[1])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 20), SEEDS)
 def test_packing_and_unpacking_are_inverse_with_bit_0_lowest(n_bytes, seed):
     signs = make_signs(1, 8 * n_bytes, "random", np.random.default_rng(seed))[0]

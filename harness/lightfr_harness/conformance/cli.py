@@ -37,7 +37,8 @@ def conformance_kit(
         if privacy not in ("clear", "secagg") or (crowd and privacy != "secagg"):
             raise KitError("there are kits for --privacy clear, for --privacy secagg, and for --privacy secagg --crowd")
         make_kit(folder, "crowd" if crowd else privacy, host, Vectors.read(vectors))
-        typer.echo(folder)
+        typer.echo(f"{folder} is ready, for one run. Start a server with it (docs/conformance.md), then:")
+        typer.echo(f"  lightfr-harness conformance https://{host}:PORT --enrollment https://{host}:PORT --kit {folder}")
 
 
 def conformance(

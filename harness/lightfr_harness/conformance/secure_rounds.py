@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import manifest_pb2
-from lightfr_harness.conformance.client import Answer
+from lightfr_harness.conformance.client import Answer, NoAnswer
 from lightfr_harness.conformance.cohort import Cohort
 from lightfr_harness.conformance.expectations import Unexpected, expect, expect_equal
 from lightfr_harness.conformance.masking import KINDS, METHODS, REVEAL, UPLOAD, Peer
@@ -21,7 +21,6 @@ from lightfr_harness.conformance.versions import require_twin
 
 if TYPE_CHECKING:
     from lightfr_harness.conformance.world import World
-
 
 # Devices that act at the same time.
 AT_A_TIME = 8
@@ -242,9 +241,10 @@ class SecureRounds:
 
     def _end_last(self) -> None:
         """By doing what is left to do, which is quick; where that fails, by its deadlines."""
-        if self._last is None or self._last.ended_as is not None:
+        last, self._last = self._last, None
+        if last is None or last.ended_as is not None:
             return
         try:
-            self._last.finish()
-        except Unexpected:
-            self._last.wait()
+            last.finish()
+        except (Unexpected, NoAnswer):
+            last.wait()

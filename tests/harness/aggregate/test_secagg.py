@@ -28,7 +28,7 @@ def some(source, members, rate):
     return set(source.sample(sorted(members), int(rate * len(members))))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     n=st.integers(2, 12),
     rate=st.sampled_from([0, 0.1, 0.3]),

@@ -61,7 +61,7 @@ def plain_round(memory, signs, uploads, kind):
     return after, new_signs, mean
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.sampled_from([TERNARY, EXACT]), st.integers(0, 12), SEEDS)
 def test_three_catalogue_rounds_follow_the_protocol(kind, n_devices, seed):
     rng = np.random.default_rng(seed)
@@ -95,7 +95,7 @@ def test_rows_at_a_time_make_no_difference(monkeypatch):
     assert results[0] == results[1]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 10), SEEDS, st.sampled_from([Fraction(0), Fraction(1, 1000), Fraction(1, 5)]))
 def test_agg_grad_is_the_printed_rule(n_devices, seed, lam):
     rng = np.random.default_rng(seed)
@@ -216,7 +216,7 @@ def test_a_restored_server_goes_on_as_the_first_would_have():
 
 
 @given(SEEDS, st.integers(1, 6))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_sums_move_the_matrix_exactly_as_the_uploads_they_are_of(seed, n_devices):
     rng = np.random.default_rng(seed)
     counts = np.where(np.arange(M) % 3, 20, 5)

@@ -171,7 +171,7 @@ def test_a_request_above_4096_bytes_is_not_even_read():
         requested_key(request_of(new_key(), SHA256(), padding=padding))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.integers(0, len(REQUEST) - 1), st.integers(1, 255), st.integers(0, 3))
 def test_a_damaged_request_never_gives_another_key_nor_another_error(position, flip, cut):
     damaged = bytearray(REQUEST)

@@ -156,7 +156,7 @@ ACTIONS = st.tuples(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
 @given(st.lists(ACTIONS, min_size=10, max_size=60))
 def test_any_sequence_with_crashes_gives_exactly_the_acknowledged_sums(actions):
     async def story(folder, crash):

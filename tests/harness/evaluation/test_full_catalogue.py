@@ -39,7 +39,7 @@ def users(draw):
     return scores, *pick
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(users(), st.integers(1, 7))
 def test_figures_are_the_average_over_every_order_of_tied_items(user, k):
     scores, wanted, seen = user

@@ -26,7 +26,7 @@ def ranks_of_positive(scores):
 groups = st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=6), min_size=1, max_size=4)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(groups, st.integers(1, 7))
 def test_figures_are_the_average_over_every_order_of_tied_items(group_scores, k):
     metrics = evaluate_candidates(

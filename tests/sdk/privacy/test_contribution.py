@@ -52,7 +52,7 @@ def expected(model, update, is_open, weight):
     return {"rows": rows.reshape(-1).tolist(), "products": products, "user_sum": (weight * b).tolist()}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.integers(1, 150),
     st.sampled_from([8, 16, 40]),

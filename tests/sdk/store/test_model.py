@@ -81,4 +81,4 @@ class StoreMachine(RuleBasedStateMachine):
 @pytest.mark.parametrize("rewrite_bytes", [200, 64 * 1024])
 def test_a_store_is_a_dict_that_lasts(monkeypatch, rewrite_bytes):
     rewrite_often(monkeypatch, rewrite_bytes)
-    run_state_machine_as_test(StoreMachine, settings=settings(max_examples=30, stateful_step_count=25, deadline=None))
+    run_state_machine_as_test(StoreMachine, settings=settings(max_examples=30, stateful_step_count=25))

@@ -54,7 +54,7 @@ def plain_catalogue_fit(signs, rated, mean, start, max_sweeps, recency):
     return signed if signed_loss < old_loss else old
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.sampled_from([8, 16, 24]), st.integers(1, 60), st.integers(0, 50), st.booleans(), SEEDS)
 def test_the_catalogue_fit_follows_the_protocol(code_bits, n_items, n_rated, recency, seed):
     rng = np.random.default_rng(seed)
@@ -70,7 +70,7 @@ def test_the_catalogue_fit_follows_the_protocol(code_bits, n_items, n_rated, rec
     assert oracle.unpack(got.reveal()).tolist() == expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.integers(0, 12),
     SEEDS,
@@ -110,7 +110,7 @@ def plain_objective(signs, rated, weights, code, code_bits):
     )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.sampled_from([16, 64]), st.integers(1, 200), st.integers(1, 20), st.booleans(), SEEDS)
 def test_refinement_ends_where_no_flip_of_one_bit_raises_the_ranking_objective(
     code_bits, n_items, n_rated, recency, seed

@@ -36,7 +36,7 @@ def test_exact_gradients_of_the_catalogue_objective_follow_the_protocol():
     assert message.user_code == CODE.reveal()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 40), st.integers(0, 2**32 - 1))
 def test_exact_gradients_of_the_paper_are_the_printed_ones_times_2_f_levels(n_rated, seed):
     rng = np.random.default_rng(seed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import secure_pb2
@@ -54,6 +55,8 @@ def long_poll(world: World) -> None:
     answers: list[Answer] = []
     asking = threading.Thread(target=lambda: answers.append(first.question(2000)))
     asking.start()
+    # Time for the question to arrive, so that it is held. If it does not, the answer is the same.
+    time.sleep(0.1)
     last.deliver(ADVERTISE)
     asking.join()
     kind = answers[0].message(secure_pb2.GetStepResponse).WhichOneof("step")

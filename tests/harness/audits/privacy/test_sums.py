@@ -18,7 +18,7 @@ def sum_of(codes, rows=None, seed=0):
     return CohortSum(rows, (wide * weights[:, None]).T @ wide, weights @ wide, int(weights.sum()), len(codes))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(n=st.integers(1, 12), seed=st.integers(0, 1000))
 def test_every_code_of_a_small_cohort_is_read_exactly_with_its_sign(n, seed):
     codes = random_signs(n, 64, seed)

@@ -1,5 +1,5 @@
-// How the server adds up and moves the item codes: docs/protocol.md, "The server". All of it is integer arithmetic; with at most
-// 8,192 devices every number stays below 2^53, where JavaScript's numbers are exact.
+// How the server adds up and moves the item codes: docs/protocol.md, "The server". All of it is integer arithmetic;
+// with at most 8,192 devices every number stays below 2^53, where JavaScript's numbers are exact.
 //
 // D: item codes as signs, m rows of f. Q: the server's memory, as D. W, v, w: sums of weighted user codes.
 import { bitmap, hasBit, readU32s } from "./bytes.js";

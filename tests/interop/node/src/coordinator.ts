@@ -16,7 +16,7 @@ import { SecureRound } from "./secure/round.js";
 import type { Settings } from "./settings.js";
 import type { Versions } from "./versions.js";
 
-/** What the server's journal holds. A version and the end of its round are one record: there is never one without the other. */
+/** What the server's journal holds. A version and the end of its round are one record: never one without the other. */
 export type ServerEvent =
   | Enrolled
   | Renewed
@@ -70,7 +70,8 @@ export class Coordinator {
 
   /** Ends what has come to its end. Called before every answer, after every delivery, and as time passes. */
   advance(): void {
-    const [{ round }, stage] = [this, this.round.stage];
+    const { round } = this;
+    const { stage } = round;
     const outcome = round.advance(Date.now());
     if (outcome === "abandoned") this.end({ type: "abandoned", round: round.summary(RoundState.ABANDONED, 0) });
     else if (!round.step && !this.isFinishing) {
@@ -139,6 +140,7 @@ export class Coordinator {
   /** A new round with a journal of its own: the uploads of the one before go with theirs. */
   private openRound(): void {
     this.roundJournal?.close();
+    this.roundJournal = undefined;
     if (existsSync(this.roundPath)) unlinkSync(this.roundPath);
     const { journal } = Journal.open<RoundEvent>(this.roundPath);
     const id = randomBytes(16);

@@ -1,5 +1,5 @@
-// From an HTTP request to a call and back: docs/protocol.md, "Calls", "Errors" and "Limits". Connect does the protocol; what stands
-// before it here are the checks that need the connection or the very bytes of the body.
+// From an HTTP request to a call and back: docs/protocol.md, "Calls", "Errors" and "Limits". Connect does the protocol;
+// what stands before it here are the checks that need the connection or the very bytes of the body.
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { TLSSocket } from "node:tls";
 import { fromBinary } from "@bufbuild/protobuf";

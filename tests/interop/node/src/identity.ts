@@ -26,8 +26,8 @@ function deviceContext(authority: string): SecureContextOptions {
     ...enrollmentTls(authority),
     ca: readFileSync(join(authority, "authority.pem")),
     crl: readFileSync(join(authority, "crl.pem")),
-    // In TLS 1.3 tickets are sent all the same, as devices want, but they only name a session that this server does not keep.
-    // So nobody resumes, and a device revoked meanwhile is looked at again.
+    // In TLS 1.3 tickets are sent all the same, as devices want, but they only name a session that this server does not
+    // keep. So nobody resumes, and a device revoked meanwhile is looked at again.
     secureOptions: constants.SSL_OP_NO_TICKET,
   };
 }

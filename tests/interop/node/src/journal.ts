@@ -1,4 +1,5 @@
-// What must survive a crash (docs/protocol.md, "Durability"): one JSON record a line, on the disk before anybody hears of it.
+// What must survive a crash (docs/protocol.md, "Durability"): one JSON record a line, on the disk before anybody hears
+// of it.
 import {
   closeSync,
   existsSync,

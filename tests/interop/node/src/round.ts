@@ -1,7 +1,8 @@
 // One round, from its first place to its end: docs/protocol.md, "Rounds". What happens to it are events: each is in the
 // journal before it is applied, and applying the journal anew after a crash gives the same round.
 //
-// A round has steps that devices deliver: `upload` alone in the clear, four with secure aggregation. `stage` is the step that is due.
+// A round has steps that devices deliver: `upload` alone in the clear, four with secure aggregation. `stage` is the
+// step that is due.
 import { randomBytes } from "node:crypto";
 import { fromBinary } from "@bufbuild/protobuf";
 import type { Sums } from "./aggregate.js";

@@ -1,5 +1,5 @@
-// The calls of devices: docs/protocol.md, "Manifest" to "A round with secure aggregation". Each function asks its questions in the
-// order of the document, since the first one that fails names the error.
+// The calls of devices: docs/protocol.md, "Manifest" to "A round with secure aggregation". Each function asks its
+// questions in the order of the document, since the first one that fails names the error.
 import { createContextKey, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
 import { equal, sha256 } from "./bytes.js";
 import { checkRowUpdate } from "./clear.js";

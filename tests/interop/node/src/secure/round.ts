@@ -1,5 +1,6 @@
-// A round with secure aggregation: docs/protocol.md, "A round with secure aggregation". What a stage settles (roster, included,
-// survivors) follows from what was delivered before its `settled` event, so replaying the journal settles the same again.
+// A round with secure aggregation: docs/protocol.md, "A round with secure aggregation". What a stage settles (roster,
+// included, survivors) follows from what was delivered before its `settled` event, so replaying the journal settles the
+// same again.
 import { fromBinary, type MessageInitShape } from "@bufbuild/protobuf";
 import type { Sums } from "../aggregate.js";
 import { bitmap, readU32s } from "../bytes.js";

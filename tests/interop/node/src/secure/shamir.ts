@@ -44,7 +44,10 @@ function interpolate(shares: Share[]): bigint {
   return secret;
 }
 
-/** The 32 bytes behind shares, in the order in which they came. Undefined: there are fewer than `threshold`, or they do not fit together. */
+/**
+ * The 32 bytes behind shares, in the order in which they came. Undefined: there are fewer than `threshold`, or they do
+ * not fit together.
+ */
 export function reconstruct(shares: Share[], threshold: number): Buffer | undefined {
   if (shares.length < threshold) return undefined;
   const secret = interpolate(shares.slice(0, threshold));

@@ -26,7 +26,10 @@ export interface Cohort {
 
 type Settled = Pick<Cohort, "roster" | "included"> & { survivors: ReadonlySet<number> };
 
-/** Whose secrets a survivor must reveal: shares of survivors' seeds, its own included, and of mask keys of those who dropped out. */
+/**
+ * Whose secrets a survivor must reveal: shares of survivors' seeds, its own included, and of mask keys of those who
+ * dropped out.
+ */
 export function ownersFor(
   device: number,
   { roster, included, survivors }: Settled,
@@ -54,7 +57,9 @@ export function areSharesOf(records: Uint8Array, owners: number[], roster: Roste
   );
 }
 
-/** The sum of the survivors' vectors mod 2^32. Undefined: a secret lacks shares or does not fit, and no mask comes off. */
+/**
+ * The sum of the survivors' vectors mod 2^32. Undefined: a secret lacks shares or does not fit, and no mask comes off.
+ */
 export function unmask(cohort: Cohort): Uint32Array | undefined {
   const survivors = [...cohort.vectors.keys()];
   const dropped = [...cohort.included].filter(

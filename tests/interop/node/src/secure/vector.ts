@@ -1,6 +1,7 @@
 // The vector that devices mask: its blocks, its bytes, its masks. docs/secagg.md, "Mask and upload".
 //
-// A vector is one Uint32Array with the values of all blocks: it counts mod 2^32 by itself, and is cut to each block's bits at the end.
+// A vector is one Uint32Array with the values of all blocks: it counts mod 2^32 by itself, and is cut to each block's
+// bits at the end.
 import { createCipheriv } from "node:crypto";
 import { emptySums, type Shape, type Sums } from "../aggregate.js";
 

@@ -36,6 +36,11 @@ test("catalogues have the documented bytes", () => {
   }
 });
 
+test("ids are in the order of their bytes, which is not that of JavaScript's strings", () => {
+  const order = writeCatalogue(["\u{1f600}", "\ufffd"], false).subarray(16 + 3 * 4, 16 + 5 * 4);
+  assert.deepEqual([order.readUInt32LE(0), order.readUInt32LE(4)], [1, 0]);
+});
+
 test("manifests are signed with the documented bytes before them", () => {
   const known = vector("manifest");
   const key = createPrivateKey({
