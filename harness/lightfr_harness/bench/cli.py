@@ -230,7 +230,7 @@ def _device_table(record: dict[str, Any]) -> Table:
         "peak memory, MiB": (f"{record['peak_rss_bytes'] / mib:.1f}", "48"),
         "bare Python, MiB": (f"{record['bare_rss_bytes'] / mib:.1f}", ""),
         "threads": (str(record["most_threads"]), "1"),
-        "numpy, grpc, aiohttp, sqlite3, asyncio loaded": (", ".join(record["loaded"]) or "none", "none"),
+        "numpy, grpc, aiohttp, sqlite3, asyncio, x509 loaded": (", ".join(record["loaded"]) or "none", "none"),
         "first sync above codes and catalogue, bytes": (
             f"{record['first_sync_over_codes_bytes']:,}",
             f"{record['first_sync_limit_bytes']:,}",

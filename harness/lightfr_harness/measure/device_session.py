@@ -77,7 +77,7 @@ def _recommend(client: Client) -> None:
 
 
 def _loaded() -> list[str]:
-    suspects = ("numpy", "grpc", "aiohttp", "sqlite3", "asyncio")
+    suspects = ("numpy", "grpc", "aiohttp", "sqlite3", "asyncio", "cryptography.x509")
     return [name for name in suspects if name in sys.modules]
 
 

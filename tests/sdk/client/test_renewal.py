@@ -7,6 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lightfr import Enrolled, renewal
 from lightfr._wire import tls
@@ -15,8 +18,11 @@ from lightfr.enrollment import new_key_and_request, pem
 from lightfr.errors import IdentityRefusedError, RefusedError, ServerUnavailableError
 from lightfr.trust import Trust
 from lightfr_harness.authority import Authority
+from lightfr_harness.authority.certificates import make_device_certificate, make_issuer, new_key
 from tests.sdk.store.faults import CrashError, Files
 
+NOW = datetime.now(UTC)
+GOOD = make_device_certificate(make_issuer(NOW), new_key().public_key(), "1" * 32, NOW).public_bytes(Encoding.DER)
 RENEWED_FILES = {"identity.pem", "trust.pem", "data", "key"}
 
 
@@ -48,6 +54,25 @@ def device_of_age(authority, coordinator, tmp_path):
         return Enrolled(coordinator.addresses["server"], folder / "identity.pem", folder / "trust.pem")
 
     return make
+
+
+@pytest.mark.parametrize("shift", [0, 300, 365 * 23, 365 * 25, -365 * 40])
+def test_the_life_of_a_certificate_is_read_as_a_parser_reads_it(authority, shift):
+    """Before and after 2050, when years begin to have four digits."""
+    now = datetime.now(UTC) + timedelta(days=shift)
+    certificate = make_device_certificate(make_issuer(now), new_key().public_key(), "0" * 31 + "1", now)
+    content = b"-----BEGIN PRIVATE KEY-----\nabc\n" + certificate.public_bytes(Encoding.PEM)
+    life = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    assert renewal.validity(content) == tuple(moment.timestamp() for moment in life)
+
+
+@given(st.binary(max_size=60), st.integers(0, 700))
+def test_an_identity_that_is_none_has_no_life_and_is_not_renewed(garbage, cut):
+    for content in (garbage, GOOD[:cut] + garbage, GOOD[:cut] + garbage + GOOD[cut + len(garbage) :]):
+        with suppress(ValueError, IndexError):
+            renewal.validity(pem("CERTIFICATE", content))
+        with suppress(ValueError, IndexError):
+            renewal.validity(content)
 
 
 @pytest.fixture
