@@ -49,7 +49,7 @@ def client_pem(authority, folder, fault=None):
         issuer = _other_issuer(authority, fault, common_name(device_id))
         key = issuer.key
         certificate = make_device_certificate(issuer, key.public_key(), device_id, now)
-    return _write(folder / f"client-{fault}.pem", certificate, key)
+    return write_pem(folder / f"client-{fault}.pem", certificate, key)
 
 
 def server_pem(authority, folder, host, fault=None):
@@ -61,7 +61,7 @@ def server_pem(authority, folder, host, fault=None):
         key = issuer.key
     names = [parse_host("elsewhere.example" if fault == "wrong_host" else host)]
     certificate = make_server_certificate(issuer, key.public_key(), names, now)
-    return _write(folder / f"server-{fault}.pem", certificate, key)
+    return write_pem(folder / f"server-{fault}.pem", certificate, key)
 
 
 def common_name_of(pem):
@@ -148,7 +148,7 @@ def _other_issuer(authority, fault, subject):
     return make_issuer(datetime.now(UTC), subject if fault == "self_signed" else authority._issuer.certificate.subject)
 
 
-def _write(path, certificate, key):
+def write_pem(path, certificate, key):
     private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     path.write_bytes(certificate.public_bytes(Encoding.PEM) + private)
     return path

@@ -42,6 +42,7 @@ def reachable(messages):
 def test_every_service_is_known_here():
     assert {message.name for message in requests()} == {
         "EnrollRequest",
+        "RenewCertificateRequest",
         "GetManifestRequest",
         "CheckInRequest",
         "UploadRequest",

@@ -239,6 +239,14 @@ enum { /* message EnrollResponse */
   LFR_V1_ENROLL_RESPONSE_CERTIFICATES = 1, /* 0a repeated bytes */
 };
 
+enum { /* message RenewCertificateRequest */
+  LFR_V1_RENEW_CERTIFICATE_REQUEST_SIGNING_REQUEST = 1, /* 0a bytes */
+};
+
+enum { /* message RenewCertificateResponse */
+  LFR_V1_RENEW_CERTIFICATE_RESPONSE_CERTIFICATES = 1, /* 0a repeated bytes */
+};
+
 enum { /* enum ErrorReason */
   LFR_V1_ERROR_REASON_UNSPECIFIED = 0,
   LFR_V1_ERROR_REASON_MALFORMED = 1,

@@ -25,6 +25,7 @@ from lightfr.models import LoadedModel, ModelFolder
 from lightfr.privacy.contribution import gate_vector, round_vector
 from lightfr.privacy.session import DEFAULT_MINIMUM_COHORT, require_minimum_cohort
 from lightfr.ranking import recommend
+from lightfr.renewal import Identity
 from lightfr.secure_round import SecureRound, is_begun
 from lightfr.store import Store
 from lightfr.training import fit_for_round, fit_for_use, make_update
@@ -82,9 +83,12 @@ class Status:
 class Client:
     """One user on one device. Thread-safe; recommends from the old model while a new one is on its way."""
 
-    def __init__(self, store: Store, channel: Channel, models: ModelFolder, allow_clear: bool) -> None:
+    def __init__(
+        self, store: Store, identity: Identity, channel: Channel, models: ModelFolder, allow_clear: bool
+    ) -> None:
         """Use Client.open instead."""
         self._store = store
+        self._identity = identity
         self._channel = channel
         self._models = models
         self._allow_clear = allow_clear
@@ -124,7 +128,8 @@ class Client:
         store = Store.open(folder, key)
         try:
             allow_clear = not_private or channel.host in _LOOPBACK
-            client = cls(store, channel, ModelFolder(Path(folder) / "models", trusted), allow_clear)
+            models = ModelFolder(Path(folder) / "models", trusted)
+            client = cls(store, Identity(identity, trusted), channel, models, allow_clear)
             client._minimum_cohort = minimum_cohort
             client._scale = _agreed_scale(store, scale)
             client._model = client._models.load_or_begin_anew()
@@ -159,8 +164,13 @@ class Client:
             return [Recommendation(model.catalogue.id_of(index), similarity) for index, similarity in ranked]
 
     def sync(self) -> bool:
-        """Fetch the newest model, a delta where that is smaller; say whether it is new. Resumes a broken download."""
+        """Fetch the newest model, a delta where that is smaller; say whether it is new. Resumes a broken download.
+
+        Renews this device's certificate too, when it ends soon.
+        """
         with self._network:
+            self._store.require_open()
+            self._identity.renew_if_due(self._channel)
             return self._sync()
 
     def participate(self) -> Participation:
@@ -273,7 +283,6 @@ class Client:
         return self._code_for_use
 
     def _sync(self) -> bool:
-        self._store.require_open()
         old = self._model.manifest if self._model else None
         signed = coordinator.get_manifest(self._channel, self._model_version())
         if signed is None:
@@ -343,6 +352,8 @@ class Client:
         model = self._require_model()
         # The gate is needed again after a restart in the middle of a round.
         model.published.set_open_rows(self._models.open_rows(self._channel, model.manifest))
+        # A round needs few rows of them, and memory for its vector.
+        model.codes.release_pages()
         with self._state:
             if is_gate_refresh:
                 return gate_vector(model.codes.n_items, self._rated(model), cohort)

@@ -130,6 +130,11 @@ class ItemCodes:
                 raise CodesFileError(f"codes file shrank to {size} bytes, expected {expected}", size, expected)
         return self._pointer
 
+    def release_pages(self) -> None:
+        """Give back the memory of pages that searches have read; the next search reads them again."""
+        if self._map is not None and hasattr(mmap, "MADV_DONTNEED"):
+            self._map.madvise(mmap.MADV_DONTNEED)
+
     def close(self) -> None:
         """Unmap the file. Further use raises LightFRError; closing twice is fine."""
         if self._pointer is _CLOSED:

@@ -16,6 +16,7 @@ from lightfr.errors import EnrollmentError, InvalidInputError, RefusedError
 from lightfr.trust import Trust
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
 _REQUEST = "CERTIFICATE REQUEST"
@@ -43,9 +44,9 @@ def enroll(invitation: str | os.PathLike[str], folder: str | os.PathLike[str]) -
     if enrolled.identity.exists():
         raise EnrollmentError("this folder holds an identity already: use it, or enrol into another folder")
     _save(enrolled.trust, invited["trust"].encode())
-    private_key, signing_request = _key_and_request(folder / "enrolling.pem")
+    private_key, signing_request = key_and_request(folder / "enrolling.pem")
     certificates = _certificates(invited, Trust(enrolled.trust), signing_request)
-    _save_identity(enrolled, private_key + b"".join(pem("CERTIFICATE", der) for der in certificates))
+    save_identity(enrolled.identity, enrolled.trust, private_key, certificates)
     with _files.step("remove what enrolment kept"):
         _files.remove(folder / "enrolling.pem")
     return enrolled
@@ -56,18 +57,19 @@ def _save(path: Path, data: bytes) -> None:
         _files.save(path, data)
 
 
-def _save_identity(enrolled: Enrolled, identity: bytes) -> None:
+def save_identity(path: Path, trust: Path, private_key: bytes, certificates: Iterable[bytes]) -> None:
     """Keep an identity that TLS can use; one that it cannot would stand in the way of the next try."""
-    incoming = enrolled.identity.with_suffix(".new")
+    identity = private_key + b"".join(pem("CERTIFICATE", der) for der in certificates)
+    incoming = path.with_suffix(".new")
     _save(incoming, identity)
     try:
-        tls.context(enrolled.trust, incoming)
+        tls.context(trust, incoming)
     except InvalidInputError as error:
         raise EnrollmentError("the server's certificate is none, or not for this device's key: enrol again") from error
     finally:
         with _files.step("remove an identity that was tried"):
             _files.remove(incoming)
-    _save(enrolled.identity, identity)
+    _save(path, identity)
 
 
 def _read(invitation: Path) -> dict[str, str]:
@@ -92,8 +94,8 @@ def _certificates(invited: dict[str, str], trust: Trust, signing_request: bytes)
         channel.close()
 
 
-def _key_and_request(path: Path) -> tuple[bytes, bytes]:
-    """The private key (PEM) and its signing request (DER): those of an interrupted enrolment, or new ones."""
+def key_and_request(path: Path) -> tuple[bytes, bytes]:
+    """Return a private key (PEM) and its signing request (DER): those that an interruption left, or new ones."""
     if not path.exists():
         private_key, request = new_key_and_request()
         _save(path, private_key + pem(_REQUEST, request))
@@ -102,7 +104,7 @@ def _key_and_request(path: Path) -> tuple[bytes, bytes]:
         request = b64decode(rest.partition(b"-----END")[0])
         _require_request(private_key, request)
     except (OSError, ValueError, TypeError):
-        raise InvalidInputError("enrolling.pem is damaged: remove it and enrol again") from None
+        raise InvalidInputError(f"{path.name} is damaged: remove it and enrol again") from None
     return private_key, request
 
 
@@ -117,7 +119,7 @@ def _require_request(private_key: bytes, request: bytes) -> None:
 
 
 def new_key_and_request() -> tuple[bytes, bytes]:
-    """Make a P-256 key (PEM) and a signing request for it (DER). The one use of x509 on a device."""
+    """Make a P-256 key (PEM) and a signing request for it (DER)."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec

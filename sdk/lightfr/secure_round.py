@@ -111,12 +111,11 @@ class SecureRound:
             time.sleep(step.seconds)
             return
         if isinstance(step, secure.Share):
-            method, request = "ShareKeys", secure.encode_shares(step.roster, session.share(*step))
+            self._keep("ShareKeys", secure.encode_shares(step.roster, session.share(*step)))
         elif isinstance(step, secure.Upload):
-            method, request = "Upload", self._upload(step, make_vector)
+            self._keep("Upload", self._upload(step, make_vector))
         elif isinstance(step, secure.Reveal):
-            method, request = "RevealShares", secure.encode_revealed(round_id, session.unmask(*step))
-        self._keep(method, request)
+            self._keep("RevealShares", secure.encode_revealed(round_id, session.unmask(*step)))
         self._send()
 
     def _upload(self, step: secure.Upload, make_vector: MakeVector) -> bytes:
@@ -130,13 +129,11 @@ class SecureRound:
         return request
 
     def _keep(self, method: str, request: bytes) -> None:
-        self._store.update(
-            {
-                _ROUND: json.dumps(self._facts).encode(),
-                _SESSION: self._session.to_bytes(),
-                _OUTGOING: method.encode() + b"\n" + request,
-            }
-        )
+        outgoing = method.encode() + b"\n" + request
+        # An upload can be larger than all else that a device holds; the store needs room for several copies.
+        del request
+        facts = json.dumps(self._facts).encode()
+        self._store.update({_ROUND: facts, _SESSION: self._session.to_bytes(), _OUTGOING: outgoing})
 
     def _send(self) -> None:
         """Send what was kept last; sending it twice does no harm."""

@@ -318,6 +318,12 @@ def device_targets():
             lambda _, m: coordinator.enroll(Canned(m), "t" * 20, b"request") and None,
         ),
         DeviceTarget(
+            "RenewCertificateResponse",
+            enrollment_pb2.RenewCertificateResponse,
+            lambda _: [enrolled],
+            lambda _, m: coordinator.renew(Canned(m), b"request") and None,
+        ),
+        DeviceTarget(
             "ConnectError",
             None,
             lambda _: [Refusal(reason, "a message").body() for reason in CODE_OF_REASON],

@@ -52,6 +52,7 @@ def corpus():
         round_id=bytes(16), manifest_sha256=bytes(32), upload_id=(CANARY * 2)[:16], row_update=rows
     )
     enrol = enrollment_pb2.EnrollRequest(token=CANARY.decode() * 2, signing_request=signing_request())
+    renewal = enrollment_pb2.RenewCertificateRequest(signing_request=signing_request())
     key = (CANARY * 3)[:32]
     keys = secure_pb2.AdvertiseKeysRequest(round_id=bytes(16), mask_public_key=key, share_public_key=key)
     messages = [
@@ -63,6 +64,7 @@ def corpus():
         ("server", COORDINATOR + b"ShareKeys", secure_pb2.ShareKeysRequest(round_id=bytes(16), sealed_shares=CANARY)),
         ("server", COORDINATOR + b"RevealShares", secure_pb2.RevealSharesRequest(round_id=bytes(16), mask_keys=CANARY)),
         ("server", COORDINATOR + b"GetStep", secure_pb2.GetStepRequest(round_id=bytes(16), max_wait_ms=100)),
+        ("server", COORDINATOR + b"RenewCertificate", renewal),
         ("enrollment", ENROLLMENT + b"Enroll", enrol),
     ]
     return [(name, path, type(message), message.SerializeToString()) for name, path, message in messages]

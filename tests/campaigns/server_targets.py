@@ -5,11 +5,13 @@ import hashlib
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from cryptography import x509
+
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import enrollment_pb2
 from lightfr_harness.authority import Authority
 from lightfr_harness.coordinator.refusals import Refusal
-from lightfr_harness.coordinator.service import EnrollmentService
+from lightfr_harness.coordinator.service import CoordinatorService, EnrollmentService
 from tests.campaigns.secure_targets import secure_targets
 from tests.certificates import signing_request
 from tests.harness.coordinator.helpers import CAPABILITIES, Clock, small, upload_request
@@ -134,6 +136,41 @@ class EnrollTarget:
         return "certificate"
 
 
+class RenewTarget:
+    """CoordinatorService.RenewCertificate; each slot is a device, followed by a new one when it got a certificate."""
+
+    name, kind, allowed = "RenewCertificate", enrollment_pb2.RenewCertificateRequest, Refusal
+    slots = 32
+
+    @asynccontextmanager
+    async def opened(self, folder):
+        self._authority = Authority.init(Path(folder) / "ca", ["localhost"])
+        async with small(Path(folder) / "server", Clock()) as it:
+            self._service = CoordinatorService(it.coordinator, self._authority)
+            self.limit_bytes = self._service.limit_bytes(self.name)
+            self._devices, self._spent = [""] * self.slots, set(range(self.slots))
+            self._request = signing_request()
+            yield
+        self._authority.close()
+
+    async def valid(self):
+        """A request of a device, for each slot."""
+        for slot in self._spent:
+            self._devices[slot], _ = self._authority.issue(self._request)
+        self._spent = set()
+        return [self.kind(signing_request=self._request).SerializeToString()] * self.slots
+
+    async def judge(self, slot, message):
+        """Send a message; what it was answered with."""
+        body = await self._service.renew_certificate(self._devices[slot], message)
+        (der,) = enrollment_pb2.RenewCertificateResponse.FromString(body).certificates
+        (name,) = x509.load_der_x509_certificate(der).subject
+        if name.value != self._devices[slot]:
+            raise AssertionError("the certificate is another device's")
+        self._spent.add(slot)
+        return "certificate"
+
+
 def server_targets():
     """One target for each procedure."""
     return [
@@ -142,5 +179,6 @@ def server_targets():
         UploadTarget(),
         CoordinatorTarget("GetRoundStatus", pb.GetRoundStatusRequest, pb.GetRoundStatusResponse),
         EnrollTarget(),
+        RenewTarget(),
         *secure_targets(),
     ]

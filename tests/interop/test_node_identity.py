@@ -9,6 +9,7 @@ from cryptography import x509
 
 from lightfr._wire import coordinator, tls
 from lightfr._wire.channel import Channel, address_of
+from lightfr.enrollment import new_key_and_request, save_identity
 from lightfr.errors import IdentityRefusedError
 
 
@@ -52,3 +53,25 @@ def test_the_sdk_is_told_that_an_identity_is_not_taken(node):
         context = tls.context(kit / "authority/trust.pem", kit / f"tester/{who}.pem")
         with pytest.raises(IdentityRefusedError):
             coordinator.get_manifest(Channel(server.addresses["server"], context), 0)
+
+
+def test_a_device_that_renewed_and_is_revoked_is_refused_with_the_new_certificate_too(node, cohort, tmp_path):
+    kit, server = node("clear")
+    old = cohort(1, kit, server).channels[0]
+    private_key, request = new_key_and_request()
+    certificates = coordinator.renew(old, request)
+    renewed, trust = tmp_path / "renewed.pem", kit / "authority/trust.pem"
+    save_identity(renewed, trust, private_key, certificates)
+    # After a crash the answer is the same, and the new certificate is good.
+    server.kill()
+    server.start()
+    assert coordinator.renew(old, request) == certificates
+    new = Channel(server.addresses["server"], tls.context(trust, renewed))
+    assert coordinator.get_manifest(new, 0)
+    (name,) = x509.load_der_x509_certificate(certificates[0]).subject
+    command = [sys.executable, "-m", "lightfr_harness", "ca", "revoke", kit / "authority", name.value]
+    subprocess.run(command, check=True, capture_output=True)
+    for channel in (old, new):
+        with pytest.raises(IdentityRefusedError):
+            coordinator.get_manifest(channel, 0)
+    new.close()

@@ -1,4 +1,5 @@
 import os
+from pathlib import Path
 
 import pytest
 
@@ -56,6 +57,24 @@ def test_a_file_that_shrinks_while_mapped_is_an_error_not_a_crash(codes_file):
         os.truncate(codes_file, 40)
         with pytest.raises(errors.CodesFileError, match="shrank to 40 bytes, expected 80"):
             rank(UserCode.random(64), codes, 1)
+
+
+def _mapped_file_pages():
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    # A temporary folder may be in memory itself.
+    return sum(int(status[kind].split()[0]) for kind in ("RssFile", "RssShmem")) // 4
+
+
+def test_pages_that_a_search_has_read_can_be_given_back_and_are_read_again(tmp_path):
+    path = tmp_path / "items.codes"
+    path.write_bytes(os.urandom(8 * 2**20))
+    user = UserCode.random(64)
+    with ItemCodes.open(path, 64) as codes:
+        ranked = rank(user, codes, 10)
+        read = _mapped_file_pages()
+        codes.release_pages()
+        assert read - _mapped_file_pages() > 1500
+        assert rank(user, codes, 10) == ranked
 
 
 def test_closed_codes_refuse_to_be_used_and_close_twice(codes_file):

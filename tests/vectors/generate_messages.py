@@ -185,6 +185,8 @@ MESSAGES = [
     ("GetRoundStatusResponse", "", STATUS),
     ("EnrollRequest", "", ((1, "token", "the secret of it"), (2, "signingRequest", noise("message request", 40)))),
     ("EnrollResponse", "", ((1, "certificates", [noise("message leaf", 30), noise("message issuer", 20)]),)),
+    ("RenewCertificateRequest", "", ((1, "signingRequest", noise("message renewing", 40)),)),
+    ("RenewCertificateResponse", "", ((1, "certificates", [noise("message renewed", 30)]),)),
     ("ErrorDetail", "", ERROR),
     (
         "AdvertiseKeysRequest",

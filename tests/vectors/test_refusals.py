@@ -16,7 +16,7 @@ from lightfr_harness.authority.certificates import requested_key
 from lightfr_harness.coordinator.options import ItemList, Settings
 from lightfr_harness.coordinator.refusals import STATUS_OF_CODE, Refusal
 from lightfr_harness.coordinator.rounds import Plan
-from lightfr_harness.coordinator.service import EnrollmentService
+from lightfr_harness.coordinator.service import CoordinatorService, EnrollmentService
 from tests.harness.coordinator.helpers import Clock, Small
 from tests.vectors.reading import by_name, vector
 
@@ -118,6 +118,27 @@ def test_bad_enrolments_are_refused_and_leave_the_token_unspent(authority):
     assert reasons == {case["name"]: case["reason"] for case in cases}
     answer = asyncio.run(service.enroll("", bytes.fromhex(known["good"]["request"])))
     assert len(enrollment_pb2.EnrollResponse.FromString(answer).certificates) == 1
+
+
+def test_a_renewal_refuses_the_same_signing_requests(authority):
+    known = vector("enrollment")
+    good = bytes.fromhex(known["good"]["signing_request"])
+    device_id, _ = authority.issue(good)
+    service = CoordinatorService(None, authority)
+
+    def renewal(signing_request):
+        request = enrollment_pb2.RenewCertificateRequest(signing_request=signing_request)
+        return service.renew_certificate(device_id, request.SerializeToString())
+
+    refused = {
+        case["name"]: asyncio.run(reason_of(renewal(enrollment_pb2.EnrollRequest.FromString(request).signing_request)))
+        for case, request in zip(known["refused"], unhex(known["refused"]), strict=True)
+        if "token" not in case["name"]
+    }
+    assert len(refused) == 12
+    assert set(refused.values()) == {"ERROR_REASON_MALFORMED"}
+    answer = enrollment_pb2.RenewCertificateResponse.FromString(asyncio.run(renewal(good)))
+    assert len(answer.certificates) == 1
 
 
 def test_good_signing_requests_name_their_key():

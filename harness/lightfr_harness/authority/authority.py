@@ -28,7 +28,7 @@ from .certificates import (
     parse_host,
     requested_key,
 )
-from .errors import HostError, TokenError, UnknownDeviceError
+from .errors import HostError, RenewalError, TokenError, UnknownDeviceError
 from .registry import Registry, Token
 
 MANIFEST_CONTEXT = b"lightfr manifest v1\n"
@@ -36,6 +36,8 @@ MANIFEST_LIMIT_BYTES = 65_536
 RENEWAL = timedelta(days=30)
 TOKEN_BYTES = 24
 TOKEN_LENGTHS = range(16, 129)  # Characters that enrollment.proto allows.
+# Of one device: some thirty years. A bound, so that no device can fill the disk.
+MOST_RENEWALS = 32
 LONGEST_INVITATION_SECONDS = 365 * 86_400
 _DEVICE_ID = re.compile("[0-9a-f]{32}")
 
@@ -162,6 +164,26 @@ class Authority:
             self._registry.spend_token(token_sha256, request_sha256, device_id)
         return [certificate]
 
+    def renew(self, device_id: str, signing_request: bytes) -> list[bytes]:
+        """Give a device that is known by its certificate another one, of the same name. The old one stays good.
+
+        The same bytes again return the same certificate.
+        """
+        request_sha256 = _sha256(signing_request)
+        with self._registry.transaction():
+            if not self._registry.has_device(device_id) or device_id in self._registry.revoked():
+                raise RenewalError("The device is unknown or revoked.")
+            known = self._registry.renewals(device_id)
+            if request_sha256 in known:
+                return [known[request_sha256]]
+            key, serial = requested_key(signing_request), new_device_id()
+            if len(known) >= MOST_RENEWALS:
+                raise RenewalError(f"The device has renewed {len(known)} times.")
+            signed = make_device_certificate(self._issuer, key, device_id, self._now(), serial)
+            certificate = signed.public_bytes(Encoding.DER)
+            self._registry.add_renewal(serial, device_id, request_sha256, certificate)
+        return [certificate]
+
     def issue(self, signing_request: bytes) -> tuple[str, bytes]:
         """Name a device without a token, for simulations: its id and its certificate, DER."""
         return self._issue(signing_request, self._now())
@@ -207,7 +229,7 @@ class Authority:
         # Under the write lock, so that no other process can put an older list in place of a newer one.
         with self._registry.transaction():
             number, self._revoked = self._registry.last_revocation(), self._registry.revoked()
-            signed = make_revocation_list(self._issuer, self._revoked, number, self._now())
+            signed = make_revocation_list(self._issuer, self._registry.revoked_serials(), number, self._now())
             keys.write_certificate(self.folder / keys.REVOCATION_LIST, signed)
             self._live_context = self._mutual_context()
         # Last, so that a failure above is tried again.

@@ -1,7 +1,7 @@
 """The X.509 of the authority: what it signs, with which extensions, for how long. No files, no state, no clock.
 
-Every key is ECDSA P-256. A device's certificate has its id as common name and, read as a number, as serial number, so
-one certificate belongs to one id and the revocation list needs nothing but ids.
+Every key is ECDSA P-256. A device's certificate has its id as common name. Its first one has the id, read as a number,
+as serial number too; renewed ones have numbers of their own, written as ids are. The revocation list has them all.
 """
 
 from __future__ import annotations
@@ -71,10 +71,11 @@ def make_server_certificate(
 
 
 def make_device_certificate(
-    issuer: Issuer, public_key: ec.EllipticCurvePublicKey, device_id: str, now: datetime
+    issuer: Issuer, public_key: ec.EllipticCurvePublicKey, device_id: str, now: datetime, serial: str | None = None
 ) -> x509.Certificate:
+    """A device's first certificate or, with a serial of its own, a later one."""
     builder = device_builder(issuer, common_name(device_id), public_key, now)
-    return builder.serial_number(_serial_number(device_id)).sign(issuer.key, SHA256())
+    return builder.serial_number(_serial_number(serial or device_id)).sign(issuer.key, SHA256())
 
 
 def device_builder(
@@ -85,15 +86,13 @@ def device_builder(
 
 
 def make_revocation_list(
-    issuer: Issuer, device_ids: Iterable[str], number: int, now: datetime
+    issuer: Issuer, serials: Iterable[str], number: int, now: datetime
 ) -> x509.CertificateRevocationList:
     """A list that stays valid as long as the authority, since it is made anew with every revocation.
 
     A shorter life would buy nothing: the list lies beside the server, and an expired one locks every device out.
     """
-    entries = [
-        x509.RevokedCertificateBuilder(_serial_number(device_id), now - BACKDATED).build() for device_id in device_ids
-    ]
+    entries = [x509.RevokedCertificateBuilder(_serial_number(serial), now - BACKDATED).build() for serial in serials]
     certificate = issuer.certificate
     # Adding entries one by one would copy the list each time.
     builder = x509.CertificateRevocationListBuilder(
@@ -154,8 +153,8 @@ def _builder(
     return builder.not_valid_before(now - BACKDATED).not_valid_after(end)
 
 
-def _serial_number(device_id: str) -> int:
-    return int(device_id, 16)
+def _serial_number(serial: str) -> int:
+    return int(serial, 16)
 
 
 def _authority_key_identifier(issuer: Issuer) -> x509.AuthorityKeyIdentifier:

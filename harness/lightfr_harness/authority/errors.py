@@ -39,6 +39,10 @@ class SigningRequestError(AuthorityError, InvalidInputError):
         super().__init__(f"The signing request {reason}. Send PKCS #10 in DER with a P-256 key, signed by that key.")
 
 
+class RenewalError(AuthorityError):
+    """A device that gets no new certificate: it must enrol again."""
+
+
 class UnknownDeviceError(AuthorityError, InvalidInputError):
     """This authority named no such device."""
 

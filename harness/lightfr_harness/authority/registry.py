@@ -1,4 +1,4 @@
-"""What the authority remembers, in SQLite: devices, tokens (their hashes only) and revocations.
+"""What the authority remembers, in SQLite: devices, their renewed certificates, tokens (hashes only) and revocations.
 
 `serve` and the `ca` commands use the file at once, so every change is one transaction that takes the write lock at its
 start.
@@ -34,6 +34,17 @@ CREATE TABLE revocations (
 ) STRICT;
 """
 
+# Made when it is missing: authorities of before there were renewals have none. A serial is written as ids are.
+_RENEWALS = """
+CREATE TABLE IF NOT EXISTS renewals (
+    serial TEXT PRIMARY KEY,
+    device_id TEXT NOT NULL REFERENCES devices,
+    request_sha256 BLOB NOT NULL,
+    certificate BLOB NOT NULL,
+    UNIQUE (device_id, request_sha256)
+) STRICT
+"""
+
 
 @dataclass(frozen=True)
 class Token:
@@ -55,6 +66,7 @@ class Registry:
         try:
             for setting in _SETTINGS:
                 self._run(f"PRAGMA {setting}")
+            self._run(_RENEWALS)
         except AuthorityError:
             self.close()
             raise
@@ -106,6 +118,14 @@ class Registry:
             *(request_sha256, device_id, token_sha256),
         )
 
+    def add_renewal(self, serial: str, device_id: str, request_sha256: bytes, certificate: bytes) -> None:
+        self._run("INSERT INTO renewals VALUES (?, ?, ?, ?)", serial, device_id, request_sha256, certificate)
+
+    def renewals(self, device_id: str) -> dict[bytes, bytes]:
+        """The certificates that a device got after its first, by the digest of the request."""
+        rows = self._run("SELECT request_sha256, certificate FROM renewals WHERE device_id = ?", device_id)
+        return dict(rows)
+
     def revoke(self, device_id: str) -> None:
         self._run("INSERT OR IGNORE INTO revocations (device_id) VALUES (?)", device_id)
 
@@ -115,6 +135,11 @@ class Registry:
 
     def revoked(self) -> frozenset[str]:
         return frozenset(device_id for (device_id,) in self._run("SELECT device_id FROM revocations"))
+
+    def revoked_serials(self) -> list[str]:
+        """Of every certificate of every revoked device; that of the first one is the id."""
+        renewed = "SELECT serial FROM renewals JOIN revocations USING (device_id)"
+        return [serial for (serial,) in self._run(f"SELECT device_id FROM revocations UNION ALL {renewed}")]  # noqa: S608
 
     def _run(self, statement: str, *values: str | bytes | int) -> Sequence[tuple[Any, ...]]:
         with self._lock, self._errors():

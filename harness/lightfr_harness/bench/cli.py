@@ -198,14 +198,24 @@ def device(
     items: Annotated[int, typer.Option(min=1000, help="Items in the catalogue.")] = 1_000_000,
     bits: Annotated[int, typer.Option(help="Code length.")] = 64,
     ratings: Annotated[int, typer.Option(min=1, help="Ratings on the device.")] = 166,
+    cohort: Annotated[int, typer.Option(min=2, help="Devices in the round of secure aggregation.")] = 512,
+    open_rows: Annotated[
+        int, typer.Option(min=0, help="Rows that it trains; 0: it counts who rates what, for all items.")
+    ] = 2000,
     as_json: Json = False,
 ) -> None:
-    """One real device from outside: memory, threads, and bytes at the TLS socket, phase by phase."""
+    """One real device from outside: memory, CPU time, threads, and bytes at the TLS socket, phase by phase."""
     from lightfr_harness.bench import device as bench
+    from lightfr_harness.bench import secure_device
 
     console = Console(stderr=True)
     with console.status("starting") as status:
-        record = bench.run_all(items, bits, ratings, lambda phase: status.update(f"measuring: {phase}"))
+
+        def progress(phase: str) -> None:
+            status.update(f"measuring: {phase}")
+
+        record = bench.run_all(items, bits, ratings, progress)
+        record["secure"] = secure_device.run(items, bits, ratings, open_rows, cohort, progress)
     if as_json:
         print(json.dumps(record))
     else:
@@ -220,7 +230,7 @@ def _device_table(record: dict[str, Any]) -> Table:
         "peak memory, MiB": (f"{record['peak_rss_bytes'] / mib:.1f}", "48"),
         "bare Python, MiB": (f"{record['bare_rss_bytes'] / mib:.1f}", ""),
         "threads": (str(record["most_threads"]), "1"),
-        "numpy, grpc, aiohttp, sqlite3, asyncio loaded": (", ".join(record["loaded"]) or "none", "none"),
+        "numpy, grpc, aiohttp, sqlite3, asyncio, x509 loaded": (", ".join(record["loaded"]) or "none", "none"),
         "first sync above codes and catalogue, bytes": (
             f"{record['first_sync_over_codes_bytes']:,}",
             f"{record['first_sync_limit_bytes']:,}",
@@ -228,8 +238,28 @@ def _device_table(record: dict[str, Any]) -> Table:
         "catalogue of item ids, bytes": (f"{record['catalogue_bytes']:,}", ""),
         "upload overhead, bytes": (f"{record['upload_overhead_bytes']:,}", "600"),
         "delta sync / changed rows": (f"{record['delta_ratio']:.3f}", "1.2"),
+        **_secure_rows(record["secure"]),
     }
     table = Table("", "measured", "limit", title=f"one device, {record['items']:,} items of {record['bits']} bits")
     for name, (measured, limit) in rows.items():
         table.add_row(name, measured, limit)
     return table
+
+
+def _secure_rows(record: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    kind = f"{record['open_rows']:,} open rows" if record["open_rows"] else "counting who rates what"
+    calls = record["calls"]
+    return {
+        f"among {record['cohort']} devices, {kind}: peak memory, MiB": (
+            f"{record['peak_rss_bytes'] / 2**20:.1f}",
+            "48",
+        ),
+        "CPU ms of the round": (f"{record['cpu_ms']:.0f}", ""),
+        "threads, modules as above": (f"{record['most_threads']}, {', '.join(record['loaded']) or 'none'}", "1, none"),
+        "bytes sent and received, in all": (f"{record['up_bytes']:,} and {record['down_bytes']:,}", ""),
+        **{f"{name}, {calls[name]['count']} times": (_sent(calls[name]), "") for name in calls},
+    }
+
+
+def _sent(call: dict[str, Any]) -> str:
+    return f"{call['up_bytes']:,} and {call['down_bytes']:,}"

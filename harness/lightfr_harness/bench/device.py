@@ -8,17 +8,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from lightfr import enroll
+from lightfr.privacy.session import DEFAULT_MINIMUM_COHORT
 from lightfr_harness.authority import Authority
 from lightfr_harness.coordinator.child import CoordinatorProcess
-from lightfr_harness.measure import CountingProxy, cpu_seconds, device_session
+from lightfr_harness.measure import CountingProxy, cpu_seconds
 from lightfr_harness.measure.late_round import CHANGED
-
-Progress = Callable[[str], None]
+from lightfr_harness.measure.watching import Progress, look, watched_session
 
 
 def run_all(items: int, bits: int, ratings: int, progress: Progress) -> dict[str, Any]:
@@ -51,53 +50,14 @@ def _session(folder: Path, items: int, bits: int, ratings: int, progress: Progre
     server = CoordinatorProcess(
         folder / "server", authority.folder, catalogue, module="lightfr_harness.measure.late_round", **how
     )
-    with server, _proxy_of(server.addresses["server"]) as proxy:
+    with server, CountingProxy("127.0.0.1", int(server.addresses["server"].rsplit(":", 1)[1])) as proxy:
         invitation = folder / "invitation.json"
         invited = authority.invite(f"https://localhost:{proxy.port}", server.addresses["enrollment"], 600)
         invitation.write_text(json.dumps(invited))
         device = enroll(invitation, folder / "device")
-        arguments = [str(folder / "device"), device.server, str(device.identity), str(device.trust), str(ratings)]
-        phases = _phases(arguments, proxy, progress)
+        seen = watched_session(device, ratings, items, DEFAULT_MINIMUM_COHORT, proxy, progress)
     authority.close()
-    return _record(items, bits, phases)
-
-
-def _proxy_of(server: str) -> CountingProxy:
-    return CountingProxy("127.0.0.1", int(server.rsplit(":", 1)[1]))
-
-
-def _phases(arguments: list[str], proxy: CountingProxy, progress: Progress) -> dict[str, dict[str, Any]]:
-    """Run the device and look at it after each phase."""
-    command = [sys.executable, device_session.__file__, *arguments]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
-        seen = _watched(child, proxy, progress)
-    if child.returncode:
-        raise RuntimeError(f"the device ended with {child.returncode}")
-    return seen
-
-
-def _watched(child: subprocess.Popen[str], proxy: CountingProxy, progress: Progress) -> dict[str, dict[str, Any]]:
-    if child.stdin is None or child.stdout is None:
-        raise TypeError("the child has no pipes")
-    seen: dict[str, dict[str, Any]] = {}
-    before = proxy.counts()
-    for line in child.stdout:
-        facts = json.loads(line)
-        time.sleep(0.05)  # what was sent last may still be on its way through the proxy
-        now = proxy.counts()
-        looked = {"up_bytes": now[0] - before[0], "down_bytes": now[1] - before[1], **look(child.pid)}
-        progress(facts["phase"])
-        seen[facts.pop("phase")] = {**looked, **facts}
-        before = proxy.counts()
-        child.stdin.write("\n")
-        child.stdin.flush()
-    return seen
-
-
-def look(pid: int) -> dict[str, int]:
-    """Peak memory and threads of a process now. VmHWM, since ru_maxrss counts the parent's memory before exec too."""
-    status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
-    return {"peak_rss_bytes": 1024 * int(status["VmHWM"].split()[0]), "threads": int(status["Threads"])}
+    return _record(items, bits, {phase["phase"]: phase for phase in seen})
 
 
 def _record(items: int, bits: int, phases: dict[str, dict[str, Any]]) -> dict[str, Any]:

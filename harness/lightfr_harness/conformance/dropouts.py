@@ -1,6 +1,6 @@
 """Rounds in which devices stay away and come too late. Each takes a deadline, so several cases look at one of them.
 
-They carry the uploads of the vectors, in the order of the vectors.
+Those but the first carry the uploads of the vectors, in the order of the vectors.
 """
 
 from __future__ import annotations
@@ -27,6 +27,15 @@ def _begun(world: World, number: int) -> SecureRound:
     """A round whose first four devices have the uploads of a vector, to be masked."""
     uploads = [update_pb2.RowUpdate.FromString(upload) for upload in world.vectors.rounds[number].uploads]
     return world.secure.fresh(parts=[Contribution.of(upload) for upload in uploads])
+
+
+def few(world: World) -> None:
+    """As few devices as the server allows take places; one more comes when their keys are settled."""
+    current = world.secure.fresh(world.kit.settings.minimum)
+    current.tell_all(SHARE)
+    request = pb.CheckInRequest(capabilities=world.capabilities)
+    current.noted["check-in"] = world.device(world.kit.settings.minimum).call("CheckIn", request)
+    current.finish()
 
 
 def without_keys(world: World) -> None:

@@ -100,10 +100,18 @@ class Twin:
             user_sum += own * one.user
             weight += own
         against = self.signs @ products - weight * self.signs + tau * user_sum
-        # In NumPy // rounds toward minus infinity and >> is arithmetic, as the document asks.
-        moved = UNIT * row_sums - (UNIT * BETA * against) // (items * f)
-        self.memory = self.memory - (self.memory >> SHIFT) + np.clip(moved, -LARGEST_SUM, LARGEST_SUM)
+        moved = UNIT * row_sums - self._divided(UNIT * BETA * against, items * f)
+        self.memory = self.memory - self._forgotten() + np.clip(moved, -LARGEST_SUM, LARGEST_SUM)
         self.signs = np.where(self.memory == 0, self.signs, np.sign(self.memory))
         if weight:
             self.mean_user = (2 * UNIT * user_sum + weight) // (2 * weight)
         self.model_version += 1
+
+    # In NumPy // rounds toward minus infinity and >> is arithmetic, as the document asks. Cases look for uploads that
+    # tell a server which does otherwise.
+
+    def _divided(self, dividend: Integers, divisor: int) -> Integers:
+        return dividend // divisor
+
+    def _forgotten(self) -> Integers:
+        return self.memory >> SHIFT

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import tempfile
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Self
 
@@ -117,12 +118,21 @@ class World:
         finally:
             client.close()
 
+    def renewed(self, number: int, renew: Callable[[bytes], Iterable[bytes]]) -> Device:
+        """A good device with a second identity; `renew` turns a signing request into certificates."""
+        identity = self._identity(f"{number}-renewed", renew)
+        return Device(f"device {number}, renewed", self.client(identity))
+
     def _enrolled(self, number: int) -> Path:
-        key = new_key()
-        request = enrollment_pb2.EnrollRequest(token=self.token(), signing_request=make_signing_request(key))
-        answer = self.enroll(request).message(enrollment_pb2.EnrollResponse)
-        path = Path(self._folder.name) / f"{number}.pem"
-        chain = [x509.load_der_x509_certificate(certificate) for certificate in answer.certificates]
+        def certificates(signing_request: bytes) -> Iterable[bytes]:
+            request = enrollment_pb2.EnrollRequest(token=self.token(), signing_request=signing_request)
+            return self.enroll(request).message(enrollment_pb2.EnrollResponse).certificates
+
+        return self._identity(str(number), certificates)
+
+    def _identity(self, name: str, certify: Callable[[bytes], Iterable[bytes]]) -> Path:
+        key, path = new_key(), Path(self._folder.name) / f"{name}.pem"
+        chain = [x509.load_der_x509_certificate(der) for der in certify(make_signing_request(key))]
         write_identity(path, key, chain)
         return path
 

@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError, Message
 
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import enrollment_pb2, error_pb2, secure_pb2
-from lightfr_harness.authority import SigningRequestError, TokenError
+from lightfr_harness.authority import RenewalError, SigningRequestError, TokenError
 from lightfr_harness.coordinator.cohort import (
     ADVERTISING,
     REVEALED_RECORD_BYTES,
@@ -56,13 +56,23 @@ def _require_length(name: str, value: bytes, expected: int) -> None:
         raise malformed(f"{name} has {len(value)} bytes, expected {expected}")
 
 
+class Issuer(Protocol):
+    """What the services need of the authority."""
+
+    def enroll(self, token: str, signing_request: bytes) -> list[bytes]:
+        """The certificates for a token and a signing request."""
+
+    def renew(self, device_id: str, signing_request: bytes) -> list[bytes]:
+        """The certificates for a device that has one already."""
+
+
 class CoordinatorService:
     """lightfr.v1.CoordinatorService for devices whose identity is known already."""
 
     name = "lightfr.v1.CoordinatorService"
 
-    def __init__(self, coordinator: Coordinator) -> None:
-        self._coordinator = coordinator
+    def __init__(self, coordinator: Coordinator, authority: Issuer) -> None:
+        self._coordinator, self._authority = coordinator, authority
         self.methods: dict[str, Method] = {
             "GetManifest": self.get_manifest,
             "CheckIn": self.check_in,
@@ -72,12 +82,15 @@ class CoordinatorService:
             "RevealShares": self.reveal_shares,
             "GetStep": self.get_step,
             "GetRoundStatus": self.get_round_status,
+            "RenewCertificate": self.renew_certificate,
         }
 
     def limit_bytes(self, method: str) -> int:
         """The largest request that is read."""
         if method == "Upload":
             return self._coordinator.largest_upload_bytes
+        if method == "RenewCertificate":
+            return ENROLL_LIMIT_BYTES
         neighbours = most_neighbours(self._coordinator.most_places())
         if method == "ShareKeys":
             return SMALL_LIMIT_BYTES + neighbours * SEALED_RECORD_BYTES
@@ -143,6 +156,27 @@ class CoordinatorService:
         _require_length("round_id", request.round_id, 16)
         return (await self._coordinator.round_status(device, request.round_id)).SerializeToString()
 
+    async def renew_certificate(self, device: str, body: bytes) -> bytes:
+        request = parse(enrollment_pb2.RenewCertificateRequest, body)
+        try:
+            chain = await _certified(request.signing_request, self._authority.renew, device)
+        except RenewalError as error:
+            reason = "this device is revoked or unknown, or has renewed too often: enrol again"
+            raise Refusal(error_pb2.ERROR_REASON_IDENTITY, reason) from error
+        return enrollment_pb2.RenewCertificateResponse(certificates=chain).SerializeToString()
+
+
+async def _certified(
+    signing_request: bytes, certify: Callable[[str, bytes], list[bytes]], for_whom: str
+) -> list[bytes]:
+    """The certificates for a signing request; a refusal unless it is one."""
+    if not 1 <= len(signing_request) <= 4096:
+        raise malformed(f"signing_request has {len(signing_request)} bytes, expected 1 to 4096")
+    try:
+        return await asyncio.to_thread(certify, for_whom, signing_request)
+    except SigningRequestError as error:
+        raise malformed("signing_request is no request for a P-256 key that signs itself") from error
+
 
 def _require_capabilities(capabilities: pb.Capabilities) -> None:
     fields = (capabilities.wire_versions, capabilities.upload_kinds, capabilities.privacy_modes)
@@ -154,19 +188,12 @@ def _require_capabilities(capabilities: pb.Capabilities) -> None:
         raise Refusal(error_pb2.ERROR_REASON_WIRE_VERSION, "no wire version in common", wire_versions=[WIRE_VERSION])
 
 
-class Enroller(Protocol):
-    """What enrolment needs of the authority."""
-
-    def enroll(self, token: str, signing_request: bytes) -> list[bytes]:
-        """The certificates for a token and a signing request."""
-
-
 class EnrollmentService:
     """lightfr.v1.EnrollmentService: there is no identity yet, so `device` is empty."""
 
     name = "lightfr.v1.EnrollmentService"
 
-    def __init__(self, authority: Enroller) -> None:
+    def __init__(self, authority: Issuer) -> None:
         self._authority = authority
         self.methods: dict[str, Method] = {"Enroll": self.enroll}
 
@@ -178,12 +205,8 @@ class EnrollmentService:
         request = parse(enrollment_pb2.EnrollRequest, body)
         if not (16 <= len(request.token) <= 128 and request.token.isascii()):
             raise malformed("the token is not 16 to 128 ASCII characters")
-        if not 1 <= len(request.signing_request) <= 4096:
-            raise malformed(f"signing_request has {len(request.signing_request)} bytes, expected 1 to 4096")
         try:
-            chain = await asyncio.to_thread(self._authority.enroll, request.token, request.signing_request)
+            chain = await _certified(request.signing_request, self._authority.enroll, request.token)
         except TokenError as error:
             raise Refusal(error_pb2.ERROR_REASON_TOKEN, "the token is unknown, expired or spent") from error
-        except SigningRequestError as error:
-            raise malformed("signing_request is no request for a P-256 key that signs itself") from error
         return enrollment_pb2.EnrollResponse(certificates=chain).SerializeToString()

@@ -73,7 +73,7 @@ async def serving(
     coordinator: Coordinator, authority: Authority, wanted: Addresses, log: Log
 ) -> AsyncIterator[Addresses]:
     """The three doors, open; on leaving, requests that were begun are answered."""
-    devices = Door(CoordinatorService(coordinator), authority.device_of, coordinator.metrics, log)
+    devices = Door(CoordinatorService(coordinator, authority), authority.device_of, coordinator.metrics, log)
     newcomers = Door(EnrollmentService(authority), lambda _: "", coordinator.metrics, log)
     applications = (
         (devices.application(coordinator.artifacts), wanted.host, wanted.port, authority.server_context()),

@@ -50,7 +50,7 @@ class RemoteFleet:
         folder.mkdir(parents=True, exist_ok=True)
         self.devices = [
             RemoteDevice(
-                device, Channel(server, tls.context(trust.path, _identity(authority, folder / f"{number}.pem")))
+                device, Channel(server, tls.context(trust.path, identity_of(authority, folder / f"{number}.pem")))
             )
             for number, device in enumerate(devices)
         ]
@@ -135,7 +135,7 @@ def _is_in_time(deliver: Callable[..., None], *what: object) -> bool:
     return True
 
 
-def _identity(authority: Authority, path: Path) -> Path:
+def identity_of(authority: Authority, path: Path) -> Path:
     """A certificate for a device of the simulation, without an invitation."""
     private_key, request = new_key_and_request()
     _, certificate = authority.issue(request)

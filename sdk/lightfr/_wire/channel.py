@@ -80,6 +80,11 @@ class Channel:
         with self._request("GET", path, headers, None, accepted=(200, 206, 416)) as response:
             yield response
 
+    def become(self, context: ssl.SSLContext) -> None:
+        """Go on with another identity, from the next request on."""
+        self.close()
+        self._context = context
+
     def close(self) -> None:
         """Close the connection; the next request opens a new one."""
         if self._connection is not None:

@@ -13,7 +13,7 @@ from lightfr.manifest import SIGNED_LIMIT_BYTES, WIRE_VERSION
 from lightfr.v1 import coordinator_pb2, enrollment_pb2, model_pb2
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from lightfr._wire.channel import Channel
 
@@ -127,8 +127,19 @@ def enroll(channel: Channel, token: str, signing_request: bytes) -> list[bytes]:
     """Spend an invitation's token; returns the device's certificates, DER, its own first."""
     request = enrollment_pb2.EnrollRequest(token=token, signing_request=signing_request).SerializeToString()
     body = channel.call("EnrollmentService/Enroll", request, _CERTIFICATES_LIMIT_BYTES)
-    certificates = list(decode(enrollment_pb2.EnrollResponse, body).certificates)
-    require(1 <= len(certificates) <= 4, "an enrolment was answered without a certificate, or with too many")
+    return _certificates(decode(enrollment_pb2.EnrollResponse, body).certificates)
+
+
+def renew(channel: Channel, signing_request: bytes) -> list[bytes]:
+    """Ask for another certificate of this device; returns its certificates, DER, its own first."""
+    request = enrollment_pb2.RenewCertificateRequest(signing_request=signing_request).SerializeToString()
+    body = channel.call("CoordinatorService/RenewCertificate", request, _CERTIFICATES_LIMIT_BYTES)
+    return _certificates(decode(enrollment_pb2.RenewCertificateResponse, body).certificates)
+
+
+def _certificates(answered: Iterable[bytes]) -> list[bytes]:
+    certificates = list(answered)
+    require(1 <= len(certificates) <= 4, "an answer without a certificate, or with too many")
     return certificates
 
 

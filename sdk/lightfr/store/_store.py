@@ -156,6 +156,12 @@ class Store:
             raise StoreClosedError("a write failed and could not be taken back: close the store and open it anew")
 
     def _commit(self, change: Change) -> None:
+        self._write(change)
+        # What was written is let go of by now: a rewrite needs as much memory once more.
+        if self._log.length_bytes >= self._rewrite_at_bytes:
+            self._compact()
+
+    def _write(self, change: Change) -> None:
         plaintext = change.encode()
         if len(plaintext) > MAX_CHANGE_BYTES:
             raise InvalidInputError(f"a change takes {len(plaintext)} bytes, at most {MAX_CHANGE_BYTES} fit: split it")
@@ -168,8 +174,6 @@ class Store:
         self._ring = ring
         self._state.apply(change)
         self._is_whole = True
-        if self._log.length_bytes >= self._rewrite_at_bytes:
-            self._compact()
 
     def _append(self, record: bytes) -> None:
         try:

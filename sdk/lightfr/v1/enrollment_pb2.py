@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1blightfr/v1/enrollment.proto\x12\nlightfr.v1\"7\n\rEnrollRequest\x12\r\n\x05token\x18\x01 \x01(\t\x12\x17\n\x0fsigning_request\x18\x02 \x01(\x0c\"&\n\x0e\x45nrollResponse\x12\x14\n\x0c\x63\x65rtificates\x18\x01 \x03(\x0c\x32T\n\x11\x45nrollmentService\x12?\n\x06\x45nroll\x12\x19.lightfr.v1.EnrollRequest\x1a\x1a.lightfr.v1.EnrollResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1blightfr/v1/enrollment.proto\x12\nlightfr.v1\"7\n\rEnrollRequest\x12\r\n\x05token\x18\x01 \x01(\t\x12\x17\n\x0fsigning_request\x18\x02 \x01(\x0c\"&\n\x0e\x45nrollResponse\x12\x14\n\x0c\x63\x65rtificates\x18\x01 \x03(\x0c\"2\n\x17RenewCertificateRequest\x12\x17\n\x0fsigning_request\x18\x01 \x01(\x0c\"0\n\x18RenewCertificateResponse\x12\x14\n\x0c\x63\x65rtificates\x18\x01 \x03(\x0c\x32T\n\x11\x45nrollmentService\x12?\n\x06\x45nroll\x12\x19.lightfr.v1.EnrollRequest\x1a\x1a.lightfr.v1.EnrollResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,6 +35,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ENROLLREQUEST']._serialized_end=98
   _globals['_ENROLLRESPONSE']._serialized_start=100
   _globals['_ENROLLRESPONSE']._serialized_end=138
-  _globals['_ENROLLMENTSERVICE']._serialized_start=140
-  _globals['_ENROLLMENTSERVICE']._serialized_end=224
+  _globals['_RENEWCERTIFICATEREQUEST']._serialized_start=140
+  _globals['_RENEWCERTIFICATEREQUEST']._serialized_end=190
+  _globals['_RENEWCERTIFICATERESPONSE']._serialized_start=192
+  _globals['_RENEWCERTIFICATERESPONSE']._serialized_end=240
+  _globals['_ENROLLMENTSERVICE']._serialized_start=242
+  _globals['_ENROLLMENTSERVICE']._serialized_end=326
 # @@protoc_insertion_point(module_scope)

@@ -18,3 +18,15 @@ class EnrollResponse(_message.Message):
     CERTIFICATES_FIELD_NUMBER: _ClassVar[int]
     certificates: _containers.RepeatedScalarFieldContainer[bytes]
     def __init__(self, certificates: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
+class RenewCertificateRequest(_message.Message):
+    __slots__ = ("signing_request",)
+    SIGNING_REQUEST_FIELD_NUMBER: _ClassVar[int]
+    signing_request: bytes
+    def __init__(self, signing_request: _Optional[bytes] = ...) -> None: ...
+
+class RenewCertificateResponse(_message.Message):
+    __slots__ = ("certificates",)
+    CERTIFICATES_FIELD_NUMBER: _ClassVar[int]
+    certificates: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, certificates: _Optional[_Iterable[bytes]] = ...) -> None: ...

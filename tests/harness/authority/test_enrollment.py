@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lightfr.errors import OutOfRangeError
-from lightfr_harness.authority import Authority, HostError, SigningRequestError, TokenError
+from lightfr_harness.authority import Authority, HostError, RenewalError, SigningRequestError, TokenError
 from lightfr_harness.authority.certificates import common_name, new_key, requested_key
 from tests.certificates import signing_request
 
@@ -179,3 +179,59 @@ def test_a_damaged_request_never_gives_another_key_nor_another_error(position, f
     # What the signature does not cover may read the same: the count of unused bits behind it, for one.
     with contextlib.suppress(SigningRequestError):
         assert requested_key(bytes(damaged[: len(damaged) - cut])) == KEY.public_key()
+
+
+def subject_of(der):
+    return x509.load_der_x509_certificate(der).subject
+
+
+def test_a_renewed_certificate_is_for_the_new_key_and_the_same_device(authority):
+    device_id, first = authority.issue(REQUEST)
+    key = new_key()
+    (der,) = authority.renew(device_id, signing_request(key))
+    certificate = x509.load_der_x509_certificate(der)
+    assert certificate.public_key() == key.public_key()
+    assert certificate.subject == subject_of(first) == common_name(device_id)
+    assert certificate.serial_number != int(device_id, 16)
+    certificate.verify_directly_issued_by(authority._issuer.certificate)
+
+
+def test_the_same_renewal_again_gets_the_same_certificate_in_another_process_too(authority):
+    device_id, _ = authority.issue(REQUEST)
+    first = authority.renew(device_id, REQUEST)
+    other = Authority.open(authority.folder)
+    assert other.renew(device_id, REQUEST) == first
+    other.close()
+    assert authority.renew(device_id, signing_request()) != first
+
+
+def test_a_renewal_is_for_devices_that_are_known_and_not_revoked(authority):
+    device_id, _ = authority.issue(REQUEST)
+    authority.renew(device_id, REQUEST)
+    authority.revoke(device_id)
+    for nobody in (device_id, "0" * 32):
+        with pytest.raises(RenewalError):
+            authority.renew(nobody, REQUEST)
+
+
+def test_a_renewal_of_no_request_is_refused(authority):
+    device_id, _ = authority.issue(REQUEST)
+    with pytest.raises(SigningRequestError):
+        authority.renew(device_id, b"no request")
+
+
+def test_a_device_renews_at_most_32_times(authority):
+    device_id, _ = authority.issue(REQUEST)
+    requests = [signing_request() for _ in range(33)]
+    renewed = [authority.renew(device_id, request) for request in requests[:32]]
+    with pytest.raises(RenewalError, match="32 times"):
+        authority.renew(device_id, requests[32])
+    assert authority.renew(device_id, requests[0]) == renewed[0]
+
+
+def test_an_authority_of_before_there_were_renewals_can_renew(authority):
+    device_id, _ = authority.issue(REQUEST)
+    authority._registry._run("DROP TABLE renewals")
+    later = Authority.open(authority.folder)
+    assert later.renew(device_id, REQUEST)
+    later.close()

@@ -5,8 +5,10 @@ import contextlib
 import ssl
 
 import pytest
+from cryptography import x509
 
 from lightfr_harness.authority import Authority
+from lightfr_harness.authority.certificates import new_key
 from tests.certificates import (
     CLIENT_FAULTS,
     SERVER_FAULTS,
@@ -18,6 +20,8 @@ from tests.certificates import (
     connect,
     plain_server_context,
     server_pem,
+    signing_request,
+    write_pem,
 )
 
 # What OpenSSL says, so that a certificate is refused for its fault and not for another.
@@ -88,6 +92,22 @@ def test_a_revocation_by_another_process_reaches_the_running_server_after_refres
     # The connection of before would still be open: its next request is refused by name.
     assert authority.device_of(server.peers[0]) is None
     assert authority.device_of(server.peers[1]) == common_name_of(kept)
+
+
+def test_a_device_that_renewed_and_is_revoked_gets_through_with_neither_certificate(authority, tmp_path):
+    old, new = client_pem(authority, tmp_path), tmp_path / "renewed.pem"
+    key = new_key()
+    (der,) = authority.renew(common_name_of(old), signing_request(key))
+    write_pem(new, x509.load_der_x509_certificate(der), key)
+    with OneLineServer(authority.server_context()) as server:
+        for pem in (old, new):
+            assert ask(client_context(authority, pem), server.port) == b"hello"
+        authority.revoke(common_name_of(old))
+        for pem in (old, new):
+            with contextlib.suppress(OSError):
+                ask(client_context(authority, pem), server.port)
+    assert [refusal.verify_message for refusal in server.refusals] == ["certificate revoked"] * 2
+    assert [authority.device_of(peer) for peer in server.peers] == [None, None]
 
 
 def test_each_of_many_revocations_within_a_second_counts_in_the_handshake(authority, tmp_path):

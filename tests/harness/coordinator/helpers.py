@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import manifest_pb2, model_pb2
+from lightfr_harness.authority import RenewalError, SigningRequestError
 from lightfr_harness.coordinator.coordinator import Coordinator
 from lightfr_harness.coordinator.logs import Log
 from lightfr_harness.coordinator.options import ItemList, Settings
@@ -38,12 +39,19 @@ class Crash(BaseException):
 
 
 class Signer:
-    """Signs rosters with a key that is the same for all tests, and manifests not at all."""
+    """Signs rosters with a key that is the same for all tests; manifests and certificates not at all."""
 
     manifest_key = Ed25519PrivateKey.from_private_bytes(bytes(32))
 
     def sign(self, manifest):
         return manifest_pb2.SignedManifest(manifest=manifest, signature=bytes(64), key_id=bytes(8))
+
+    def renew(self, device_id, signing_request):
+        if signing_request == b"bad":
+            raise SigningRequestError("is bad")
+        if device_id == "revoked":
+            raise RenewalError("revoked")
+        return [device_id.encode() + signing_request]
 
 
 class Small:
@@ -52,7 +60,7 @@ class Small:
     def __init__(self, folder, clock, plan, settings=SETTINGS, items=ITEMS):
         self.clock, self.log = clock, io.StringIO()
         self.coordinator = Coordinator(folder, items, settings, plan, Signer(), Log(self.log), clock=clock)
-        self.service = CoordinatorService(self.coordinator)
+        self.service = CoordinatorService(self.coordinator, Signer())
 
     async def check_in(self, device):
         answer = await self.service.check_in(device, CHECK_IN)

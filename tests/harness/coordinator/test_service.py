@@ -342,3 +342,34 @@ def test_enrolment_answers_with_the_certificates():
     request = enrollment_pb2.EnrollRequest(token="t" * 20, signing_request=b"good")
     answer = run(EnrollmentService(FakeAuthority()).enroll("", request.SerializeToString()))
     assert list(enrollment_pb2.EnrollResponse.FromString(answer).certificates) == [b"certificate"]
+
+
+@pytest.mark.parametrize(
+    ("device", "request_bytes", "reason"),
+    [
+        ("a", b"bad", "malformed"),
+        ("a", b"", "malformed"),
+        ("a", bytes(4097), "malformed"),
+        ("revoked", b"good", "identity"),
+    ],
+)
+def test_a_renewal_is_refused_with_its_reason(tmp_path, device, request_bytes, reason):
+    request = enrollment_pb2.RenewCertificateRequest(signing_request=request_bytes)
+
+    async def story():
+        async with small(tmp_path) as it:
+            refused = await refusal_of(it.service.renew_certificate(device, request.SerializeToString()))
+            assert refused.name == reason
+
+    run(story())
+
+
+def test_a_renewal_is_for_the_device_of_the_connection(tmp_path):
+    request = enrollment_pb2.RenewCertificateRequest(signing_request=b"good")
+
+    async def story():
+        async with small(tmp_path) as it:
+            body = await it.service.renew_certificate("a", request.SerializeToString())
+            assert list(enrollment_pb2.RenewCertificateResponse.FromString(body).certificates) == [b"agood"]
+
+    run(story())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 
 GROUPS = (
-    *("tls", "enroll", "connect", "version", "manifest", "artifacts"),
+    *("tls", "enroll", "renew", "connect", "version", "manifest", "artifacts"),
     *("vectors", "checkin", "upload", "upload_content", "status", "round", "aggregate", "deltas"),
     *("sums", "cohort", "advertise", "share", "masked", "reveal", "steps", "abandon", "crowd"),
     "memory",

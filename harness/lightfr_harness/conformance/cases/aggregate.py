@@ -12,7 +12,7 @@ from lightfr.v1 import manifest_pb2
 from lightfr_harness.conformance.expectations import Unexpected, expect, expect_equal
 from lightfr_harness.conformance.registry import case
 from lightfr_harness.conformance.rounds import random_update
-from lightfr_harness.conformance.twin import Contribution, Integers
+from lightfr_harness.conformance.twin import SHIFT, Contribution, Integers, Twin
 from lightfr_harness.conformance.versions import mean_user, require_twin
 from lightfr_harness.conformance.world import World
 
@@ -88,6 +88,45 @@ def memory(world: World) -> None:
     turned = Contribution({row: -elements for row, elements in part.rows.items()}, part.user)
     for one in (part, part, turned, turned, turned):
         _round_of(world, [one, *_random_parts(world, 0, 0, 0)])
+
+
+class _ForgetsTowardZero(Twin):
+    """A server whose shift of negative numbers is a division that rounds toward zero."""
+
+    def _forgotten(self) -> Integers:
+        return np.sign(self.memory) * (np.abs(self.memory) >> SHIFT)
+
+
+class _DividesTowardZero(Twin):
+    """A server whose division of the catalogue term rounds toward zero, as in C."""
+
+    def _divided(self, dividend: Integers, divisor: int) -> Integers:
+        return np.sign(dividend) * (np.abs(dividend) // divisor)
+
+
+@aggregate_case("memory-rounds-down", "What is forgotten of a negative memory is rounded down, not toward zero.")
+def memory_rounds_down(world: World) -> None:
+    # The first memory is all zeros, of which nothing is forgotten.
+    _round_of(world, _random_parts(world, *[None] * world.kit.settings.goal))
+    _round_of(world, _parts_that_tell(world, _ForgetsTowardZero))
+
+
+@aggregate_case("term-rounds-down", "The catalogue term is rounded down, not toward zero, also when it is negative.")
+def term_rounds_down(world: World) -> None:
+    _round_of(world, _parts_that_tell(world, _DividesTowardZero))
+
+
+def _parts_that_tell(world: World, kind: type[Twin]) -> list[Contribution]:
+    """Random uploads after which a server of this kind would have other codes."""
+    for _ in range(MOST_TRIES):
+        parts, right = _random_parts(world, *[None] * world.kit.settings.goal), copy.deepcopy(world.twin)
+        wrong = copy.deepcopy(world.twin)
+        wrong.__class__ = kind
+        for one in (right, wrong):
+            one.finish_round(parts)
+        if right.codes != wrong.codes:
+            return parts
+    raise Unexpected("to find uploads that tell servers apart", f"none in {MOST_TRIES} tries: run it again")
 
 
 @aggregate_case("zero-keeps-the-bit", "A sum of exactly zero keeps the old bit, whether it was -1 or +1.")

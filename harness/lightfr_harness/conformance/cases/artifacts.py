@@ -109,6 +109,7 @@ def range_behind_the_end(world: World) -> None:
         answer = codes.get(Range=f"bytes={first}-")
         expect(answer.status == 416, "416 for a range behind the end", answer)
         expect_equal("Content-Range", answer.headers.get("content-range"), f"bytes */{codes.size}")
+        codes.require_headers(answer)
 
 
 @case("artifacts.range-ignored", "Several ranges, other units and ranges backwards get the whole.", PLACE)
@@ -147,7 +148,7 @@ def if_none_match(world: World) -> None:
     for tags in (codes.etag, "*", f'"{"0" * 64}", {codes.etag}', f"W/{codes.etag}"):
         answer = codes.get(If_None_Match=tags)
         expect(answer.status == 304 and not answer.body, f"304 without a body for If-None-Match: {tags[:12]}", answer)
-        expect_equal("ETag of a 304", answer.headers.get("etag"), codes.etag)
+        codes.require_headers(answer)
 
 
 @case("artifacts.if-none-match-other", "What a cache does not hold is sent.", PLACE)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr_harness.conformance.expectations import Unexpected, expect, expect_between, expect_equal
+from lightfr_harness.conformance.kit import SPARE_DEVICES
 from lightfr_harness.conformance.registry import case
 from lightfr_harness.conformance.rounds import ClearRound
 from lightfr_harness.conformance.world import Device, World
@@ -83,6 +85,21 @@ def one_round(world: World) -> None:
 def full(world: World) -> None:
     _fill(world)
     _window(world, world.device(world.kit.settings.places), pb.RETRY_REASON_ROUND_FULL)
+
+
+@case("checkin.race-for-places", "When many come at once, no place is given twice.", PLACE, kits=CLEAR)
+def race_for_places(world: World) -> None:
+    current, places = world.fresh_round(), world.kit.settings.places
+    devices = world.devices(places + SPARE_DEVICES)[1:]
+    for device in devices:
+        # So that its connection is there.
+        current.status(device)
+    with ThreadPoolExecutor(len(devices)) as pool:
+        answers = list(pool.map(world.check_in, devices))
+    for device, answer in zip(devices, answers, strict=True):
+        if answer.HasField("assignment"):
+            current.placed[device] = answer.assignment
+    expect_equal("devices with a place, of those that came at once", len(current.placed), places)
 
 
 @case("checkin.full-but-placed", "Who has a place keeps it when the round is full.", PLACE, kits=CLEAR)

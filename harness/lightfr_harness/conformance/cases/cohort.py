@@ -81,6 +81,18 @@ def full(world: World) -> None:
         current.walk(method)
 
 
+@case(
+    "cohort.places-left",
+    "Places are given in the first phase only: who comes later is in no roster.",
+    "docs/protocol.md#a-round-with-secure-aggregation",
+    kits=SECAGG,
+)
+def places_left(world: World) -> None:
+    answer = world.secure.shared(dropouts.few).noted["check-in"].message(pb.CheckInResponse)
+    expect(answer.HasField("retry_window"), "a retry window, although places are left", answer)
+    expect_equal("reason", answer.retry_window.reason, pb.RETRY_REASON_ROUND_FULL)
+
+
 @case("cohort.no-clear", "A device that allows only CLEAR must not be led into masks.", CHECK_IN, kits=SECAGG)
 def no_clear(world: World) -> None:
     can = world.capabilities

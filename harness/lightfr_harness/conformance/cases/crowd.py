@@ -13,9 +13,12 @@ from lightfr_harness.conformance.cohort import (
     sealed_by_receiver,
 )
 from lightfr_harness.conformance.dropouts import RECORD_BYTES
-from lightfr_harness.conformance.expectations import expect_equal
+from lightfr_harness.conformance.expectations import expect, expect_equal
 from lightfr_harness.conformance.masking import ADVERTISE, REVEAL, SHARE, UPLOAD, Peer
 from lightfr_harness.conformance.registry import case
+from lightfr_harness.conformance.rounds import random_update
+from lightfr_harness.conformance.twin import Contribution
+from lightfr_harness.conformance.versions import mean_user
 from lightfr_harness.conformance.world import World
 
 CROWD = ("crowd",)
@@ -23,13 +26,19 @@ PHASES = "docs/protocol.md#a-round-with-secure-aggregation"
 STEP_2 = "docs/secagg.md#2-share"
 STEP_3 = "docs/secagg.md#3-mask-and-upload"
 STEP_4 = "docs/secagg.md#4-unmask"
-# How many stay away at each step of the round with dropouts, from the first device on.
-NO_SHARES, NO_UPLOAD, NO_REVEAL = 4, 5, 6
+# How many stay away at each step of the round with dropouts, from the first device on. Sums over the 63 that are left
+# after the first of them would fit one bit less than those over the 70 of the roster, by whom the bits are counted.
+NO_SHARES, NO_UPLOAD, NO_REVEAL = 7, 5, 6
+# Rows of each of the seventy. The weights add up to 4096: wherever just one of 36 and 60 counts as negative, the mean
+# user is exactly halfway between two numbers, which smaller cohorts cannot have.
+ROW_COUNTS = [64] * 57 + [32] * 11 + [36, 60]
 
 
 def everybody(world: World) -> None:
     """Nobody drops out. The first device first tries things with those who are not its neighbours."""
-    current = world.secure.fresh()
+    kit, settings = world.kit, world.kit.settings
+    updates = [random_update(kit.open_rows, settings.code_bits, settings.max_rows, rows) for rows in ROW_COUNTS]
+    current = world.secure.fresh(parts=[Contribution.of(update) for update in updates])
     current.tell_all(SHARE)
     first = current.peers[0]
     for fault, records in _spoiled_shares(current.cohort(), first).items():
@@ -110,6 +119,7 @@ def roster(world: World) -> None:
 def ring(world: World) -> None:
     current = world.secure.shared(everybody)
     cohort = current.cohort()
+    expect_equal("devices whose shares for their neighbours were accepted", len(current.that_did(SHARE)), 70)
     for peer in current.peers:
         expect_equal(
             "receivers of a device's accepted shares",
@@ -150,6 +160,23 @@ def sum_of_everybody(world: World) -> None:
 
 
 @case(
+    "crowd.mean-user",
+    "A mean user halfway between two numbers is rounded up, a negative one too.",
+    "docs/protocol.md#the-server",
+    kits=CROWD,
+)
+def halves_of_the_mean_user(world: World) -> None:
+    current = world.secure.shared(everybody)
+    current.require_played()
+    weight = sum(ROW_COUNTS)
+    sums = sum(rows * peer.contribution.user for rows, peer in zip(ROW_COUNTS, current.peers, strict=True))
+    halves = [int(one) for one in sums if 512 * one % (2 * weight) == weight]  # type: ignore[union-attr]
+    expect(halves and min(halves) < 0, "negative halves among the means", "none: run it again")
+    expected = [(512 * int(one) + weight) // (2 * weight) for one in sums]  # type: ignore[union-attr]
+    expect_equal("mean_user", mean_user(current.manifest), expected)
+
+
+@case(
     "crowd.reveal-no-neighbour", "A share that the device cannot hold must not be counted as one.", STEP_4, kits=CROWD
 )
 def reveal_no_neighbour(world: World) -> None:
@@ -160,14 +187,14 @@ def reveal_no_neighbour(world: World) -> None:
 
 @case(
     "crowd.sum-with-dropouts",
-    "Four, five and six stay away at three steps, and the sum is still exact.",
+    "Seven, five and six stay away at three steps, and the sum is still exact.",
     STEP_4,
     kits=CROWD,
 )
 def sum_with_dropouts(world: World) -> None:
     current = world.secure.shared(dropouts)
     counts = [len(current.that_did(method)) for method in (ADVERTISE, SHARE, UPLOAD, REVEAL)]
-    expect_equal("devices at each step", counts, [70, 66, 61, 55])
+    expect_equal("devices at each step", counts, [70, 63, 58, 52])
     current.require_played()
     current.require_exact()
 

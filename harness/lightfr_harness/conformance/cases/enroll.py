@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 from cryptography import x509
@@ -15,7 +16,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import enrollment_pb2
 from lightfr_harness.authority.certificates import new_key
-from lightfr_harness.conformance.client import SERVICE
+from lightfr_harness.conformance.client import ENROLLMENT, SERVICE, Answer
 from lightfr_harness.conformance.expectations import Unexpected, expect, expect_between, expect_equal
 from lightfr_harness.conformance.kit import make_signing_request
 from lightfr_harness.conformance.registry import case
@@ -23,6 +24,7 @@ from lightfr_harness.conformance.world import World
 
 PLACE = "docs/protocol.md#enrolment"
 LIMIT_BYTES = 4288
+RACERS = 4
 _DEVICE_ID = re.compile("[0-9a-f]{32}")
 
 
@@ -117,18 +119,48 @@ def spent_token(world: World) -> None:
     token = world.token()
     first = _request(token)
     certificates = _certificates(world, first)
-    world.enroll(_request(token)).refusal("TOKEN")
+    for signing_request in (None, b"nothing"):
+        world.enroll(_request(token, signing_request)).refusal("TOKEN")
     expect_equal("certificates of the first request after another one", _certificates(world, first), certificates)
+
+
+@case("enroll.race-for-a-token", "Of devices that come with one invitation at once, one gets in.", PLACE)
+def race_for_a_token(world: World) -> None:
+    token = world.token()
+    answers = _enrolled_at_once(world, [_request(token) for _ in range(RACERS)])
+    expect_equal("devices that got a certificate", sum(answer.status == 200 for answer in answers), 1)
+    for answer in answers:
+        if answer.status != 200:
+            answer.refusal("TOKEN")
+
+
+@case("enroll.same-at-once", "A device may ask again while its first try is still being answered.", PLACE)
+def same_at_once(world: World) -> None:
+    answers = _enrolled_at_once(world, [_request(world.token())] * RACERS)
+    certificates = [list(answer.message(enrollment_pb2.EnrollResponse).certificates) for answer in answers]
+    expect_equal("certificates for the same request at once", certificates, certificates[:1] * RACERS)
+
+
+def _enrolled_at_once(world: World, requests: list[enrollment_pb2.EnrollRequest]) -> list[Answer]:
+    """Connections are there before the first of them asks."""
+    clients = [world.client(None, enrollment=True) for _ in requests]
+    bodies = [request.SerializeToString() for request in requests]
+    for client in clients:
+        client.handshake()
+    with ThreadPoolExecutor(len(requests)) as pool:
+        return list(pool.map(lambda one: one[0].post(ENROLLMENT + "Enroll", one[1]), zip(clients, bodies, strict=True)))
 
 
 @case("enroll.unknown-token", "An invitation that nobody gave must open nothing.", PLACE)
 def unknown_token(world: World) -> None:
-    world.enroll(_request("never-given-out-to-anybody")).refusal("TOKEN")
+    for signing_request in (None, b"nothing"):
+        world.enroll(_request("never-given-out-to-anybody", signing_request)).refusal("TOKEN")
 
 
 @case("enroll.expired-token", "An old invitation that turns up somewhere must open nothing.", PLACE)
 def expired_token(world: World) -> None:
-    world.enroll(_request(world.kit.tokens[-1])).refusal("TOKEN")
+    for signing_request in (None, b"nothing"):
+        world.enroll(_request(world.kit.tokens[-1], signing_request)).refusal("TOKEN")
 
 
 @case("enroll.token-out-of-range", "A token of other than 16 to 128 ASCII characters is a fault of the device.", PLACE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import manifest_pb2, model_pb2
@@ -12,6 +13,7 @@ from lightfr_harness.conformance.world import PRIVACY_MODES, World
 
 PLACE = "docs/protocol.md#manifest"
 SIGNED_LIMIT_BYTES = 65_664
+DAY_SECONDS = 86_400
 
 
 def _signed(world: World) -> manifest_pb2.SignedManifest:
@@ -67,6 +69,13 @@ def model(world: World) -> None:
     for name, value in expected.items():
         expect_equal(name, getattr(got, name), value)
     expect(not got.HasField("noise"), "no noise in this mode", got.noise)
+
+
+@case("manifest.created", "People see by it how old a model is.", "proto/lightfr/v1/manifest.proto#Manifest")
+def created(world: World) -> None:
+    now = int(time.time())
+    made = world.manifest().created_unix_seconds
+    expect_between("created_unix_seconds, within a day of now,", made, now - DAY_SECONDS, now + DAY_SECONDS)
 
 
 @case("manifest.sizes", "A device reserves space by these sizes before it downloads.", PLACE)

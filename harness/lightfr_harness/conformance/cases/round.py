@@ -92,7 +92,9 @@ def abandoned(world: World) -> None:
     late = world.device(settings.minimum)
     current.check_in(late)
     expect_equal("state after the deadline", pb.RoundState.Name(current.wait()), "ROUND_STATE_ABANDONED")  # type: ignore[arg-type]
-    expect_equal("next_model_version of an abandoned round", current.status().next_model_version, 0)
+    status = current.status()
+    expect_equal("next_model_version of an abandoned round", status.next_model_version, 0)
+    expect_equal("upload_count of an abandoned round", status.upload_count, settings.minimum - 1)
     late.call("Upload", current.request()).refusal("ROUND_CLOSED")
     expect_equal("manifest after an abandoned round", world.signed_manifest(), before)
     following = world.fresh_round().assignment

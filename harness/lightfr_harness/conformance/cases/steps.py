@@ -6,11 +6,13 @@ import os
 import threading
 import time
 
+from google.protobuf.message import Message
+
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import secure_pb2
 from lightfr_harness.conformance import dropouts
 from lightfr_harness.conformance.client import Answer
-from lightfr_harness.conformance.expectations import expect, expect_equal
+from lightfr_harness.conformance.expectations import Unexpected, expect, expect_equal
 from lightfr_harness.conformance.masking import ADVERTISE, METHODS, REVEAL, SHARE, UPLOAD
 from lightfr_harness.conformance.registry import case
 from lightfr_harness.conformance.world import World
@@ -74,6 +76,42 @@ def longest_wait(world: World) -> None:
     current = world.secure.fresh()
     current.tell_all(SHARE)
     expect_equal("GetStep with max_wait_ms 20,000", current.peers[0].ask(20_000).WhichOneof("step"), "share")
+
+
+@case(
+    "step.ends-with-the-last",
+    "A phase ends when everybody has delivered: devices must not wait for its deadline.",
+    PHASES,
+    kits=SECAGG,
+)
+def ends_with_the_last(world: World) -> None:
+    _require_quick(world, world.kit.settings.places, ADVERTISE)
+
+
+@case(
+    "step.ends-with-the-last-who-is-left",
+    "Who missed a phase is not waited for in those that follow.",
+    PHASES,
+    kits=SECAGG,
+)
+def ends_with_the_last_who_is_left(world: World) -> None:
+    _require_quick(world, world.kit.settings.minimum, SHARE)
+
+
+def _require_quick(world: World, count: int, first: str) -> None:
+    """When so many do all steps from this one on at once, no deadline may pass. A busy machine gets a second try."""
+    for _ in range(2):
+        current = world.secure.fresh(count)
+        if first != ADVERTISE:
+            current.tell_all(first)
+        began = time.monotonic()
+        current.finish()
+        seconds = time.monotonic() - began
+        if seconds < world.kit.settings.deadline_seconds:
+            return
+    raise Unexpected(
+        f"all phases from {first} on to end as soon as all have delivered", f"an end after {seconds:.0f} s"
+    )
 
 
 @case("step.wait-too-long", "A wait beyond the limit would tie up the server.", GET_STEP, kits=SECAGG)
@@ -216,3 +254,33 @@ def _require_status(found: pb.GetRoundStatusResponse, state: int, count: int, *,
     expect_equal("upload_count", found.upload_count, count)
     expect_equal("upload_goal", found.upload_goal, 6)
     expect_equal("has_your_upload", found.has_your_upload, mine)
+
+
+@case(
+    "step.in-the-clear",
+    "A round in the clear has no such steps, and who asks for one must not wait for it.",
+    PHASES,
+    kits=("clear",),
+)
+def in_the_clear(world: World) -> None:
+    current, placed, stranger = world.fresh_round(), world.device(1), world.device(world.kit.settings.places)
+    current.check_in(placed)
+    round_id = current.round_id
+    requests: dict[str, Message] = {
+        ADVERTISE: secure_pb2.AdvertiseKeysRequest(
+            round_id=round_id, mask_public_key=os.urandom(32), share_public_key=os.urandom(32)
+        ),
+        SHARE: secure_pb2.ShareKeysRequest(round_id=round_id),
+        REVEAL: secure_pb2.RevealSharesRequest(round_id=round_id),
+        "GetStep": secure_pb2.GetStepRequest(round_id=round_id),
+    }
+    for method, request in requests.items():
+        stranger.call(method, request).refusal("NOT_ASSIGNED")
+        placed.call(method, request).refusal("UPLOAD_INVALID")
+    for device in world.devices(world.kit.settings.goal + 1):
+        if device is not placed:
+            current.upload(device)
+    current.finish()
+    for method, request in requests.items():
+        stranger.call(method, request).refusal("NOT_ASSIGNED")
+        placed.call(method, request).refusal("ROUND_CLOSED")

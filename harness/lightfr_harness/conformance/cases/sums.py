@@ -119,12 +119,12 @@ def without_reveals(world: World) -> None:
     kits=SECAGG,
 )
 def smallest_cohort(world: World) -> None:
-    current = world.secure.fresh(world.kit.settings.minimum)
-    current.tell_all(UPLOAD)
+    current = world.secure.shared(dropouts.few)
+    current.require_played()
     # Three devices need 3 and 9 bits, six need 4 and 10.
     expect_equal("devices in the roster", current.cohort().size, 3)
     expect_equal("bytes of a masked vector of 3 devices", len(current.peers[0].good(UPLOAD).masked_vector), 1460)
-    current.finish_exactly()
+    current.require_exact()
 
 
 def _extreme(world: World, sign: int) -> Contribution:

@@ -123,6 +123,8 @@ def receipt_of_another(world: World) -> None:
 
 @upload_case("not-assigned", "Without a place nothing counts: the cohort is those who checked in.")
 def not_assigned(world: World) -> None:
+    # A place in the round before is none in this one.
+    world.fresh_round().upload(world.device(1))
     current = world.fresh_round()
     current.send(world.device(1), current.request()).refusal("NOT_ASSIGNED")
     expect_equal("upload_count", current.status().upload_count, 0)
@@ -165,6 +167,18 @@ def other_model(world: World) -> None:
     current.send(current.first, other).refusal("MODEL_MISMATCH")
     expect_equal("upload_count", current.status().upload_count, 0)
     current.upload(current.first)
+
+
+@upload_case("content-comes-last", "What is wrong with the content is told only to who may upload something.")
+def content_comes_last(world: World) -> None:
+    current, late = world.fresh_round(), world.device(world.kit.settings.places - 1)
+    bad = current.random_update(3)
+    bad.ClearField("user_code")
+    current.send(late, current.request(bad)).refusal("NOT_ASSIGNED")
+    current.check_in(late)
+    current.send(late, current.request(bad, manifest_sha256=bytes(32))).refusal("MODEL_MISMATCH")
+    _finish_without(world, current, late)
+    current.send(late, current.request(bad)).refusal("ROUND_CLOSED")
 
 
 @upload_case("lengths-of-ids", "Ids and digests of other lengths are a fault of the device.")

@@ -6,7 +6,7 @@ import { randomBytes } from "node:crypto";
 import { nextModel, type Model } from "./aggregate.js";
 import { hex } from "./bytes.js";
 import { ClearRound } from "./clear.js";
-import type { Enrolled } from "./enrollment.js";
+import type { Enrolled, Renewed } from "./enrollment.js";
 import { ErrorReason, refusal } from "./errors.js";
 import { RoundState } from "./gen/lightfr/v1/coordinator_pb.js";
 import { PrivacyMode } from "./gen/lightfr/v1/model_pb.js";
@@ -18,7 +18,10 @@ import type { Versions } from "./versions.js";
 
 /** What the server's journal holds. A version and the end of its round are one record: never one without the other. */
 export type ServerEvent =
-  Enrolled | { type: "version"; manifest: string; round?: RoundSummary } | { type: "abandoned"; round: RoundSummary };
+  | Enrolled
+  | Renewed
+  | { type: "version"; manifest: string; round?: RoundSummary }
+  | { type: "abandoned"; round: RoundSummary };
 
 const KEPT_ROUNDS = 16;
 const CLOCK_MS = 20;
@@ -42,7 +45,7 @@ export class Coordinator {
   /** Takes up what the journal remembers. */
   replay(event: ServerEvent): void {
     if (event.type === "version") this.versions.replay(event.manifest);
-    if (event.type !== "enrolled" && event.round) this.remember(event.round);
+    if ("round" in event && event.round) this.remember(event.round);
   }
 
   /** After the replay: publishes the first version if there is none, and goes on with the round that was running. */

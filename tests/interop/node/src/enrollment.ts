@@ -1,4 +1,4 @@
-// How a device gets its identity: docs/protocol.md, "Enrolment".
+// How a device gets its identity and keeps it: docs/protocol.md, "Enrolment" and "Renewal".
 import { createPrivateKey, randomBytes, webcrypto } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,6 +12,7 @@ import type { Token } from "./settings.js";
 
 const FIVE_MINUTES_MS = 5 * 60 * 1000;
 const YEAR_MS = 365 * 24 * 3600 * 1000;
+const MOST_RENEWALS = 32;
 const P256 = { name: "ECDSA", namedCurve: "P-256" };
 
 x509.cryptoProvider.set(webcrypto as Crypto);
@@ -24,22 +25,32 @@ export interface Enrolled {
   certificate: string;
 }
 
+export interface Renewed {
+  type: "renewed";
+  device: string;
+  request: string;
+  certificate: string;
+}
+
 export class Enrollment implements ServiceImpl<typeof EnrollmentService> {
   private readonly expiry = new Map<string, number>();
   private readonly spent = new Map<string, Enrolled>();
+  /** By device, then by the digest of the request. */
+  private readonly renewals = new Map<string, Map<string, Renewed>>();
 
   constructor(
     private readonly authority: Pick<Authority, "certify">,
     tokens: Token[],
-    private readonly journal: Pick<Journal<Enrolled>, "append">,
+    private readonly journal: Pick<Journal<Enrolled | Renewed>, "append">,
   ) {
     for (const { token, expires_unix_seconds } of tokens)
       this.expiry.set(digest(Buffer.from(token)), expires_unix_seconds * 1000);
   }
 
   /** Takes up what the journal remembers. */
-  replay(record: Enrolled): void {
-    this.spent.set(record.token, record);
+  replay(record: Enrolled | Renewed): void {
+    if (record.type === "enrolled") this.spent.set(record.token, record);
+    else this.renewals.set(record.device, this.renewalsOf(record.device).set(record.request, record));
   }
 
   enroll = async (request: EnrollRequest) => {
@@ -48,15 +59,40 @@ export class Enrollment implements ServiceImpl<typeof EnrollmentService> {
       ErrorReason.MALFORMED,
       "a token has 16 to 128 ASCII characters",
     );
-    const size = request.signingRequest.length;
-    requireThat(
-      size >= 1 && size <= 4096,
-      ErrorReason.MALFORMED,
-      `a signing request of ${size} bytes; 1 to 4,096 are allowed`,
-    );
+    checkSize(request.signingRequest);
     const token = digest(Buffer.from(request.token));
     return { certificates: [this.certificateOf(token, request) ?? (await this.issue(token, request))] };
   };
+
+  /** Another certificate for a device that has one. */
+  async renew(device: string, signingRequest: Uint8Array): Promise<Buffer> {
+    checkSize(signingRequest);
+    const request = digest(signingRequest);
+    return this.renewedBefore(device, request) ?? (await this.issueRenewal(device, request, signingRequest));
+  }
+
+  private renewalsOf(device: string): Map<string, Renewed> {
+    return this.renewals.get(device) ?? new Map();
+  }
+
+  private renewedBefore(device: string, request: string): Buffer | undefined {
+    const record = this.renewalsOf(device).get(request);
+    return record && fromBase64(record.certificate);
+  }
+
+  private async issueRenewal(device: string, request: string, signingRequest: Uint8Array): Promise<Buffer> {
+    const key = await checkedKey(signingRequest);
+    const certificate = await this.authority.certify(key, device, hex(randomBytes(16)));
+    // Checking and signing let others in between, perhaps with this very request.
+    const earlier = this.renewedBefore(device, request);
+    if (earlier) return earlier;
+    const isInRange = this.renewalsOf(device).size < MOST_RENEWALS;
+    requireThat(isInRange, ErrorReason.IDENTITY, `this device has renewed ${MOST_RENEWALS} times`);
+    const record: Renewed = { type: "renewed", device, request, certificate: base64(certificate) };
+    this.journal.append(record);
+    this.replay(record);
+    return certificate;
+  }
 
   /** The certificate that this very request got before. */
   private certificateOf(token: string, request: EnrollRequest): Buffer | undefined {
@@ -90,6 +126,11 @@ export class Enrollment implements ServiceImpl<typeof EnrollmentService> {
 }
 
 const digest = (bytes: Uint8Array): string => hex(sha256(bytes));
+
+function checkSize({ length }: Uint8Array): void {
+  const isInRange = length >= 1 && length <= 4096;
+  requireThat(isInRange, ErrorReason.MALFORMED, `a signing request of ${length} bytes; 1 to 4,096 are allowed`);
+}
 
 /** Bytes of the outermost DER element. The parser does not mind bytes behind it; we do. */
 function derSize([, length, ...more]: Uint8Array): number {
@@ -125,11 +166,11 @@ export class Authority {
     return new Authority(issuer, await webcrypto.subtle.importKey("pkcs8", der, P256, false, ["sign"]));
   }
 
-  async certify(publicKey: x509.PublicKey): Promise<Buffer> {
-    const device = hex(randomBytes(16));
+  /** The first certificate of a device has its id as serial number, a later one another. */
+  async certify(publicKey: x509.PublicKey, device = hex(randomBytes(16)), serial = device): Promise<Buffer> {
     const begins = Date.now() - FIVE_MINUTES_MS;
     const certificate = await x509.X509CertificateGenerator.create({
-      serialNumber: device,
+      serialNumber: serial,
       subject: `CN=${device}`,
       issuer: this.issuer.subjectName,
       notBefore: new Date(begins),

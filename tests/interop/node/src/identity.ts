@@ -56,7 +56,8 @@ export class Revocations {
       throw refusal(ErrorReason.IDENTITY, "the certificate names no device");
     }
     this.refresh();
-    const isRevoked = this.revoked.has(BigInt(`0x${certificate.serialNumber}`));
+    // By the id, which the list has as the serial number of the first certificate: renewed ones have others.
+    const isRevoked = this.revoked.has(BigInt(`0x${name}`));
     requireThat(!isRevoked, ErrorReason.IDENTITY, "this device is revoked");
     return name;
   }

@@ -7,6 +7,7 @@ import { packedSize, trainingBlocks } from "./secure/vector.js";
 import type { Settings } from "./settings.js";
 
 const SMALL = 1024;
+const SIGNING_REQUEST = 4288;
 const AROUND_AN_UPLOAD = 200;
 
 /** Room for the largest legal upload and for the fields around it. */
@@ -19,12 +20,13 @@ export function uploadLimit({ privacy, codeBits, itemCount, maxRows, places }: S
 /** The limit of each method by its path. */
 export function limitsOf(settings: Settings, openRows: number): (path: string) => number {
   const neighbours = degreeFor(settings.places);
-  const { upload, shareKeys, revealShares } = CoordinatorService.method;
+  const { upload, shareKeys, revealShares, renewCertificate } = CoordinatorService.method;
   const limits = new Map([
     [`/${CoordinatorService.typeName}/${upload.name}`, uploadLimit(settings, openRows)],
     [`/${CoordinatorService.typeName}/${shareKeys.name}`, SMALL + 98 * neighbours],
     [`/${CoordinatorService.typeName}/${revealShares.name}`, SMALL + 49 * (neighbours + 1)],
-    [`/${EnrollmentService.typeName}/${EnrollmentService.method.enroll.name}`, 4288],
+    [`/${CoordinatorService.typeName}/${renewCertificate.name}`, SIGNING_REQUEST],
+    [`/${EnrollmentService.typeName}/${EnrollmentService.method.enroll.name}`, SIGNING_REQUEST],
   ]);
   return (path) => limits.get(path) ?? SMALL;
 }

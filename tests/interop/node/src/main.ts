@@ -33,7 +33,7 @@ async function main(kit: string, state: string, port: number, enrollmentPort: nu
   const enrollment = new Enrollment(await Authority.open(authority), readTokens(kit), journal);
   const coordinator = new Coordinator(settings, versions, journal, state);
   for (const record of records) {
-    if (record.type === "enrolled") enrollment.replay(record);
+    if (record.type === "enrolled" || record.type === "renewed") enrollment.replay(record);
     else coordinator.replay(record);
   }
   const cells = settings.itemCount * settings.codeBits;
@@ -46,7 +46,7 @@ async function main(kit: string, state: string, port: number, enrollmentPort: nu
     limitOf,
     artifacts,
     deviceOf: (socket) => revocations.deviceOf(socket),
-    routes: (router) => router.service(CoordinatorService, new Service(coordinator)),
+    routes: (router) => router.service(CoordinatorService, new Service(coordinator, enrollment)),
   });
   revocations.guard(devices);
   const newcomers = open(enrollmentTls(authority), {

@@ -70,7 +70,7 @@ before(async () => {
       limitOf: limitsOf(settings, versions.openRows.length),
       deviceOf: () => "00".repeat(16),
       routes: (router) =>
-        router.service(CoordinatorService, new Service(coordinator)).service(EnrollmentService, enrollment),
+        router.service(CoordinatorService, new Service(coordinator, enrollment)).service(EnrollmentService, enrollment),
     }),
   );
   await new Promise<void>((resolve) => server.listen(0, resolve));

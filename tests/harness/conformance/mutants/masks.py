@@ -1,0 +1,152 @@
+"""Faults of secure aggregation in what devices deliver, and in how the masks come off."""
+
+from __future__ import annotations
+
+from lightfr.errors import InvalidInputError
+from lightfr.privacy import shamir, vector
+from lightfr.privacy.vector import Vector
+from lightfr.v1 import error_pb2
+from lightfr_harness.aggregate import secagg
+from lightfr_harness.aggregate.secagg import MaskedSum
+from lightfr_harness.coordinator.cohort import REVEALING, UPLOADING, Cohort
+from lightfr_harness.coordinator.coordinator import Coordinator
+from lightfr_harness.coordinator.refusals import Refusal
+from lightfr_harness.coordinator.rounds import OPEN, Round
+from tests.harness.conformance.mutants import around, mutant, never_refuse
+
+SECAGG = "secagg"
+
+
+@mutant("dirty-padding", "bits behind the last number of a block are ignored", "masked.padding", SECAGG)
+def dirty_padding():
+    @around(Vector, "add_packed")
+    def _(original, self, packed):
+        cleaned, end = bytearray(packed), 0
+        for block in self.blocks:
+            end += block.packed_bytes
+            if len(packed) == self.packed_bytes and (used_bits := block.count * block.bits % 8):
+                cleaned[end - 1] &= (1 << used_bits) - 1
+        original(self, bytes(cleaned))
+
+
+@mutant("refused-vector-added", "a vector is added block by block until its fault is found", "masked.padding", SECAGG)
+def refused_vector_added():
+    # The kernel looks at the padding too, but only at that of the block that it adds.
+    vector._has_dirty_padding = lambda block, part: False
+
+
+@mutant("rows-in-the-clear", "a round with secure aggregation takes rows in the clear", "masked.row-update", SECAGG)
+def rows_in_the_clear():
+    @around(Coordinator, "_take_legal")
+    def _(original, self, addressed, device, request, digest):
+        if request.WhichOneof("body") == "row_update":
+            addressed.cohort.delivered[UPLOADING][device] = digest
+        else:
+            original(self, addressed, device, request, digest)
+
+
+@mutant("vector-added-twice", "the same masked vector again is added again", "masked.same-bytes-again", SECAGG)
+def vector_added_twice():
+    @around(Coordinator, "upload")
+    async def _(original, self, device, request, body):
+        addressed = self.book.find(request.round_id)
+        if device in addressed.receipts and addressed.cohort is not None:
+            addressed.cohort._sum._sum.add_packed(request.masked_vector)
+        return await original(self, device, request, body)
+
+
+@mutant("late-vector-added", "a vector that comes after the survivors are settled is added", "masked.too-late", SECAGG)
+def late_vector_added():
+    never_refuse(secagg, "the survivors of the round are settled")
+
+    @around(Round, "takes_uploads")
+    def _(original, self, now):
+        return original(self, now) or (self.state == OPEN and self.cohort.phase == REVEALING)
+
+    @around(Cohort, "is_known")
+    def _(original, self, phase, device, digest):
+        try:
+            return original(self, phase, device, digest)
+        except Refusal as refusal:
+            if phase != UPLOADING or refusal.reason != error_pb2.ERROR_REASON_ROUND_CLOSED:
+                raise
+            return False
+
+
+@mutant(
+    "dropped-masks-added",
+    "masks with dropped devices come off with the wrong sign",
+    "sums.vector-3-without-uploads",
+    SECAGG,
+)
+def dropped_masks_added():
+    @around(MaskedSum, "_subtract_pair_masks")
+    def _(original, self, mask_keys):
+        mask = Vector.mask
+        Vector.mask = lambda vector, key, *, subtract: mask(vector, key, subtract=not subtract)
+        try:
+            original(self, mask_keys)
+        finally:
+            Vector.mask = mask
+
+
+@mutant(
+    "self-masks-of-who-reveals",
+    "the self-mask of a survivor that did not reveal stays on",
+    "sums.without-reveals",
+    SECAGG,
+)
+def self_masks_of_who_reveals():
+    @around(MaskedSum, "_subtract_self_masks")
+    def _(original, self, seeds):
+        original(self, {index: seed for index, seed in seeds.items() if index in self._answered})
+
+
+@mutant("sums-unsigned", "negative sums are read as large positive ones", "sums.everybody", SECAGG)
+def sums_unsigned():
+    @around(secagg, "_numbers")
+    def _(original, block, total):
+        return original(block, total) & ((1 << block.bits) - 1)
+
+
+@mutant("both-kinds-revealed", "seed and mask key of one device are taken together", "reveal.both-kinds", SECAGG)
+def both_kinds_revealed():
+    never_refuse(secagg, "it has not one self-mask share for each survivor")
+    never_refuse(secagg, "it has not one mask-key share for each dropped device")
+
+
+@mutant("reveals-in-any-order", "revealed shares are taken in any order", "reveal.order", SECAGG)
+def reveals_in_any_order():
+    never_refuse(secagg, "its records are not by ascending id")
+
+
+@mutant("shares-beyond-the-field", "shares that are no numbers of the field are taken", "reveal.not-in-field", SECAGG)
+def shares_beyond_the_field():
+    never_refuse(secagg, "a share is no number of the field")
+
+
+@mutant("false-share-unnoticed", "shares beyond the threshold are not compared", "abandon.false-share-last", SECAGG)
+def false_share_unnoticed():
+    secagg._join = lambda shares, threshold: shamir.join(dict(shares[:threshold]))
+
+
+@mutant(
+    "mask-key-not-compared",
+    "a mask key that was put together is not compared with the roster",
+    "abandon.false-mask-key",
+    SECAGG,
+)
+def mask_key_not_compared():
+    MaskedSum._mask_key = MaskedSum._secret
+
+
+@mutant(
+    "unmasked-anyway", "with a share too few the masks are taken off all the same", "abandon.too-few-reveals", SECAGG
+)
+def unmasked_anyway():
+    @around(MaskedSum, "_secret")
+    def _(original, self, owner):
+        try:
+            return shamir.join(self._shares[owner])
+        except InvalidInputError:
+            return bytes(32)
