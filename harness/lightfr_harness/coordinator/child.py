@@ -37,6 +37,7 @@ class CoordinatorProcess:
             self.process = subprocess.Popen(self._command, stdout=subprocess.PIPE, stderr=log, text=True)
         line = self.process.stdout.readline() if self.process.stdout else ""
         if not line:
+            self._close()
             raise CoordinatorFailedError(f"the coordinator ended with {self.process.wait()}; its log is {self._log}")
         self.addresses = json.loads(line)
         return self
@@ -45,9 +46,12 @@ class CoordinatorProcess:
         """End it and return its exit code."""
         self.process.send_signal(how)
         code = self.process.wait()
+        self._close()
+        return code
+
+    def _close(self) -> None:
         if self.process.stdout:
             self.process.stdout.close()
-        return code
 
     @property
     def log(self) -> str:
