@@ -54,7 +54,7 @@ node-there:
 test-interop: node-there $(VENV)/installed ## Try lightfr with other programs: curl, nginx, a coordinator in Node.js (takes minutes)
 	@$(MAKE) --no-print-directory $(INTEROP)/node_modules/.package-lock.json
 	@cd $(INTEROP) && npm run --silent build && npm run --silent lint && npm test --silent
-	$(BIN)/python -m pytest tests/interop
+	$(BIN)/python -m pytest --numprocesses 3 tests/interop
 
 kill: $(VENV)/installed ## Kill the store, the device and the coordinator 200 times each, and look for anything lost (takes minutes)
 	$(BIN)/python -m tests.campaigns.kill_store --kills 200
