@@ -65,7 +65,7 @@ kill: $(VENV)/installed ## Kill the store, the device and the coordinator 200 ti
 bench-device: $(VENV)/installed ## Measure one real device from outside: memory, CPU, bytes at the TLS socket
 	$(BIN)/lightfr-harness bench device
 
-demo: $(VENV)/installed ## See it work: train in private on a generated catalogue, and recommend (about a minute)
+demo: $(VENV)/installed ## See it work: train in private on a generated catalogue, and recommend (one to two minutes)
 	@$(BIN)/lightfr-harness demo
 
 bench: $(VENV)/installed-bench ## Time the kernel against faiss, float64 and a plain read; draw Figure 1

@@ -17,8 +17,7 @@ COMPILER = {"module": "nodenext", "target": "es2022", "strict": True, "skipLibCh
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A project as the page describes it, with the packages of the coordinator in TypeScript."""
-    if not MODULES.is_dir():
-        pytest.skip("the packages are not installed; `make test-interop` does it")
+    assert MODULES.is_dir(), "the packages are not installed: run `make test-interop`"
     folder = tmp_path_factory.mktemp("typescript")
     (folder / "node_modules").symlink_to(MODULES)
     (folder / "proto").symlink_to(ROOT / "proto")

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lightfr.v1 import update_pb2
+from lightfr_harness import oracle
 
 Integers = npt.NDArray[np.int64]
 
@@ -24,20 +25,8 @@ SHIFT = 4
 
 
 def signs_of(packed: bytes, code_bits: int) -> Integers:
-    """Bit k of a row is bit (k mod 8) of its byte (k div 8); a set bit is +1."""
-    row_bytes = code_bits // 8
-    rows = [packed[start : start + row_bytes] for start in range(0, len(packed), row_bytes)]
-    return np.array([[2 * (row[k // 8] >> k % 8 & 1) - 1 for k in range(code_bits)] for row in rows], np.int64)
-
-
-def packed_of(signs: Integers) -> bytes:
-    """Signs, one row or many, as bytes."""
-    bits = np.atleast_2d(signs) > 0
-    packed = bytearray()
-    for row in bits:
-        for first in range(0, len(row), 8):
-            packed.append(sum(1 << k for k in range(8) if row[first + k]))
-    return bytes(packed)
+    """Rows of signs of packed codes."""
+    return oracle.unpack(packed).astype(np.int64).reshape(-1, code_bits)
 
 
 @dataclass(frozen=True)
@@ -60,12 +49,12 @@ class Contribution:
         """The RowUpdate that says so."""
         indices = sorted(self.rows)
         elements = np.array([self.rows[index] for index in indices], np.int64).reshape(len(indices), len(self.user))
-        planes = (b"", b"") if not indices else (packed_of(np.abs(elements)), packed_of(elements))
+        planes = (b"", b"") if not indices else (oracle.pack(np.abs(elements)), oracle.pack(elements))
         return update_pb2.RowUpdate(
             code_bits=len(self.user),
             item_indices=b"".join(struct.pack("<I", index) for index in indices),
             ternary=update_pb2.TernaryRows(nonzero=planes[0], positive=planes[1]),
-            user_code=packed_of(self.user),
+            user_code=oracle.pack(self.user),
         )
 
 
@@ -82,7 +71,7 @@ class Twin:
 
     @property
     def codes(self) -> bytes:
-        return packed_of(self.signs)
+        return oracle.pack(self.signs)
 
     def finish_round(self, contributions: Sequence[Contribution]) -> None:
         """The next version, from all that was counted in a round."""

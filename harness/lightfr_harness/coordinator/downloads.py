@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -46,14 +47,15 @@ async def _send(
     await response.prepare(request)
     if request.method == "HEAD":
         return response, 0
-    try:
-        for start in range(sent.start, sent.stop, CHUNK_BYTES):
-            await response.write(await asyncio.to_thread(_read, file, start, min(CHUNK_BYTES, sent.stop - start)))
+    written = 0
+    # A device goes away in the middle, as devices do, and comes back for the rest.
+    with suppress(ConnectionError):
+        while written < len(sent):
+            part_bytes = min(CHUNK_BYTES, len(sent) - written)
+            await response.write(await asyncio.to_thread(_read, file, sent.start + written, part_bytes))
+            written += part_bytes
         await response.write_eof()
-    except ConnectionError:
-        # The device went away in the middle, as devices do: it comes back for the rest.
-        return response, start - sent.start
-    return response, len(sent)
+    return response, written
 
 
 def _read(file: BinaryIO, start: int, count: int) -> bytes:

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from lightfr.v1 import model_pb2, update_pb2
+from lightfr_harness import oracle
 from lightfr_harness.aggregate import CatalogueServer, UploadReader
 from lightfr_harness.conformance.rounds import random_update
-from lightfr_harness.conformance.twin import Contribution, Twin, packed_of, signs_of
+from lightfr_harness.conformance.twin import Contribution, Twin, signs_of
 from lightfr_harness.conformance.vectors import DEFAULT_FOLDER, Vectors, VectorsError
 
 
@@ -48,7 +49,7 @@ def test_a_round_without_uploads_keeps_the_mean_user():
 def test_bits_are_those_of_the_document():
     signs = signs_of(bytes([0x4D]), 8)
     assert signs.tolist() == [[1, -1, 1, 1, -1, -1, 1, -1]]
-    assert packed_of(signs) == bytes([0x4D])
+    assert oracle.pack(signs) == bytes([0x4D])
 
 
 @pytest.mark.parametrize("rows", [0, 1, 5, None])
