@@ -13,7 +13,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from lightfr_harness.authority.certificates import (
+from lightfr_harness.server.authority.certificates import (
     common_name,
     make_device_certificate,
     make_issuer,

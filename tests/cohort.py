@@ -6,9 +6,9 @@ import random
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from lightfr.privacy import DeviceSession, Roster, Vector, round_blocks
-from lightfr.privacy.roster import bitmap_of, members, survivors_message
-from lightfr_harness.aggregate.secagg import MaskedSum, sign_roster
+from lightfr.secagg import DeviceSession, Roster, Vector, round_blocks
+from lightfr.secagg.roster import bitmap_of, members, survivors_message
+from lightfr_harness.server.rules.secagg import MaskedSum, sign_roster
 
 
 def raw_key(private_key):

@@ -18,7 +18,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 import lightfr.v1
 from lightfr.errors import ManifestError
-from lightfr.manifest import Manifest
+from lightfr.model.manifest import Manifest
 from lightfr.trust import Trust, key_id
 from lightfr.v1 import manifest_pb2
 

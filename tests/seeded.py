@@ -3,7 +3,7 @@
 import random
 
 from lightfr.interactions import Interactions
-from lightfr_harness.fleet.devices import SimulatedDevice, first_code, stream
+from lightfr_harness.simulation.fleet import SimulatedDevice, first_code, stream
 
 SEED = 20
 CODE_BITS, ITEMS = 32, 80

@@ -9,12 +9,12 @@ import typer
 
 from lightfr_harness.audits.cli import app as audit_app
 from lightfr_harness.audits.compare_cli import compare
-from lightfr_harness.authority.cli import app as authority_app
 from lightfr_harness.bench.cli import app as bench_app
 from lightfr_harness.conformance.cli import conformance, conformance_kit
-from lightfr_harness.coordinator.cli import rollback, serve
-from lightfr_harness.datasets.cli import app as data_app
-from lightfr_harness.runs import cli as runs_cli
+from lightfr_harness.data.cli import app as data_app
+from lightfr_harness.server.authority.cli import app as authority_app
+from lightfr_harness.server.coordinator.cli import rollback, serve
+from lightfr_harness.simulation import cli as runs_cli
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -21,11 +21,11 @@ from lightfr.errors import (
     ServerUnavailableError,
 )
 from lightfr.interactions import LEVELS, Interactions, RatingScale
-from lightfr.models import LoadedModel, ModelFolder
-from lightfr.privacy.contribution import gate_vector, round_vector
-from lightfr.privacy.session import DEFAULT_MINIMUM_COHORT, require_minimum_cohort
+from lightfr.model.folder import LoadedModel, ModelFolder
 from lightfr.ranking import recommend
 from lightfr.renewal import Identity
+from lightfr.secagg.contribution import gate_vector, round_vector
+from lightfr.secagg.session import DEFAULT_MINIMUM_COHORT, require_minimum_cohort
 from lightfr.secure_round import SecureRound, is_begun
 from lightfr.store import Store
 from lightfr.training import fit_for_round, fit_for_use, make_update
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from lightfr.keys import KeyProvider
-    from lightfr.privacy import Vector
+    from lightfr.secagg import Vector
     from lightfr.training import RowUpdate
 
 # Names of the values in the store.

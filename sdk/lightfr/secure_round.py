@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 from lightfr._wire import coordinator, secure
 from lightfr.clear_round import TOO_LATE
 from lightfr.errors import PrivacyError, ProtocolError, RefusedError
-from lightfr.privacy import DeviceSession
+from lightfr.secagg import DeviceSession
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from lightfr._wire.channel import Channel
-    from lightfr.privacy import Vector
+    from lightfr.secagg import Vector
     from lightfr.store import Store
 
     # Called with whether the round refreshes the gate, and the size of the cohort.

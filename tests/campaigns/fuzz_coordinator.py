@@ -24,13 +24,13 @@ from aiohttp import http_exceptions
 from lightfr import Client, FileKey, enroll
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import enrollment_pb2, secure_pb2, update_pb2
-from lightfr_harness.authority import Authority
-from lightfr_harness.coordinator.child import CoordinatorProcess
+from lightfr_harness.server.authority import Authority
+from lightfr_harness.server.coordinator.child import CoordinatorProcess
 from tests.campaigns.fuzz_messages import GROWTH_LIMIT_BYTES, resident_bytes
 from tests.campaigns.http_mutations import CANARY, HttpMutator, request
 from tests.campaigns.mutations import Mutator
 from tests.certificates import client_context, client_pem, signing_request
-from tests.harness.coordinator.helpers import CAPABILITIES
+from tests.harness.server.coordinator.helpers import CAPABILITIES
 
 THREADS = 8
 # A good request is answered within this; spoiled HTTP that is waited for is given up after the shorter time.

@@ -28,12 +28,12 @@ import numpy as np
 
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import error_pb2, manifest_pb2
-from lightfr_harness.authority import Authority
-from lightfr_harness.coordinator.options import ItemList, Settings
-from lightfr_harness.coordinator.rounds import FINISHED
+from lightfr_harness.server.authority import Authority
+from lightfr_harness.server.coordinator.options import ItemList, Settings
+from lightfr_harness.server.coordinator.rounds import FINISHED
 from tests.certificates import client_context, client_pem
-from tests.harness.coordinator.helpers import BITS, CAPABILITIES, CHECK_IN, feed, upload_request
-from tests.harness.coordinator.live import COORDINATOR, PROTO, reason_of
+from tests.harness.server.coordinator.helpers import BITS, CAPABILITIES, CHECK_IN, feed, upload_request
+from tests.harness.server.coordinator.live import COORDINATOR, PROTO, reason_of
 
 N_DEVICES, N_THREADS, N_ITEMS = 12, 3, 200
 START_SECONDS = 60

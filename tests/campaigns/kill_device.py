@@ -16,8 +16,8 @@ import time
 from pathlib import Path
 
 from lightfr import Client, FileKey, enroll
-from lightfr_harness.authority import Authority
-from lightfr_harness.coordinator.child import CoordinatorProcess
+from lightfr_harness.server.authority import Authority
+from lightfr_harness.server.coordinator.child import CoordinatorProcess
 from tests.campaigns.kill_store import kill_options, show
 
 ROOT = Path(__file__).parents[2]

@@ -8,9 +8,9 @@ from lightfr.errors import LightFRError
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import error_pb2
 from tests.campaigns.kill_coordinator import N_ITEMS, Device, post
-from tests.harness.coordinator.helpers import upload_request
-from tests.harness.coordinator.live import reason_of
-from tests.harness.coordinator.secure import CHECK_IN, SecureDevice, training_vector
+from tests.harness.server.coordinator.helpers import upload_request
+from tests.harness.server.coordinator.live import reason_of
+from tests.harness.server.coordinator.secure import CHECK_IN, SecureDevice, training_vector
 
 # Round and step to everything that the coordinator has said of it: more than one is an equivocation.
 TOLD = defaultdict(set)

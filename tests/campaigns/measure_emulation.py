@@ -21,13 +21,13 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 
-from lightfr_harness import emulation
-from lightfr_harness.emulation import measuring
-from lightfr_harness.emulation.enforcement import CPU_MODES, NONE, RLIMIT, Cage, Enforcement, cpu_modes, memory_modes
-from lightfr_harness.emulation.link import Link, Loop
-from lightfr_harness.emulation.profiles import MIB, Profile, load_profile, profile_names
+from lightfr_harness import devices
+from lightfr_harness.devices import measuring
+from lightfr_harness.devices.enforcement import CPU_MODES, NONE, RLIMIT, Cage, Enforcement, cpu_modes, memory_modes
+from lightfr_harness.devices.link import Link, Loop
+from lightfr_harness.devices.profiles import MIB, Profile, load_profile, profile_names
 
-SMALL = emulation.Scenario(items=10_000)
+SMALL = devices.Scenario(items=10_000)
 UNHURRIED = replace(load_profile("mid-phone"), relative_speed=1.0)
 BUSY = """
 import time
@@ -49,11 +49,11 @@ for _ in sys.stdin:
 def memory() -> None:
     """By what the mode itself counts at most in a run that is not limited."""
     for mode in memory_modes():
-        plan = emulation.Plan(memory=mode, cpu=NONE, recommendations=10)
+        plan = devices.Plan(memory=mode, cpu=NONE, recommendations=10)
         counted = "peak_data_bytes" if mode == RLIMIT else "peak_charged_bytes"
-        needs = emulation.run(SMALL, [UNHURRIED], plan=plan)["devices"][0][counted] / MIB
+        needs = devices.run(SMALL, [UNHURRIED], plan=plan)["devices"][0][counted] / MIB
         tried = [replace(UNHURRIED, memory_mib=needs + more) for more in (1, -4)]
-        enough, less = emulation.run(SMALL, tried, plan=plan)["devices"]
+        enough, less = devices.run(SMALL, tried, plan=plan)["devices"]
         named = [(breach["kind"], breach["phase"]) for breach in less["breaches"]]
         print(f"{mode}: needs {needs:.1f} MiB; 1 more: finished {enough['finished']}; 4 less: {named}")
 
@@ -152,11 +152,11 @@ def _slice(child: subprocess.Popen[str]) -> float:
 def many() -> None:
     begin = time.monotonic()
     profiles = [load_profile(name) for name in ("mid-phone", "flagship-phone", "raspberry-pi-zero-2", "watch")]
-    record = emulation.run(SMALL, profiles, plan=emulation.Plan(copies=16, at_once=64))
-    devices = record["devices"]
-    breaches = [breach for device in devices for breach in device["breaches"]]
-    finished = sum(device["finished"] for device in devices)
-    print(f"{finished} of {len(devices)} finished in {time.monotonic() - begin:.0f} s, breaches: {breaches}")
+    record = devices.run(SMALL, profiles, plan=devices.Plan(copies=16, at_once=64))
+    ended = record["devices"]
+    breaches = [breach for device in ended for breach in device["breaches"]]
+    finished = sum(device["finished"] for device in ended)
+    print(f"{finished} of {len(ended)} finished in {time.monotonic() - begin:.0f} s, breaches: {breaches}")
 
 
 def main() -> None:

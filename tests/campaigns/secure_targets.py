@@ -6,9 +6,9 @@ from pathlib import Path
 
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import secure_pb2
-from lightfr_harness.coordinator.refusals import Refusal
-from tests.harness.coordinator.helpers import Clock
-from tests.harness.coordinator.secure import STEPS, secure
+from lightfr_harness.server.coordinator.refusals import Refusal
+from tests.harness.server.coordinator.helpers import Clock
+from tests.harness.server.coordinator.secure import STEPS, secure
 
 SLOTS = 16
 # Seconds by the coordinator's own clock that a batch takes: a phase ends after 60 batches, and a new round begins.

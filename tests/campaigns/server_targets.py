@@ -9,12 +9,12 @@ from cryptography import x509
 
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import enrollment_pb2
-from lightfr_harness.authority import Authority
-from lightfr_harness.coordinator.refusals import Refusal
-from lightfr_harness.coordinator.service import CoordinatorService, EnrollmentService
+from lightfr_harness.server.authority import Authority
+from lightfr_harness.server.coordinator.refusals import Refusal
+from lightfr_harness.server.coordinator.service import CoordinatorService, EnrollmentService
 from tests.campaigns.secure_targets import secure_targets
 from tests.certificates import signing_request
-from tests.harness.coordinator.helpers import CAPABILITIES, Clock, small, upload_request
+from tests.harness.server.coordinator.helpers import CAPABILITIES, Clock, small, upload_request
 
 # Messages that are under way at once, so that those that are kept share the waits for the disk.
 SLOTS = 256

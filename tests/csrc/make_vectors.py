@@ -1,4 +1,4 @@
-"""Turns what the kernel computes of tests/vectors/v1 into a C header: python3 make_vectors.py FOLDER >vectors.h
+"""Turns what the kernel computes of vectors/v1 into a C header: python3 make_vectors.py FOLDER >vectors.h
 
 Needs nothing but Python. The types of the cases are in vector_cases.h.
 """

@@ -6,10 +6,10 @@ import pytest
 
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import manifest_pb2, model_pb2
-from lightfr_harness.authority import Authority
+from lightfr_harness.server.authority import Authority
 from tests.certificates import client_context, client_pem
 from tests.csrc.conftest import start_program
-from tests.harness.coordinator.live import Live, call, exchange, place
+from tests.harness.server.coordinator.live import Live, call, exchange, place
 
 CAPABLE = pb.Capabilities(
     wire_versions=[1],

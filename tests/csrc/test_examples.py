@@ -13,7 +13,7 @@ from lightfr._wire.coordinator import Assignment, encode_upload
 from lightfr.interactions import Interactions
 from lightfr.training import PublishedModel, fit_for_round, fit_for_use, make_update
 from lightfr.v1 import coordinator_pb2, manifest_pb2, model_pb2
-from lightfr_harness.aggregate.uploads import UploadReader
+from lightfr_harness.server.rules.uploads import UploadReader
 from tests.csrc.conftest import EXAMPLES, start_program
 
 ROUND_ID = bytes(range(16))

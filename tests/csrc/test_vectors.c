@@ -1,4 +1,4 @@
-/* The known answers of tests/vectors/v1, which come of a generator that shares no code with this library. */
+/* The known answers of vectors/v1, which come of a generator that shares no code with this library. */
 #include "test.h"
 #include "vector_cases.h" /* before vectors.h, which needs its types */
 #include "vectors.h"

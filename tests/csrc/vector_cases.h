@@ -1,4 +1,4 @@
-/* Cases of tests/vectors/v1 as C: make_vectors.py fills lists of them, test_vectors.c walks through. */
+/* Cases of vectors/v1 as C: make_vectors.py fills lists of them, test_vectors.c walks through. */
 #ifndef LFR_VECTOR_CASES_H
 #define LFR_VECTOR_CASES_H
 

@@ -19,10 +19,10 @@ from typer.testing import CliRunner
 
 from lightfr import Client, FileKey, cli, enroll
 from lightfr_harness.cli import app
-from lightfr_harness.coordinator import downloads
-from lightfr_harness.coordinator.options import ItemList, Settings
-from lightfr_harness.measure.proxy import CountingProxy
-from tests.harness.coordinator.live import Live, exchange
+from lightfr_harness.devices.proxy import CountingProxy
+from lightfr_harness.server.coordinator import downloads
+from lightfr_harness.server.coordinator.options import ItemList, Settings
+from tests.harness.server.coordinator.live import Live, exchange
 
 DOCUMENT = (Path(__file__).parents[2] / "docs/cache.md").read_text()
 (CONFIGURATION,) = re.findall(r"```nginx\n(.*?)```", DOCUMENT, re.DOTALL)

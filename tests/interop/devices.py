@@ -5,11 +5,11 @@ import time
 
 from lightfr import _wire
 from lightfr._wire import coordinator
-from lightfr.privacy import round_vector
+from lightfr.secagg import round_vector
 from lightfr.v1 import coordinator_pb2, model_pb2
-from lightfr_harness.authority import Authority
-from lightfr_harness.fleet.part import Part
-from lightfr_harness.fleet.remote import RemoteFleet
+from lightfr_harness.server.authority import Authority
+from lightfr_harness.simulation.part import Part
+from lightfr_harness.simulation.remote import RemoteFleet
 from tests.seeded import SeededDevice
 
 PATIENCE_SECONDS = 60

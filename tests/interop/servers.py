@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from lightfr_harness.conformance.kit import Kit
-from lightfr_harness.coordinator.child import CoordinatorProcess
+from lightfr_harness.server.coordinator.child import CoordinatorProcess
 
 NODE = Path(__file__).parent / "node"
 MAIN = NODE / "dist/main.js"

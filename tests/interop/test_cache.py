@@ -11,9 +11,9 @@ from itertools import pairwise
 import pytest
 
 from lightfr.errors import ServerUnavailableError
-from lightfr_harness.authority import Authority
+from lightfr_harness.server.authority import Authority
 from tests.certificates import CLIENT_FAULTS, client_context, client_pem, common_name_of, connect
-from tests.harness.coordinator.live import COORDINATOR, exchange
+from tests.harness.server.coordinator.live import COORDINATOR, exchange
 from tests.interop.cached import SLICE_BYTES, Cached, eventually, slices
 
 # Two slices of the cache and a part of a third.

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from lightfr import enrollment
-from lightfr.manifest import Manifest
+from lightfr.model.manifest import Manifest
 from lightfr.trust import Trust
 from lightfr.v1 import coordinator_pb2
-from lightfr_harness.authority import Authority
-from lightfr_harness.coordinator.child import CoordinatorProcess
+from lightfr_harness.server.authority import Authority
+from lightfr_harness.server.coordinator.child import CoordinatorProcess
 
 DOCUMENT = (Path(__file__).parents[2] / "docs/protocol.md").read_text()
 (COMMAND,) = re.findall(r"## With curl\n.*?```sh\n(.*?)```", DOCUMENT, re.DOTALL)

@@ -1,7 +1,7 @@
 """The coordinator in TypeScript is killed, without a warning, and goes on where it was."""
 
 from lightfr.v1 import coordinator_pb2
-from lightfr_harness.fleet.part import STEPS
+from lightfr_harness.simulation.part import STEPS
 from tests.interop.servers import python_coordinator
 from tests.interop.test_node_training import DEVICES, UNHURRIED
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from lightfr_harness.authority import Authority
-from lightfr_harness.coordinator.child import CoordinatorProcess
+from lightfr_harness.server.authority import Authority
+from lightfr_harness.server.coordinator.child import CoordinatorProcess
 from tests.sdk.client.publisher import COORDINATED_ITEMS
 
 

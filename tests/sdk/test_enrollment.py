@@ -238,7 +238,7 @@ def test_a_certificate_that_is_none_or_of_another_key_is_refused(
 
 
 def test_a_server_of_another_authority_is_not_told_the_token(coordinator, invitation, tmp_path, monkeypatch):
-    from lightfr_harness.authority import Authority
+    from lightfr_harness.server.authority import Authority
 
     stranger = Authority.init(tmp_path / "stranger", ["localhost"])
     trust = (stranger.folder / "trust.pem").read_text()

@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 
-from lightfr.catalogue import HEADER
+from lightfr.model.catalogue import HEADER
 
 SCRIPT_MODULES = "import sys, lightfr; print(*sorted(m.split('.')[0] for m in sys.modules))"
 
@@ -35,7 +35,7 @@ with lightfr.ItemCodes.open(sys.argv[1], 64) as codes:
 SCRIPT_LOOK_UPS = (
     SCRIPT_PRIVATE_KIB
     + """
-from lightfr.catalogue import Catalogue
+from lightfr.model.catalogue import Catalogue
 
 before = private_kib()
 with Catalogue.open(sys.argv[1], 10_000_000) as catalogue:

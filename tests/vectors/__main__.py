@@ -1,4 +1,4 @@
-"""Writes every file of v1/ anew: python -m tests.vectors."""
+"""Writes every file of vectors/v1 anew: python -m tests.vectors."""
 
 from tests.vectors import (
     generate_aggregation,

@@ -5,7 +5,7 @@ import json
 import re
 from pathlib import Path
 
-FOLDER = Path(__file__).parent / "v1"
+FOLDER = Path(__file__).parents[2] / "vectors" / "v1"
 
 
 def noise(label, n):

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).parent / "v1"
+FOLDER = Path(__file__).parents[2] / "vectors" / "v1"
 
 
 def vector(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Files that devices download, good and bad, are read and written as tests/vectors/v1 says."""
+"""Files that devices download, good and bad, are read and written as vectors/v1 says."""
 
 import hashlib
 import io
@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from lightfr.catalogue import Catalogue
-from lightfr.deltas import apply_delta
 from lightfr.errors import ArtifactFileError, CatalogueFileError, DeltaError, ManifestError
-from lightfr.manifest import Manifest
+from lightfr.model.catalogue import Catalogue
+from lightfr.model.deltas import apply_delta
+from lightfr.model.manifest import Manifest
 from lightfr.trust import key_id
-from lightfr_harness.artifacts.catalogue import write_catalogue
-from lightfr_harness.artifacts.deltas import make_delta
-from lightfr_harness.authority import Authority
+from lightfr_harness.server.artifacts.catalogue import write_catalogue
+from lightfr_harness.server.artifacts.deltas import make_delta
+from lightfr_harness.server.authority import Authority
 from tests.vectors.reading import FOLDER, by_name, vector
 
 

@@ -1,4 +1,4 @@
-"""What a device computes equals the known answers of tests/vectors/v1."""
+"""What a device computes equals the known answers of vectors/v1."""
 
 from array import array
 from pathlib import Path

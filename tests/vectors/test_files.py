@@ -1,4 +1,4 @@
-"""The files of tests/vectors/v1 are what the generators write, and each is used."""
+"""The files of vectors/v1 are what the generators write, and each is used."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Every message of proto/lightfr/v1, as tests/vectors/v1 writes it by hand."""
+"""Every message of proto/lightfr/v1, as vectors/v1 writes it by hand."""
 
 import importlib
 

@@ -1,4 +1,4 @@
-"""What is refused, and by which reason a device knows it, as tests/vectors/v1 says."""
+"""What is refused, and by which reason a device knows it, as vectors/v1 says."""
 
 import asyncio
 import json
@@ -10,14 +10,14 @@ from lightfr._wire.refusals import refusal
 from lightfr.errors import IdentityRefusedError, RefusedError, ServerUnavailableError, UpdateRequiredError
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import enrollment_pb2, error_pb2, model_pb2
-from lightfr_harness.aggregate.uploads import UploadError, UploadReader
-from lightfr_harness.authority import Authority
-from lightfr_harness.authority.certificates import requested_key
-from lightfr_harness.coordinator.options import ItemList, Settings
-from lightfr_harness.coordinator.refusals import STATUS_OF_CODE, Refusal
-from lightfr_harness.coordinator.rounds import Plan
-from lightfr_harness.coordinator.service import CoordinatorService, EnrollmentService
-from tests.harness.coordinator.helpers import Clock, Small
+from lightfr_harness.server.authority import Authority
+from lightfr_harness.server.authority.certificates import requested_key
+from lightfr_harness.server.coordinator.options import ItemList, Settings
+from lightfr_harness.server.coordinator.refusals import STATUS_OF_CODE, Refusal
+from lightfr_harness.server.coordinator.rounds import Plan
+from lightfr_harness.server.coordinator.service import CoordinatorService, EnrollmentService
+from lightfr_harness.server.rules.uploads import UploadError, UploadReader
+from tests.harness.server.coordinator.helpers import Clock, Small
 from tests.vectors.reading import by_name, vector
 
 ROUNDS = vector("uploads_bad")["rounds"]

@@ -1,4 +1,4 @@
-"""What devices and servers refuse in a round of secure aggregation, as tests/vectors/v1 says."""
+"""What devices and servers refuse in a round of secure aggregation, as vectors/v1 says."""
 
 import hashlib
 
@@ -6,11 +6,11 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from lightfr.errors import LightFRError
-from lightfr.privacy import Block, DeviceSession, RevealedShares, Roster, SealedShare, Vector
+from lightfr.secagg import Block, DeviceSession, RevealedShares, Roster, SealedShare, Vector
 from lightfr.v1 import error_pb2, secure_pb2
-from lightfr_harness.aggregate.secagg import MaskedSum, SecureSumError
-from lightfr_harness.coordinator.cohort import Cohort
-from lightfr_harness.coordinator.refusals import Refusal
+from lightfr_harness.server.coordinator.cohort import Cohort
+from lightfr_harness.server.coordinator.refusals import Refusal
+from lightfr_harness.server.rules.secagg import MaskedSum, SecureSumError
 from tests.vectors.reading import Replay, by_name, vector
 
 ROUND, BAD = vector("secagg_round"), vector("secagg_bad")

@@ -1,10 +1,10 @@
-"""The server's rules give the known answers of tests/vectors/v1."""
+"""The server's rules give the known answers of vectors/v1."""
 
 import numpy as np
 import pytest
 
 from lightfr.v1 import model_pb2
-from lightfr_harness.aggregate import CatalogueServer, PaperServer, balance_of
+from lightfr_harness.server.rules import CatalogueServer, PaperServer, balance_of
 from tests.vectors.reading import by_name, vector
 
 

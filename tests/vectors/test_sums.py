@@ -1,4 +1,4 @@
-"""What devices put into the vectors of secure aggregation equals the known answers of tests/vectors/v1."""
+"""What devices put into the vectors of secure aggregation equals the known answers of vectors/v1."""
 
 from array import array
 
@@ -6,9 +6,9 @@ import pytest
 
 from lightfr import ItemCodes
 from lightfr.interactions import Interactions
-from lightfr.privacy.contribution import gate_vector, round_vector
-from lightfr.privacy.noise import _table, add_noise
-from lightfr.privacy.vector import Vector, gate_blocks, round_blocks
+from lightfr.secagg.contribution import gate_vector, round_vector
+from lightfr.secagg.noise import _table, add_noise
+from lightfr.secagg.vector import Vector, gate_blocks, round_blocks
 from lightfr.training import PublishedModel, RowUpdate
 from lightfr.v1 import model_pb2, update_pb2
 from tests.vectors.reading import Replay, by_name, vector

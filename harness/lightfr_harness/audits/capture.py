@@ -17,13 +17,14 @@ from lightfr import _wire
 from lightfr.training import PublishedModel, RowUpdate, fit_for_round
 from lightfr.training.constants import LEAST_CATALOGUE_RATINGS
 from lightfr.v1 import model_pb2
-from lightfr_harness.aggregate import CatalogueServer, UploadReader
-from lightfr_harness.aggregate.bits import unpack_signs
-from lightfr_harness.aggregate.uploads import Upload
-from lightfr_harness.datasets.ratings import Ratings
-from lightfr_harness.fleet import Fleet, TrainingRun
-from lightfr_harness.fleet.collecting import catalogue_of, sums_without_masks
-from lightfr_harness.fleet.secure import SecureRound
+from lightfr_harness.data.ratings import Ratings
+from lightfr_harness.server.rules import CatalogueServer, UploadReader
+from lightfr_harness.server.rules.bits import unpack_signs
+from lightfr_harness.server.rules.uploads import Upload
+from lightfr_harness.simulation.collecting import catalogue_of, sums_without_masks
+from lightfr_harness.simulation.fleet import Fleet
+from lightfr_harness.simulation.secure import SecureRound
+from lightfr_harness.simulation.training import TrainingRun
 
 Signs = npt.NDArray[np.int8]
 Ints = npt.NDArray[np.int64]

@@ -15,7 +15,7 @@ from lightfr_harness.audits.finding import Finding, broken
 from lightfr_harness.audits.output import progress_bar, write_text
 from lightfr_harness.audits.privacy.plan import MODES, AuditOptions
 from lightfr_harness.errors import errors_as_messages
-from lightfr_harness.runs.cli import Bits, Data, Format, Seed, Synthetic
+from lightfr_harness.simulation.cli import Bits, Data, Format, Seed, Synthetic
 
 app = typer.Typer(no_args_is_help=True, help="Try the claims; exit code 1 when a limit is broken.")
 

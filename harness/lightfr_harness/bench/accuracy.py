@@ -8,8 +8,8 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from lightfr_harness.runs.options import TrainOptions
-from lightfr_harness.runs.train import train
+from lightfr_harness.simulation.options import TrainOptions
+from lightfr_harness.simulation.train import train
 
 SEEDS = (0, 1, 2)
 

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from lightfr import enroll
-from lightfr.privacy.session import DEFAULT_MINIMUM_COHORT
-from lightfr_harness.authority import Authority
-from lightfr_harness.coordinator.child import CoordinatorProcess
-from lightfr_harness.measure import CountingProxy, cpu_seconds
-from lightfr_harness.measure.late_round import CHANGED
-from lightfr_harness.measure.watching import Progress, look, watched_session
+from lightfr.secagg.session import DEFAULT_MINIMUM_COHORT
+from lightfr_harness.devices.late_round import CHANGED
+from lightfr_harness.devices.processes import cpu_seconds
+from lightfr_harness.devices.proxy import CountingProxy
+from lightfr_harness.devices.watching import Progress, look, watched_session
+from lightfr_harness.server.authority import Authority
+from lightfr_harness.server.coordinator.child import CoordinatorProcess
 
 
 def run_all(items: int, bits: int, ratings: int, progress: Progress) -> dict[str, Any]:
@@ -48,7 +49,7 @@ def _session(folder: Path, items: int, bits: int, ratings: int, progress: Progre
     progress("server")
     how = {"bits": bits, "goal": 1, "integer_ids": True, "gate": 0, "privacy": "clear"}
     server = CoordinatorProcess(
-        folder / "server", authority.folder, catalogue, module="lightfr_harness.measure.late_round", **how
+        folder / "server", authority.folder, catalogue, module="lightfr_harness.devices.late_round", **how
     )
     with server, CountingProxy("127.0.0.1", int(server.addresses["server"].rsplit(":", 1)[1])) as proxy:
         invitation = folder / "invitation.json"

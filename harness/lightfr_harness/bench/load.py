@@ -22,9 +22,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from lightfr.v1 import coordinator_pb2 as pb
-from lightfr_harness.authority import Authority
 from lightfr_harness.bench.load_devices import BITS, CHECK_IN, ITEMS, Connection, Fleet
-from lightfr_harness.coordinator.child import CoordinatorProcess
+from lightfr_harness.server.authority import Authority
+from lightfr_harness.server.coordinator.child import CoordinatorProcess
 
 # Twice the goal, so that a device's next turn comes in another round.
 IDENTITIES, GOAL = 1000, 500

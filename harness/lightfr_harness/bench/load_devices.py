@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import model_pb2, update_pb2
-from lightfr_harness.authority import Authority
+from lightfr_harness.server.authority import Authority
 
 # 64 rows of 144 bits make an UploadRequest of about 2.6 KB.
 BITS, ROWS, ITEMS = 144, 64, 2000

@@ -11,8 +11,7 @@ from lightfr.interactions import Interactions
 from lightfr.training import PublishedModel
 from lightfr.v1 import model_pb2
 from lightfr_harness.bench.timing import interleave
-from lightfr_harness.fleet import SimulatedDevice
-from lightfr_harness.fleet.devices import stream
+from lightfr_harness.simulation.fleet import SimulatedDevice, stream
 
 RATINGS = (64, 256, 1024, 4096)
 ITEMS = (10_000, 100_000)

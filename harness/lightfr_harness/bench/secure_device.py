@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from lightfr import Enrolled, enroll
-from lightfr.privacy.session import DEFAULT_MINIMUM_COHORT
-from lightfr_harness.authority import Authority
-from lightfr_harness.coordinator.child import CoordinatorProcess
-from lightfr_harness.measure import CountingProxy
-from lightfr_harness.measure.watching import Progress, watched_session
+from lightfr.secagg.session import DEFAULT_MINIMUM_COHORT
+from lightfr_harness.devices.proxy import CountingProxy
+from lightfr_harness.devices.watching import Progress, watched_session
+from lightfr_harness.server.authority import Authority
+from lightfr_harness.server.coordinator.child import CoordinatorProcess
 
 GATE = 10
 MESSAGES = ("AdvertiseKeys", "ShareKeys", "Upload", "RevealShares")
@@ -69,7 +69,7 @@ def _enrolled(folder: Path, authority: Authority, server: CoordinatorProcess, pr
 @contextmanager
 def _others(folder: Path, authority: Authority, server: CoordinatorProcess, numbers: list[int]) -> Iterator[None]:
     arguments = (authority.folder, server.addresses["server"], folder, *numbers)
-    command = [sys.executable, "-m", "lightfr_harness.measure.cohort_members", *map(str, arguments)]
+    command = [sys.executable, "-m", "lightfr_harness.devices.cohort_members", *map(str, arguments)]
     with subprocess.Popen(command) as others:
         yield
     if others.returncode:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lightfr_harness.conformance.runner import Result
     from lightfr_harness.conformance.world import World
 
-VectorsOption = Annotated[Path, typer.Option(help="Folder of the test vectors: tests/vectors/v1 of the source tree.")]
+VectorsOption = Annotated[Path, typer.Option(help="Folder of the test vectors: vectors/v1 of the source tree.")]
 
 
 def conformance_kit(

@@ -15,8 +15,9 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from lightfr.errors import InvalidInputError
-from lightfr_harness.authority import Authority
-from lightfr_harness.authority.certificates import (
+from lightfr_harness.conformance.vectors import Vectors
+from lightfr_harness.server.authority import Authority
+from lightfr_harness.server.authority.certificates import (
     Issuer,
     common_name,
     device_builder,
@@ -25,8 +26,7 @@ from lightfr_harness.authority.certificates import (
     new_device_id,
     new_key,
 )
-from lightfr_harness.authority.keys import read_issuer
-from lightfr_harness.conformance.vectors import Vectors
+from lightfr_harness.server.authority.keys import read_issuer
 
 GATE = 10
 MAX_ROWS = 64

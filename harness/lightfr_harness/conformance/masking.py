@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from google.protobuf.message import Message
 
 from lightfr.errors import LightFRError
-from lightfr.privacy import DeviceSession, Roster, SealedShare, Vector, round_blocks
+from lightfr.secagg import DeviceSession, Roster, SealedShare, Vector, round_blocks
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import secure_pb2
 from lightfr_harness.conformance.client import Answer

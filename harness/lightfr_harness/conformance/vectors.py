@@ -1,4 +1,4 @@
-"""The aggregation vectors of tests/vectors, which the first rounds of a run replay."""
+"""The aggregation vectors of vectors/v1, which the first rounds of a run replay."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from lightfr.errors import InvalidInputError
 
 # The source tree; an installed package has no vectors, and is told where they are.
-DEFAULT_FOLDER = Path(__file__).parents[3] / "tests" / "vectors" / "v1"
+DEFAULT_FOLDER = Path(__file__).parents[3] / "vectors" / "v1"
 FILE = "aggregation.json"
 
 
@@ -43,7 +43,7 @@ class Vectors:
             content = json.loads((folder / FILE).read_text())
             return cls._of(content)
         except (OSError, ValueError, KeyError) as error:
-            advice = "name the folder tests/vectors/v1 of the source tree: --vectors FOLDER"
+            advice = "name the folder vectors/v1 of the source tree: --vectors FOLDER"
             raise VectorsError(f"{folder / FILE} cannot be read ({type(error).__name__}): {advice}") from error
 
     @classmethod

@@ -17,7 +17,6 @@ from google.protobuf.message import Message
 
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import enrollment_pb2, manifest_pb2, model_pb2
-from lightfr_harness.authority.certificates import new_key
 from lightfr_harness.conformance.client import ENROLLMENT, SERVICE, Answer, RawClient, tls_context
 from lightfr_harness.conformance.expectations import Unexpected, expect, expect_equal
 from lightfr_harness.conformance.kit import Kit, make_signing_request, write_identity
@@ -25,6 +24,7 @@ from lightfr_harness.conformance.rounds import ClearRound, ClearRounds
 from lightfr_harness.conformance.secure_rounds import SecureRounds
 from lightfr_harness.conformance.twin import Twin
 from lightfr_harness.conformance.vectors import Vectors
+from lightfr_harness.server.authority.certificates import new_key
 
 MANIFEST_CONTEXT = b"lightfr manifest v1\n"
 PRIVACY_MODES = {"clear": model_pb2.PRIVACY_MODE_CLEAR, "secagg": model_pb2.PRIVACY_MODE_SECAGG}

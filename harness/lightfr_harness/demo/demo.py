@@ -18,21 +18,21 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from lightfr import __version__, _kernel
-from lightfr.models import LoadedModel
-from lightfr.privacy.session import DEFAULT_MINIMUM_COHORT
+from lightfr.model.folder import LoadedModel
+from lightfr.secagg.session import DEFAULT_MINIMUM_COHORT
 from lightfr.training import PublishedModel
-from lightfr_harness.authority import Authority
-from lightfr_harness.coordinator.child import CoordinatorFailedError, CoordinatorProcess
-from lightfr_harness.datasets import Split
+from lightfr_harness.data import Split
 from lightfr_harness.demo import device as device_script
 from lightfr_harness.demo import upload
 from lightfr_harness.demo.report import write_report
-from lightfr_harness.fleet import Fleet
-from lightfr_harness.fleet.remote import RemoteFleet
-from lightfr_harness.measure import CountingProxy
-from lightfr_harness.runs.options import TrainOptions
-from lightfr_harness.runs.scoring import judge, judge_popularity, users_of
-from lightfr_harness.runs.train import load_split
+from lightfr_harness.devices.proxy import CountingProxy
+from lightfr_harness.server.authority import Authority
+from lightfr_harness.server.coordinator.child import CoordinatorFailedError, CoordinatorProcess
+from lightfr_harness.simulation.fleet import Fleet
+from lightfr_harness.simulation.options import TrainOptions
+from lightfr_harness.simulation.remote import RemoteFleet
+from lightfr_harness.simulation.scoring import judge, judge_popularity, users_of
+from lightfr_harness.simulation.train import load_split
 
 _TRAINING_SECONDS_AT_MOST = 600
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from lightfr import _wire
 from lightfr._wire.channel import Channel
-from lightfr.models import LoadedModel
-from lightfr.privacy import blocks_of
+from lightfr.model.folder import LoadedModel
+from lightfr.secagg import blocks_of
 from lightfr.v1 import coordinator_pb2
-from lightfr_harness.fleet import SimulatedDevice
+from lightfr_harness.simulation.fleet import SimulatedDevice
 
 
 class Onlooker:

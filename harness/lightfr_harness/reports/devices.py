@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from lightfr_harness.emulation.record import quantile
+from lightfr_harness.devices.record import quantile
 from lightfr_harness.reports.figures import figure, in_bytes
 from lightfr_harness.reports.page import row, table
 from lightfr_harness.reports.svg import Limit, Series, bars, draw, linear_axis, log_axis, share_axis

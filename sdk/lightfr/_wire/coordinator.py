@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from google.protobuf.message import DecodeError, Message
 
 from lightfr.errors import ProtocolError
-from lightfr.manifest import SIGNED_LIMIT_BYTES, WIRE_VERSION
+from lightfr.model.manifest import SIGNED_LIMIT_BYTES, WIRE_VERSION
 from lightfr.v1 import coordinator_pb2, enrollment_pb2, model_pb2
 
 if TYPE_CHECKING:

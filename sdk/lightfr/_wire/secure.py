@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from lightfr._wire.coordinator import decode, require
-from lightfr.privacy import Roster, RosterEntry, SealedShare
+from lightfr.secagg import Roster, RosterEntry, SealedShare
 from lightfr.v1 import coordinator_pb2, secure_pb2
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from lightfr._wire.channel import Channel
-    from lightfr.privacy import RevealedShares
+    from lightfr.secagg import RevealedShares
 
 # The server may hold an answer so long; less than the timeout of a call.
 MAX_WAIT_MS = 15_000

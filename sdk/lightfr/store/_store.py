@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lightfr import _files
-from lightfr.catalogue import require_item_id
 from lightfr.errors import InvalidInputError, StoreClosedError
+from lightfr.model.catalogue import require_item_id
 from lightfr.store._log import MAX_CHANGE_BYTES, Header, write_temporary
 from lightfr.store._opening import Opened, open_or_create
 from lightfr.store._state import Change, require_level, require_name, require_value

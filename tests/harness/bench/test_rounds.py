@@ -1,5 +1,5 @@
 from lightfr_harness.bench import accuracy, rounds
-from lightfr_harness.datasets import generate
+from lightfr_harness.data import generate
 
 
 def test_a_small_run_reports_times_by_ratings_items_and_devices(monkeypatch):

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from lightfr_harness.cli import app
 from lightfr_harness.conformance.kit import make_kit
 from lightfr_harness.conformance.vectors import DEFAULT_FOLDER, Vectors
-from lightfr_harness.coordinator.child import CoordinatorProcess
+from lightfr_harness.server.coordinator.child import CoordinatorProcess
 
 
 @pytest.fixture(scope="module")

@@ -9,11 +9,11 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from typer.testing import CliRunner
 
-from lightfr_harness.authority import Authority, TokenError
-from lightfr_harness.authority.certificates import common_name, new_key
 from lightfr_harness.cli import app
 from lightfr_harness.conformance.kit import Kit, KitError, make_kit, make_signing_request
 from lightfr_harness.conformance.vectors import DEFAULT_FOLDER, Vectors
+from lightfr_harness.server.authority import Authority, TokenError
+from lightfr_harness.server.authority.certificates import common_name, new_key
 
 
 @pytest.fixture(scope="module")

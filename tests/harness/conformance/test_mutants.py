@@ -12,7 +12,7 @@ from lightfr_harness.conformance.registry import registry
 from lightfr_harness.conformance.runner import Outcome, require_testable, run_one
 from lightfr_harness.conformance.vectors import DEFAULT_FOLDER, Vectors
 from lightfr_harness.conformance.world import World
-from lightfr_harness.coordinator.child import CoordinatorProcess
+from lightfr_harness.server.coordinator.child import CoordinatorProcess
 from tests.harness.conformance.mutants import VARIABLE, load
 
 ROOT = Path(__file__).parents[3]

@@ -5,10 +5,10 @@ import pytest
 
 from lightfr.v1 import model_pb2, update_pb2
 from lightfr_harness import oracle
-from lightfr_harness.aggregate import CatalogueServer, UploadReader
 from lightfr_harness.conformance.rounds import random_update
 from lightfr_harness.conformance.twin import Contribution, Twin, signs_of
 from lightfr_harness.conformance.vectors import DEFAULT_FOLDER, Vectors, VectorsError
+from lightfr_harness.server.rules import CatalogueServer, UploadReader
 
 
 def test_the_twin_walks_the_vectors():

@@ -7,8 +7,8 @@ import json
 import numpy as np
 
 from lightfr.v1 import coordinator_pb2, error_pb2, manifest_pb2, model_pb2
-from lightfr_harness.artifacts.catalogue import write_catalogue
-from lightfr_harness.artifacts.deltas import make_delta
+from lightfr_harness.server.artifacts.catalogue import write_catalogue
+from lightfr_harness.server.artifacts.deltas import make_delta
 
 ITEMS = [f"item {number}" for number in range(500)]
 # What the real coordinators of the tests have.

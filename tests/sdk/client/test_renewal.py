@@ -17,8 +17,8 @@ from lightfr._wire.channel import Channel
 from lightfr.enrollment import new_key_and_request, pem
 from lightfr.errors import IdentityRefusedError, RefusedError, ServerUnavailableError
 from lightfr.trust import Trust
-from lightfr_harness.authority import Authority
-from lightfr_harness.authority.certificates import make_device_certificate, make_issuer, new_key
+from lightfr_harness.server.authority import Authority
+from lightfr_harness.server.authority.certificates import make_device_certificate, make_issuer, new_key
 from tests.sdk.store.faults import CrashError, Files
 
 NOW = datetime.now(UTC)

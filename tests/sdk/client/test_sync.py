@@ -6,10 +6,10 @@ import time
 
 import pytest
 
-from lightfr import models
 from lightfr._wire.channel import Channel
 from lightfr.errors import ArtifactError, LightFRError, ManifestError, ProtocolError, StoreClosedError, StoreWriteError
-from lightfr_harness.measure.proxy import CountingProxy
+from lightfr.model import folder as models
+from lightfr_harness.devices.proxy import CountingProxy
 from tests.sdk.client.publisher import COORDINATED_ITEMS, ITEMS, random_codes, with_changed_rows
 from tests.sdk.store.faults import CrashError, Files
 

@@ -12,7 +12,7 @@ from lightfr.interactions import LEVELS, Interactions
 from lightfr.training import make_update
 from lightfr.v1 import model_pb2, update_pb2
 from lightfr_harness import oracle, paper_oracle
-from lightfr_harness.fleet.devices import stream
+from lightfr_harness.simulation.fleet import stream
 from tests.helpers import make_model, random_signs
 
 SIGNS = random_signs(40, 16, 0)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lightfr_harness.audits.finding import Finding, counted, enforced
-from lightfr_harness.emulation.record import quantile
+from lightfr_harness.devices.record import quantile
 
 SOURCE = "the device's profile"
 _UNITS = {"latency": "ms", "memory": "bytes"}

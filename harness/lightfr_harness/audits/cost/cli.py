@@ -15,7 +15,7 @@ from lightfr.errors import InvalidInputError
 from lightfr_harness.audits.cost.formulas import CODE_BITS, DATASETS
 from lightfr_harness.audits.output import progress_bar, write_text
 from lightfr_harness.errors import errors_as_messages
-from lightfr_harness.runs.cli import Seed
+from lightfr_harness.simulation.cli import Seed
 
 DEFAULT_ITEMS, DEFAULT_RATINGS, DEFAULT_PROFILE = 10_000, 64, "mid-phone"
 INTERRUPTED_EXIT = 130
@@ -46,7 +46,7 @@ def cost(
     Ctrl-C leaves a partial record; the same command with the same --report goes on from there.
     """
     from lightfr_harness.audits.cost.run import CostOptions, run
-    from lightfr_harness.emulation import Plan, Scenario, load_profile
+    from lightfr_harness.devices import Plan, Scenario, load_profile
 
     with errors_as_messages():
         shape = _shape(items, ratings, dataset)

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lightfr import __version__, _kernel
-from lightfr_harness import emulation
+from lightfr_harness import devices
 from lightfr_harness.audits.cost import figure_1, findings
 from lightfr_harness.audits.intervals import bootstrap_median_ratio
-from lightfr_harness.baselines.measured import fcf_bytes
 from lightfr_harness.bench import figure1, fit_scaling, topk
-from lightfr_harness.emulation import Plan, Profile, Scenario
+from lightfr_harness.devices import Plan, Profile, Scenario
+from lightfr_harness.simulation.baselines.measured import fcf_bytes
 
 FORMAT = 1
 FIGURE_1_ITEMS = (10**3, 10**4, 10**5, 10**6, 10**7)
@@ -108,7 +108,7 @@ def _is_whole(measured: Any) -> bool:
 
 
 def _devices(options: CostOptions, earlier: Record | None, tell: Share) -> Record:
-    return emulation.run(
+    return devices.run(
         options.scenario, options.profiles, lambda what, share: tell(share), options.plan, resume=earlier
     )
 

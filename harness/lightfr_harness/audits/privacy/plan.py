@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lightfr.errors import InvalidInputError
-from lightfr_harness.runs.options import TrainOptions
+from lightfr_harness.simulation.options import TrainOptions
 
 MODES: dict[str, dict[str, Any]] = {
     "paper": {"objective": "paper"},

@@ -13,9 +13,9 @@ import numpy as np
 from lightfr.interactions import LEVELS
 from lightfr.training.constants import rated_target
 from lightfr.v1 import model_pb2
-from lightfr_harness.aggregate.bits import unpack_signs
-from lightfr_harness.aggregate.uploads import Upload
 from lightfr_harness.audits.capture import Floats, Ints, RoundView, Signs
+from lightfr_harness.server.rules.bits import unpack_signs
+from lightfr_harness.server.rules.uploads import Upload
 
 EM_STEPS = 5
 

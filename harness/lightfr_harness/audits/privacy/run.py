@@ -23,9 +23,10 @@ from lightfr_harness.audits.privacy import (
 )
 from lightfr_harness.audits.privacy.decoded import decode_capture
 from lightfr_harness.audits.privacy.plan import SECURE_MODES, SMALL_COHORTS, AuditOptions, Scenario, scenarios
-from lightfr_harness.fleet import Fleet, RunOptions
-from lightfr_harness.runs.options import TrainOptions
-from lightfr_harness.runs.train import judge, load_split, make_server, privacy_loss
+from lightfr_harness.simulation.fleet import Fleet
+from lightfr_harness.simulation.options import TrainOptions
+from lightfr_harness.simulation.train import judge, load_split, make_server, privacy_loss
+from lightfr_harness.simulation.training import RunOptions
 
 # Called with what is being done and the share of all work that is done.
 Progress = Callable[[str, float], None]

@@ -11,12 +11,12 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import enrollment_pb2
-from lightfr_harness.authority.certificates import new_key
 from lightfr_harness.conformance.client import SERVICE, NoAnswer
 from lightfr_harness.conformance.expectations import Unexpected, expect, expect_between, expect_equal
 from lightfr_harness.conformance.kit import make_signing_request
 from lightfr_harness.conformance.registry import case
 from lightfr_harness.conformance.world import Device, World
+from lightfr_harness.server.authority.certificates import new_key
 
 PLACE = "docs/protocol.md#renewal"
 LIMIT_BYTES = 4288

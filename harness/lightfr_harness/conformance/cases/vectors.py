@@ -1,4 +1,4 @@
-"""The first rounds replay tests/vectors/v1/aggregation.json, in which every hard place of the arithmetic is hit."""
+"""The first rounds replay vectors/v1/aggregation.json, in which every hard place of the arithmetic is hit."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ import json
 import sys
 import time
 
-from tests.harness.emulation.planted import stock_device
+from tests.harness.devices.planted import stock_device
 
 MIB = 2**20
 SLEEP_SECONDS = 0.9

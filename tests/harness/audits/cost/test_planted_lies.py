@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from lightfr_harness import emulation
+from lightfr_harness import devices
 from lightfr_harness.audits.cost import findings
 from tests.harness.audits.cost import lies
 
 ROOT = Path(__file__).parents[4]
 # Few enough ratings that an upload of twice the size is still one that the server takes.
-SCENARIO = emulation.Scenario(items=2_000, ratings=24)
+SCENARIO = devices.Scenario(items=2_000, ratings=24)
 # Generous but in what the lies break, so that a busy machine breaks nothing.
 PROFILE = replace(
-    emulation.load_profile("flagship-phone"),
+    devices.load_profile("flagship-phone"),
     memory_mib=96,
     recommend_ms=1000 * lies.SLEEP_SECONDS - 200,
     fit_ms=60_000,
@@ -23,8 +23,8 @@ PROFILE = replace(
 
 
 def broken(script=None):
-    plan = emulation.Plan(fits=10, recommendations=3, **({"script": script} if script else {}))
-    run = emulation.run(SCENARIO, [PROFILE], plan=plan)
+    plan = devices.Plan(fits=10, recommendations=3, **({"script": script} if script else {}))
+    run = devices.run(SCENARIO, [PROFILE], plan=plan)
     found = findings.audit({"scenario": SCENARIO.record(), "devices": run})
     assert found
     return [(finding.claim, finding.mode) for finding in found if finding.verdict == "broken"]

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from lightfr_harness.audits.cost import run as runs
 from lightfr_harness.bench import fit_scaling
 from lightfr_harness.cli import app
-from lightfr_harness.emulation import Plan, Scenario, load_profile
+from lightfr_harness.devices import Plan, Scenario, load_profile
 
 PARTS = ("devices", "baselines", "training", "inference", "figure_1")
 SMALL = ["audit", "cost", "--items", "500", "--ratings", "10"]

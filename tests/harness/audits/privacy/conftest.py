@@ -4,8 +4,9 @@ import pytest
 
 from lightfr_harness.audits.capture import CapturingRun, split_capture
 from lightfr_harness.audits.privacy.plan import AuditOptions
-from lightfr_harness.fleet import Fleet, RunOptions
-from lightfr_harness.runs.train import load_split, make_server
+from lightfr_harness.simulation.fleet import Fleet
+from lightfr_harness.simulation.train import load_split, make_server
+from lightfr_harness.simulation.training import RunOptions
 
 
 def captured(mode, *, rounds=3, fraction=0.6, synthetic="tiny", bits=64):

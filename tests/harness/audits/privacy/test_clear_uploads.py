@@ -8,11 +8,11 @@ from lightfr._wire import encode_update
 from lightfr.interactions import Interactions
 from lightfr.training import make_update
 from lightfr.v1 import model_pb2
-from lightfr_harness.aggregate import UploadReader
-from lightfr_harness.aggregate.bits import pack_signs
 from lightfr_harness.audits.capture import CohortSum, Knowledge, RoundView
 from lightfr_harness.audits.privacy import item_set_recovery, mirrors, rank_one, rating_recovery, user_code_recovery
 from lightfr_harness.audits.privacy.decoded import decode_capture
+from lightfr_harness.server.rules import UploadReader
+from lightfr_harness.server.rules.bits import pack_signs
 from tests.helpers import make_model, random_signs
 
 LEVELS = (0, 630, 1260, 1890, 2520)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lightfr.privacy.vector import Vector, round_blocks
+from lightfr.secagg.vector import Vector, round_blocks
 from lightfr_harness.audits.capture import CohortSum
 from lightfr_harness.audits.privacy import (
     intersection,
@@ -17,7 +17,7 @@ from lightfr_harness.audits.privacy import (
     small_cohort,
     user_code_recovery,
 )
-from lightfr_harness.runs.train import privacy_loss
+from lightfr_harness.simulation.train import privacy_loss
 
 
 def with_rows(capture, make_rows):

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from lightfr_harness.aggregate import CatalogueServer, catalogue
-from lightfr_harness.aggregate.bits import pack_signs, unpack_signs
-from lightfr_harness.coordinator.publishing import Publisher
+from lightfr_harness.server.coordinator.publishing import Publisher
+from lightfr_harness.server.rules import CatalogueServer, catalogue
+from lightfr_harness.server.rules.bits import pack_signs, unpack_signs
 from tests.harness.conformance.mutants import around, mutant
 
 

@@ -7,14 +7,14 @@ import secrets
 import struct
 from dataclasses import replace
 
-from lightfr.privacy.roster import ENTRY_BYTES, Roster, bitmap_of, roster_message
+from lightfr.secagg.roster import ENTRY_BYTES, Roster, bitmap_of, roster_message
 from lightfr.v1 import secure_pb2
-from lightfr_harness.aggregate import secagg
-from lightfr_harness.aggregate.secagg import MaskedSum
-from lightfr_harness.coordinator import cohort, secure_steps
-from lightfr_harness.coordinator.cohort import ADVERTISING, SHARING, Cohort
-from lightfr_harness.coordinator.coordinator import Coordinator
-from lightfr_harness.coordinator.rounds import OPEN, Round, RoundBook
+from lightfr_harness.server.coordinator import cohort, secure_steps
+from lightfr_harness.server.coordinator.cohort import ADVERTISING, SHARING, Cohort
+from lightfr_harness.server.coordinator.coordinator import Coordinator
+from lightfr_harness.server.coordinator.rounds import OPEN, Round, RoundBook
+from lightfr_harness.server.rules import secagg
+from lightfr_harness.server.rules.secagg import MaskedSum
 from tests.harness.conformance.mutants import around, mutant, never_refuse
 
 SECAGG = "secagg"

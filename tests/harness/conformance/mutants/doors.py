@@ -14,10 +14,10 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import error_pb2
-from lightfr_harness.authority import Authority, SigningRequestError, TokenError, authority
-from lightfr_harness.coordinator import refusals, service, web
-from lightfr_harness.coordinator.publishing import Publisher
-from lightfr_harness.coordinator.refusals import Refusal
+from lightfr_harness.server.authority import Authority, SigningRequestError, TokenError, authority
+from lightfr_harness.server.coordinator import refusals, service, web
+from lightfr_harness.server.coordinator.publishing import Publisher
+from lightfr_harness.server.coordinator.refusals import Refusal
 from tests.harness.conformance.mutants import around, mutant
 
 # Between two steps that should be one: long enough for a busy machine.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from lightfr.v1 import manifest_pb2
-from lightfr_harness.coordinator import downloads, publishing, web
-from lightfr_harness.coordinator.publishing import Publisher
+from lightfr_harness.server.coordinator import downloads, publishing, web
+from lightfr_harness.server.coordinator.publishing import Publisher
 from tests.harness.conformance.mutants import around, mutant
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from lightfr.errors import InvalidInputError
-from lightfr.privacy import shamir, vector
-from lightfr.privacy.vector import Vector
+from lightfr.secagg import shamir, vector
+from lightfr.secagg.vector import Vector
 from lightfr.v1 import error_pb2
-from lightfr_harness.aggregate import secagg
-from lightfr_harness.aggregate.secagg import MaskedSum
-from lightfr_harness.coordinator.cohort import REVEALING, UPLOADING, Cohort
-from lightfr_harness.coordinator.coordinator import Coordinator
-from lightfr_harness.coordinator.refusals import Refusal
-from lightfr_harness.coordinator.rounds import OPEN, Round
+from lightfr_harness.server.coordinator.cohort import REVEALING, UPLOADING, Cohort
+from lightfr_harness.server.coordinator.coordinator import Coordinator
+from lightfr_harness.server.coordinator.refusals import Refusal
+from lightfr_harness.server.coordinator.rounds import OPEN, Round
+from lightfr_harness.server.rules import secagg
+from lightfr_harness.server.rules.secagg import MaskedSum
 from tests.harness.conformance.mutants import around, mutant, never_refuse
 
 SECAGG = "secagg"

@@ -6,9 +6,9 @@ import asyncio
 
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import model_pb2
-from lightfr_harness.coordinator import rounds, secure_steps, service
-from lightfr_harness.coordinator.coordinator import Coordinator
-from lightfr_harness.coordinator.rounds import ABANDONED, AGGREGATING, OPEN, Plan, Round, RoundBook
+from lightfr_harness.server.coordinator import rounds, secure_steps, service
+from lightfr_harness.server.coordinator.coordinator import Coordinator
+from lightfr_harness.server.coordinator.rounds import ABANDONED, AGGREGATING, OPEN, Plan, Round, RoundBook
 from tests.harness.conformance.mutants import around, mutant
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from lightfr.v1 import error_pb2
-from lightfr_harness.aggregate import uploads
-from lightfr_harness.aggregate.uploads import Upload
-from lightfr_harness.coordinator.coordinator import Coordinator
-from lightfr_harness.coordinator.refusals import Refusal
-from lightfr_harness.coordinator.rounds import Round
+from lightfr_harness.server.coordinator.coordinator import Coordinator
+from lightfr_harness.server.coordinator.refusals import Refusal
+from lightfr_harness.server.coordinator.rounds import Round
+from lightfr_harness.server.rules import uploads
+from lightfr_harness.server.rules.uploads import Upload
 from tests.harness.conformance.mutants import around, mutant, never_refuse
 
 

@@ -1,7 +1,7 @@
-// The known answers of tests/vectors/v1: bytes are hexadecimal digits.
+// The known answers of vectors/v1: bytes are hexadecimal digits.
 import { readFileSync } from "node:fs";
 
-const folder = new URL("../../../../vectors/v1/", import.meta.url);
+const folder = new URL("../../../../../vectors/v1/", import.meta.url);
 
 export const readVector = (name: string): Buffer => readFileSync(new URL(name, folder));
 /** Vectors have many shapes; a wrong one fails its test. */

@@ -1,0 +1,398 @@
+"""Runs the rounds: opens them, takes uploads, adds them up, publishes what comes of it, and goes on after a crash.
+
+Memory is what requests are answered from; it is ahead of the storage by what is being written at this moment, and no
+request is answered before what it relies on is durable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import hashlib
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from lightfr.v1 import coordinator_pb2 as pb
+from lightfr.v1 import error_pb2, manifest_pb2
+from lightfr_harness.server.coordinator import secure_steps
+from lightfr_harness.server.coordinator.accuracy import has_fallen
+from lightfr_harness.server.coordinator.cohort import PHASE_NAMES, REVEALING, UPLOADING, Cohort
+from lightfr_harness.server.coordinator.files import FolderError, lock_folder
+from lightfr_harness.server.coordinator.logs import Log
+from lightfr_harness.server.coordinator.metrics import Metrics
+from lightfr_harness.server.coordinator.options import ItemList, Settings
+from lightfr_harness.server.coordinator.publishing import Publisher
+from lightfr_harness.server.coordinator.refusals import Refusal
+from lightfr_harness.server.coordinator.rounds import (
+    ABANDONED,
+    AGGREGATING,
+    FINISHED,
+    GATE_REFRESH,
+    STATE_NAMES,
+    TRAINING,
+    Plan,
+    Receipt,
+    Round,
+    RoundBook,
+)
+from lightfr_harness.server.coordinator.secure_steps import SecureSteps
+from lightfr_harness.server.coordinator.storage import REMEMBERED_VERSIONS, AccuracyReport, PastRound, Storage
+from lightfr_harness.server.coordinator.versions import Signer, Version, blocks_of
+from lightfr_harness.server.rules import UploadError
+from lightfr_harness.server.rules.secagg import SecureSumError
+
+SHOWN_ROUNDS = 50
+
+T = TypeVar("T")
+
+
+class Coordinator:
+    """One folder, one model, one round at a time."""
+
+    def __init__(
+        self,
+        folder: Path,
+        items: ItemList,
+        settings: Settings,
+        plan: Plan,
+        signer: Signer,
+        log: Log,
+        metrics: Metrics | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        if settings.is_secure:
+            plan.require_cohort()
+        self.items, self.settings, self.plan = items, settings, plan
+        self.largest_upload_bytes = 0
+        self.metrics = metrics or Metrics()
+        self.log = log
+        self._signer, self._clock = signer, clock
+        # Uploads are user data: nobody else on this machine reads them.
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._lock = lock_folder(folder)
+        self._publisher = Publisher(folder, plan.artifacts_address)
+        self.artifacts = self._publisher.artifacts
+        self._storage = Storage(folder / "coordinator.sqlite", self._storage_failed)
+        self._server = settings.make_server(items)
+        # One thread for what takes long: it is waited for before the folder is let go.
+        self._worker = ThreadPoolExecutor(1, "aggregation")
+        self._changed = asyncio.Event()
+        self.steps = SecureSteps(self._storage, clock, lambda round_id: self.book.find(round_id), self._changed.set)
+        # Set when nothing can be promised any more: the process must end and start again.
+        self.failed = asyncio.Event()
+
+    async def start(self) -> None:
+        """Begin the folder, or go on where it stands."""
+        kept = self._storage.settings()
+        if kept is not None:
+            self.settings.require_same(kept)
+        self._manifests = deque(self._storage.manifests(), maxlen=REMEMBERED_VERSIONS)
+        self._publisher.clean(self._manifests)
+        self._finished = self._storage.finished_count()
+        self._since_refresh = self._storage.finished_since_refresh()
+        self.history: deque[PastRound] = deque(self._storage.history(SHOWN_ROUNDS), maxlen=SHOWN_ROUNDS)
+        self.accuracy = {report.model_version: report for report in self._storage.accuracy()}
+        if kept is None:
+            self._storage.start()
+            await self._begin()
+        else:
+            await self._resume(self._storage.rounds())
+        self.log.event(
+            "started", model_version=self.version.manifest.model_version, finished_rounds=self._finished,
+            resumed_uploads=len(self.book.current.receipts) if self.book.current else 0,
+        )  # fmt: skip
+
+    async def close(self) -> None:
+        """Write what is pending and let the folder go."""
+        await asyncio.to_thread(self._worker.shutdown)
+        await self._storage.close()
+        self._lock.close()
+
+    def now(self) -> float:
+        """Seconds since 1970 by the clock that deadlines go by."""
+        return self._clock()
+
+    def _storage_failed(self, error: BaseException) -> None:
+        self.log.fault("storage_failed", error)
+        self.failed.set()
+
+    async def _begin(self) -> None:
+        catalogue = self._publisher.put_catalogue(self.items)
+        version = self._made_version(self._publisher.publish(self._server, 1, self._clock(), catalogue))
+        first = self._new_round(1, version)
+        await self._storage.begin(self.settings.as_dict(), version.serialised, first)
+        self._adopt(version)
+        self.book = RoundBook(self.plan, [], first)
+
+    async def _resume(self, known: list[Round]) -> None:
+        if not self._manifests or not known:
+            raise FolderError("the folder has settings but no version or no round: restore it, or name a new one")
+        newest = self._manifests.popleft()
+        self._publisher.restore(self._server, manifest_pb2.Manifest.FromString(newest))
+        last = known[-1]
+        version = self._made_version(newest, last.places)
+        self._adopt(version)
+        current = known.pop() if last.state not in (FINISHED, ABANDONED) else None
+        if current is not None:
+            self._gather(current)
+            secure_steps.resume(self._storage, current, self._signer.manifest_key)
+        self._storage.start()
+        if current is None and not self._is_over():
+            current = self._new_round(last.number + 1, version)
+            await self._storage.open_round(current)
+        self.book = RoundBook(self.plan, known, current)
+
+    def _made_version(self, manifest: bytes, places: int = 0) -> Version:
+        """For rounds of the plan, or of an older one with so many places."""
+        return Version.of(manifest, self._server, self._signer.sign, max(self.plan.places, places))
+
+    def _adopt(self, version: Version) -> None:
+        """Make a durable version the one that devices get."""
+        self._manifests.appendleft(version.serialised)
+        self.version = version
+        # Never less than before: who has lost a receipt sends an upload of an older version again.
+        self.largest_upload_bytes = max(self.largest_upload_bytes, version.upload_limit_bytes)
+        self.metrics.model_version.set(version.manifest.model_version)
+
+    def most_places(self) -> int:
+        """Of the current round or of later ones."""
+        return max(self.plan.places, self.book.current.places if self.book.current else 0)
+
+    def _is_over(self) -> bool:
+        return self.plan.rounds is not None and self._finished >= self.plan.rounds
+
+    def _new_round(self, number: int, version: Version) -> Round:
+        made = Round.new(number, version.manifest.model_version, version.sha256, self.plan, self._clock())
+        made.kind = GATE_REFRESH if self._is_refresh_due() else TRAINING
+        self._gather(made)
+        return made
+
+    def _gather(self, a_round: Round) -> None:
+        """Give a round the cohort that it needs if uploads are masked."""
+        if self.settings.is_secure:
+            blocks = functools.partial(blocks_of, self._server, a_round.kind)
+            a_round.cohort = Cohort(a_round.round_id, a_round.places, a_round.assigned, blocks)
+
+    def _is_refresh_due(self) -> bool:
+        """Whether the cohort shall count who rates what: when no row is open yet, and again after many rounds."""
+        if not self.settings.is_secure or self._server.gate <= 1:
+            return False
+        return not self._server.open_rows.any() or self._since_refresh >= self.plan.gate_every
+
+    # What devices ask for.
+
+    async def check_in(self, device: str) -> pb.CheckInResponse:
+        now = self._clock()
+        placed = self.book.check_in(device, now)
+        if isinstance(placed, int):
+            if placed == pb.RETRY_REASON_ALREADY_UPLOADED:
+                await self._storage.settled()
+            return self.retry(placed)
+        current, is_new = placed
+        if is_new:
+            if len(current.assigned) == 1:
+                self._changed.set()  # The first place starts the time.
+            await self._storage.assign(current, device)
+        else:
+            await self._storage.settled()
+        self.metrics.check_ins.labels("assignment").inc()
+        return pb.CheckInResponse(assignment=self._assignment(current, device, self._clock()))
+
+    def retry(self, reason: int) -> pb.CheckInResponse:
+        """When to come back, and why."""
+        name = pb.RetryReason.Name(reason).removeprefix("RETRY_REASON_").lower()  # type: ignore[arg-type]
+        self.metrics.check_ins.labels(name).inc()
+        return pb.CheckInResponse(retry_window=self.book.retry_window(reason, self._clock()))
+
+    def _assignment(self, current: Round, device: str, now: float) -> pb.Assignment:
+        return pb.Assignment(
+            round_id=current.round_id,
+            model_version=current.model_version,
+            manifest_sha256=current.manifest_sha256,
+            deadline_ms=current.upload_deadline_ms(now),
+            upload_limit_bytes=self.version.upload_limit_bytes,
+            peer_id=current.assigned[device],
+            kind=current.kind if current.cohort else None,  # type: ignore[arg-type]
+        )
+
+    async def upload(self, device: str, request: pb.UploadRequest, body: bytes) -> Receipt:
+        """Take an upload; the receipt when it is durable. A stored receipt comes before every other question."""
+        addressed = self.book.find(request.round_id)
+        digest = hashlib.sha256(body).digest()
+        known = addressed.receipt_for(device, digest)
+        if known is not None:
+            await self._storage.settled()
+            return known
+        if addressed.cohort is not None:
+            addressed.cohort.is_known(UPLOADING, device, digest)
+        addressed.require_place(device, request.manifest_sha256, self._clock())
+        self._take_legal(addressed, device, request, digest)
+        receipt = Receipt(request.upload_id, digest)
+        addressed.take(device, receipt, len(body))
+        written = self._storage.add_upload(addressed.number, device, receipt, body)
+        if addressed.cohort.is_complete() if addressed.cohort else len(addressed.receipts) >= addressed.goal:
+            self._changed.set()
+        await written
+        self._count_upload(addressed, len(body))
+        return receipt
+
+    def _take_legal(self, addressed: Round, device: str, request: pb.UploadRequest, digest: bytes) -> None:
+        """Refuse what the round did not ask for; add what is masked to the sum at once, which checks it."""
+        expected = "row_update" if addressed.cohort is None else "masked_vector"
+        if request.WhichOneof("body") != expected:
+            raise Refusal(error_pb2.ERROR_REASON_UPLOAD_INVALID, f"the round's privacy mode asks for a {expected}")
+        if addressed.cohort is not None:
+            addressed.cohort.upload(device, digest, request.masked_vector)
+            return
+        try:
+            self.version.reader.check(request.row_update)
+        except UploadError as error:
+            raise Refusal(error_pb2.ERROR_REASON_UPLOAD_INVALID, str(error)) from error
+
+    def _count_upload(self, addressed: Round, size_bytes: int) -> None:
+        self.metrics.uploads.inc()
+        self.metrics.upload_bytes.inc(size_bytes)
+        self.metrics.round_uploads.set(len(addressed.receipts))
+
+    async def round_status(self, device: str, round_id: bytes) -> pb.GetRoundStatusResponse:
+        """How a round stands, in what is durable."""
+        asked = self.book.find(round_id)
+        answer = pb.GetRoundStatusResponse(
+            state=asked.state,  # type: ignore[arg-type]
+            upload_count=len(asked.receipts),
+            upload_goal=asked.goal,
+            has_your_upload=device in asked.receipts,
+            next_model_version=asked.next_model_version,
+        )
+        await self._storage.settled()
+        return answer
+
+    async def report_accuracy(self, report: AccuracyReport) -> None:
+        """Keep what somebody measured, to be shown; log it if the model has become worse."""
+        self.accuracy[report.model_version] = report
+        if has_fallen(self.accuracy, self.plan.tolerance):
+            self.log.event("accuracy_fell", model_version=report.model_version, hit_rate=report.hit_rate)
+        await self._storage.add_accuracy(report)
+
+    # What time does.
+
+    async def run(self) -> None:
+        """End rounds when their time has come, until that fails."""
+        try:
+            while True:
+                if not await self.end_due_round():
+                    await self._wait()
+        except Exception as error:  # A full disk, for one: nothing can be promised, and a restart adds up again.
+            self.log.fault("round_failed", error)
+            self.failed.set()
+
+    async def _wait(self) -> None:
+        deadline = self.book.current.deadline if self.book.current else None
+        timeout = None if deadline is None else max(deadline - self._clock(), 0.001)
+        try:
+            async with asyncio.timeout(timeout):
+                await self._changed.wait()
+        except TimeoutError:
+            pass
+        self._changed.clear()
+
+    async def end_due_round(self) -> bool:
+        """End the current round, or its phase, if its goal is reached or its deadline over."""
+        closing, current = self.book.closes_as(self._clock()), self.book.current
+        if current is not None and current.is_phase_due(self._clock()):
+            await self._end_phase(current)
+            return True
+        if closing is None or current is None:
+            return False
+        if closing == ABANDONED:
+            await self._end(current, ABANDONED, None)
+        else:
+            await self._aggregate(current)
+        return True
+
+    async def _end_phase(self, current: Round) -> None:
+        """Go on to the next phase with those who delivered, or drop the round if they are too few."""
+        cohort = current.cohort
+        if cohort is None or not current.can_go_on(self.plan.minimum):
+            await self._end(current, ABANDONED, None)
+        elif cohort.phase == REVEALING:
+            await self._aggregate(current)
+        else:
+            ended = cohort.phase
+            settled = cohort.advance(self._signer.manifest_key)
+            current.deadline = self._clock() + current.deadline_seconds
+            await self._storage.settle(current, settled)
+            self.log.event(
+                "phase_ended", round=current.number, phase=PHASE_NAMES[ended], devices=len(cohort.delivered[ended])
+            )
+            self.steps.wake()
+
+    async def _aggregate(self, current: Round) -> None:
+        started = time.perf_counter()
+        current.state = AGGREGATING
+        bodies = await self._storage.start_aggregating(current)
+        try:
+            version = await self._in_worker(self._add_up, current, bodies)
+        except SecureSumError as error:
+            self.log.fault("masks_stay_on", error)
+            await self._end(current, ABANDONED, None)
+            return
+        current.next_model_version = version.manifest.model_version
+        self._count_finished(current.kind)
+        await self._end(current, FINISHED, version)
+        self.metrics.aggregation_seconds.observe(time.perf_counter() - started)
+        await self._in_worker(self._publisher.clean, list(self._manifests))
+
+    def _count_finished(self, kind: int) -> None:
+        if kind == GATE_REFRESH:
+            self._since_refresh = 0
+        else:
+            self._finished, self._since_refresh = self._finished + 1, self._since_refresh + 1
+
+    async def _in_worker(self, function: Callable[..., T], *arguments: object) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._worker, function, *arguments)
+
+    def _add_up(self, current: Round, bodies: list[bytes]) -> Version:
+        """The next version, written but not yet the one that counts. Sums do not depend on the order of uploads."""
+        if current.cohort is None:
+            for body in bodies:
+                self._server.add(pb.UploadRequest.FromString(body).row_update.SerializeToString())
+            self._server.finish_round()
+        elif current.kind == GATE_REFRESH:
+            # The same codes if this is done again after a crash.
+            self._server.set_gate(**current.cohort.finish(), seed=int.from_bytes(current.round_id, "little"))
+        else:
+            self._server.add_cohort(current.cohort.finish(), survivors=len(current.cohort.delivered[UPLOADING]))
+            self._server.finish_round()
+        older = [manifest_pb2.Manifest.FromString(manifest) for manifest in self._manifests]
+        number = self.version.manifest.model_version + 1
+        return self._made_version(
+            self._publisher.publish(self._server, number, self._clock(), older[0].catalogue, older)
+        )
+
+    async def _end(self, current: Round, state: int, version: Version | None) -> None:
+        """End a round for good. Whoever is told of it waits for the storage first."""
+        current.state, current.ended_at = state, self._clock()
+        following = None if self._is_over() else self._new_round(current.number + 1, version or self.version)
+        await self._storage.end_round(current, version.serialised if version else None, following)
+        if version is not None:
+            self._adopt(version)
+        self.book.replace_current(following)
+        current.cohort = None
+        self.steps.wake()
+        self._note_end(current)
+
+    def _note_end(self, ended: Round) -> None:
+        seconds, uploads = ended.ended_at - ended.started_at, len(ended.receipts)  # type: ignore[operator]
+        past = PastRound(ended.number, ended.state, ended.model_version, uploads, ended.upload_bytes, seconds)
+        self.history.appendleft(past)
+        self.metrics.rounds.labels(STATE_NAMES[ended.state]).inc()
+        self.metrics.round_uploads.set(0)
+        self.log.event(
+            f"round_{STATE_NAMES[ended.state]}", round=ended.number, uploads=uploads, places=len(ended.assigned),
+            upload_bytes=ended.upload_bytes, seconds=round(seconds, 3),
+        )  # fmt: skip

@@ -1,0 +1,198 @@
+"""What a coordinator is started with: the catalogue, and settings that a folder keeps for life."""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lightfr.errors import CodeLengthError, InvalidInputError
+from lightfr.secagg.session import DEFAULT_MINIMUM_COHORT
+from lightfr.v1 import model_pb2
+from lightfr_harness.server.rules import CatalogueServer
+from lightfr_harness.simulation.options import TERNARY_ROWS
+
+# Whatever is longer than this many characters is no item id, and its file no catalogue.
+_LONGEST_LINE = 70_000
+
+PRIVACY_MODES = {
+    "secagg": model_pb2.PRIVACY_MODE_SECAGG,
+    "secagg+dp": model_pb2.PRIVACY_MODE_SECAGG_DP,
+    "clear": model_pb2.PRIVACY_MODE_CLEAR,
+}
+
+
+class CatalogueListError(InvalidInputError):
+    """A list of items that cannot be read. Messages name the line, not the item."""
+
+
+class SettingsError(InvalidInputError):
+    """Options that contradict what a folder was begun with."""
+
+
+@dataclass(frozen=True)
+class ItemList:
+    """The items, most popular first, and how many devices rate each; no counts: the gate is off."""
+
+    ids: list[str] | list[int]
+    device_counts: list[int] | None
+    sha256: str
+    # The item codes of version 1, packed. None: they are drawn.
+    first_codes: bytes | None = None
+
+    @classmethod
+    def read(cls, path: Path, *, integer_ids: bool) -> ItemList:
+        """Read `item_id` or `item_id<TAB>count` per line."""
+        try:
+            content = path.read_bytes()
+            lines = content.decode().splitlines()
+        except OSError as error:
+            raise CatalogueListError(f"cannot read the catalogue '{path.name}': {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise CatalogueListError(f"the catalogue '{path.name}' is not UTF-8 text") from error
+        rows = [line.split("\t") for line in lines]
+        counts = _counts(rows)
+        ids = [_integer(row[0], number) for number, row in enumerate(rows, 1)] if integer_ids else [r[0] for r in rows]
+        return cls(ids, counts, hashlib.sha256(content).hexdigest())
+
+    def with_codes(self, path: Path, bits: int) -> ItemList:
+        """The same items with first codes from a file, in the layout of docs/protocol.md."""
+        try:
+            codes = path.read_bytes()
+        except OSError as error:
+            raise CatalogueListError(f"cannot read the codes '{path.name}': {error.strerror}") from error
+        expected = len(self.ids) * bits // 8
+        if len(codes) != expected:
+            raise CatalogueListError(
+                f"the codes '{path.name}' have {len(codes)} bytes, {len(self.ids)} items of {bits} bits have {expected}"
+            )
+        return replace(self, first_codes=codes)
+
+    @property
+    def codes_sha256(self) -> str:
+        """Of the first codes; empty when they are drawn."""
+        return "" if self.first_codes is None else hashlib.sha256(self.first_codes).hexdigest()
+
+
+def _counts(rows: list[list[str]]) -> list[int] | None:
+    """All lines have a count, or none has."""
+    if not rows:
+        raise CatalogueListError("the catalogue is empty: write one item id per line, most popular first")
+    width = len(rows[0])
+    for number, row in enumerate(rows, 1):
+        if len(row) != width or width > 2 or not row[0] or len(row[0]) > _LONGEST_LINE:
+            raise CatalogueListError(f"line {number} of the catalogue: expected `item_id` or `item_id<TAB>count`")
+    return [_integer(row[1], number) for number, row in enumerate(rows, 1)] if width == 2 else None
+
+
+def _integer(text: str, number: int) -> int:
+    try:
+        return int(text)
+    except ValueError as error:
+        raise CatalogueListError(f"line {number} of the catalogue: expected an integer") from error
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a folder is begun with and keeps: later starts must say the same."""
+
+    bits: int
+    gate: int
+    seed: int
+    integer_ids: bool
+    catalogue_sha256: str
+    privacy: str = "secagg"
+    # Standard deviations of the noise that each device adds, in thousandths; in mode secagg+dp alone.
+    noise_rows_thousandths: int = 0
+    noise_sums_thousandths: int = 0
+    # Of the first codes, when they came from a file.
+    codes_sha256: str = ""
+
+    def __post_init__(self) -> None:
+        if not 8 <= self.bits <= 1024 or self.bits % 8:
+            raise CodeLengthError(self.bits)
+        if self.privacy not in PRIVACY_MODES:
+            raise SettingsError(f"--privacy is {self.privacy}, expected one of {', '.join(PRIVACY_MODES)}")
+        noise = (self.noise_rows_thousandths, self.noise_sums_thousandths)
+        if self.privacy == "secagg+dp" and not all(0 < value < 2**32 for value in noise):
+            raise SettingsError("mode secagg+dp needs --noise-rows and --noise-sums, both from 0.001 on")
+        if self.privacy != "secagg+dp" and any(noise):
+            raise SettingsError("--noise-rows and --noise-sums are for --privacy secagg+dp alone")
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether uploads are masked."""
+        return self.privacy != "clear"
+
+    @property
+    def usual_goal(self) -> int:
+        return 2 * DEFAULT_MINIMUM_COHORT if self.is_secure else 64
+
+    def usual_minimum(self, goal: int) -> int:
+        """As many as devices insist on, unless the goal is less."""
+        return min(DEFAULT_MINIMUM_COHORT, goal) if self.is_secure else 1
+
+    def require_private(self, host: str, *, not_private: bool) -> None:
+        """Uploads in mode CLEAR reveal what users like: they leave this machine only if somebody says so."""
+        if not self.is_secure and not is_loopback(host) and not not_private:
+            raise SettingsError(
+                f"uploads of mode CLEAR let this server recover every rating, and {host} can be reached from other"
+                " machines. Use a loopback host, or say --not-private"
+            )
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def require_same(self, kept: dict[str, Any]) -> None:
+        """Raise SettingsError, naming what differs, unless the folder was begun with the same."""
+        # Folders begun before there was --codes do not name it.
+        kept = {"codes_sha256": "", **kept}
+        different = [name for name, value in self.as_dict().items() if kept.get(name) != value]
+        if different:
+            says = "; ".join(f"{_flag(name)} was {kept.get(name)}, now {getattr(self, name)}" for name in different)
+            raise SettingsError(f"the folder was begun with other options: {says}. Repeat them, or name a new folder")
+
+    def make_server(self, items: ItemList) -> CatalogueServer:
+        """The server rule at version 1, before any upload."""
+        counts: npt.NDArray[np.int64] = np.array(items.device_counts or np.zeros(len(items.ids)), np.int64)
+        # Devices that mask what they send can count who rates what; others cannot without telling.
+        has_gate = items.device_counts is not None or (self.is_secure and self.gate > 1)
+        server = CatalogueServer(
+            counts,
+            self.bits,
+            upload_kind=model_pb2.UPLOAD_KIND_TERNARY,
+            gate=self.gate if has_gate else 0,
+            max_rows=TERNARY_ROWS,
+            seed=self.seed,
+            privacy_mode=PRIVACY_MODES[self.privacy],
+            noise=self._noise(),
+        )
+        if items.first_codes is not None:
+            server.codes = np.frombuffer(items.first_codes, np.uint8).reshape(server.codes.shape).copy()
+        return server
+
+    def _noise(self) -> model_pb2.Noise | None:
+        if self.privacy != "secagg+dp":
+            return None
+        return model_pb2.Noise(
+            rows_thousandths=self.noise_rows_thousandths, sums_thousandths=self.noise_sums_thousandths
+        )
+
+
+def _flag(name: str) -> str:
+    digests = {"catalogue_sha256": "the catalogue's digest", "codes_sha256": "the digest of --codes"}
+    return digests.get(name, "--" + name.replace("_", "-"))
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,160 @@
+"""What devices download: content-addressed files, deltas of codes, manifests. And the state, which they never see."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from lightfr._files import fsync_folder
+from lightfr.v1 import manifest_pb2
+from lightfr_harness.server.artifacts.catalogue import write_catalogue
+from lightfr_harness.server.artifacts.deltas import make_delta
+from lightfr_harness.server.coordinator import steps
+from lightfr_harness.server.coordinator.files import UNFINISHED, FolderError, keep_only, write_atomically
+from lightfr_harness.server.coordinator.options import ItemList
+from lightfr_harness.server.rules import CatalogueServer
+
+WIRE_VERSION = 1
+# A device that missed more versions than this fetches the codes whole.
+DELTAS_FROM_VERSIONS = 8
+# Versions that can be gone back to.
+REMEMBERED_STATES = 4
+
+
+class Publisher:
+    """The files of a folder: `artifacts/<sha256>`, and `states/<version>.npz` which devices never see."""
+
+    def __init__(self, folder: Path, artifacts_address: str = "") -> None:
+        """Name this address to devices, as manifest.proto says, in every version made from now on."""
+        self._artifacts_address = artifacts_address
+        self.artifacts = folder / "artifacts"
+        self._states = folder / "states"
+        for made in (self.artifacts, self._states):
+            made.mkdir(parents=True, exist_ok=True)
+
+    def put(self, content: bytes) -> manifest_pb2.Artifact:
+        """Keep a file under its digest; `publish` makes it durable."""
+        digest = hashlib.sha256(content)
+        path = self.artifacts / digest.hexdigest()
+        if not path.exists():
+            write_atomically(path, lambda file: file.write(content))
+        return manifest_pb2.Artifact(sha256=digest.digest(), size_bytes=len(content))
+
+    def put_catalogue(self, items: ItemList) -> manifest_pb2.Artifact:
+        """Keep the ids by row, in the format that devices read."""
+        unnamed = self.artifacts / f"{UNFINISHED}catalogue"
+        write_catalogue(unnamed, items.ids)
+        with unnamed.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256")
+        size = unnamed.stat().st_size
+        unnamed.replace(self.artifacts / digest.hexdigest())
+        return manifest_pb2.Artifact(sha256=digest.digest(), size_bytes=size)
+
+    def publish(
+        self,
+        server: CatalogueServer,
+        version: int,
+        created: float,
+        catalogue: manifest_pb2.Artifact,
+        older: Sequence[manifest_pb2.Manifest] = (),
+    ) -> bytes:
+        """Write everything of a version, durably; its manifest, serialised. `older` ones, newest first, get deltas."""
+        self._write_state(server, version)
+        manifest = manifest_pb2.Manifest(
+            wire_version=WIRE_VERSION,
+            model_version=version,
+            created_unix_seconds=int(created),
+            model=server.model(),
+            codes=self.put(server.codes.tobytes()),
+            catalogue=catalogue,
+            artifacts_address=self._artifacts_address,
+        )
+        manifest.codes_deltas.extend(self._deltas(server.codes, manifest.codes, older))
+        bitmap = server.open_rows_bitmap()
+        if bitmap:
+            manifest.open_rows.CopyFrom(self.put(bitmap))
+        for folder in (self.artifacts, self._states):
+            fsync_folder(folder)
+        steps.reached("version is written")
+        return manifest.SerializeToString()
+
+    def _deltas(
+        self,
+        codes: npt.NDArray[np.uint8],
+        target: manifest_pb2.Artifact,
+        older: Sequence[manifest_pb2.Manifest],
+    ) -> list[manifest_pb2.CodesDelta]:
+        deltas: dict[bytes, manifest_pb2.CodesDelta] = {}
+        for manifest in older[:DELTAS_FROM_VERSIONS]:
+            source = manifest.codes.sha256
+            if source in deltas or source == target.sha256:
+                continue
+            old = np.frombuffer(self._read(manifest.codes), np.uint8).reshape(-1, codes.shape[1])
+            content = make_delta(old, codes)
+            if len(content) < target.size_bytes:
+                deltas[source] = manifest_pb2.CodesDelta(from_sha256=source, artifact=self.put(content))
+        return list(deltas.values())
+
+    def _read(self, artifact: manifest_pb2.Artifact) -> bytes:
+        name = artifact.sha256.hex()
+        try:
+            content = (self.artifacts / name).read_bytes()
+        except OSError as error:
+            raise FolderError(f"artifact {name[:12]}… cannot be read: {error.strerror}") from error
+        if hashlib.sha256(content).digest() != artifact.sha256:
+            raise FolderError(f"artifact {name[:12]}… was changed")
+        return content
+
+    def _write_state(self, server: CatalogueServer, version: int) -> None:
+        state = server.state()
+        write_atomically(self._states / f"{version}.npz", lambda file: np.savez(file, **state))
+
+    def republish(self, older: Sequence[manifest_pb2.Manifest], version: int, created: float) -> bytes:
+        """Write a remembered version once more, as the newest: its manifest, serialised. `older`: newest first."""
+        wanted = next((manifest for manifest in older if manifest.model_version == version), None)
+        path = self._states / f"{version}.npz"
+        if wanted is None or not path.exists():
+            known = sorted(int(state.stem) for state in self._states.glob("[0-9]*.npz"))
+            raise FolderError(f"version {version} is not remembered; there are {', '.join(map(str, known))}")
+        number, state = older[0].model_version + 1, path.read_bytes()
+        write_atomically(self._states / f"{number}.npz", lambda file: file.write(state))
+        codes = np.frombuffer(self._read(wanted.codes), np.uint8).reshape(-1, wanted.model.code_bits // 8)
+        manifest = manifest_pb2.Manifest()
+        manifest.CopyFrom(wanted)
+        manifest.model_version, manifest.created_unix_seconds = number, int(created)
+        # The model goes back, the cache does not: it may have moved since.
+        manifest.artifacts_address = older[0].artifacts_address
+        del manifest.codes_deltas[:]
+        manifest.codes_deltas.extend(self._deltas(codes, wanted.codes, older))
+        for folder in (self.artifacts, self._states):
+            fsync_folder(folder)
+        steps.reached("version is written")
+        return manifest.SerializeToString()
+
+    def restore(self, server: CatalogueServer, manifest: manifest_pb2.Manifest) -> None:
+        """Take up the state of a version, and check that it is the one whose codes were published."""
+        path = self._states / f"{manifest.model_version}.npz"
+        try:
+            with np.load(path) as saved:
+                server.restore(dict(saved))
+        except (OSError, KeyError, ValueError) as error:
+            raise FolderError(f"the state of version {manifest.model_version} cannot be read") from error
+        if self._read(manifest.codes) != server.codes.tobytes():
+            raise FolderError(f"the state of version {manifest.model_version} is not that of its codes")
+
+    def clean(self, manifests: Sequence[bytes]) -> None:
+        """Remove what no remembered manifest names, and all but the newest states. Newest first."""
+        parsed = [manifest_pb2.Manifest.FromString(manifest) for manifest in manifests]
+        keep_only(self.artifacts, {artifact.sha256.hex() for manifest in parsed for artifact in named(manifest)})
+        keep_only(self._states, {f"{manifest.model_version}.npz" for manifest in parsed[:REMEMBERED_STATES]})
+
+
+def named(manifest: manifest_pb2.Manifest) -> list[manifest_pb2.Artifact]:
+    """Everything that a manifest names."""
+    deltas = [delta.artifact for delta in manifest.codes_deltas]
+    gate = [manifest.open_rows] if manifest.HasField("open_rows") else []
+    return [manifest.codes, manifest.catalogue, *deltas, *gate]

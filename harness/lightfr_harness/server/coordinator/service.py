@@ -1,0 +1,212 @@
+"""The procedures of proto/: bytes in, bytes out, or a Refusal. No HTTP here, so that a fuzzer can call it directly."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from typing import Protocol, TypeVar
+
+from google.protobuf.message import DecodeError, Message
+
+from lightfr.v1 import coordinator_pb2 as pb
+from lightfr.v1 import enrollment_pb2, error_pb2, secure_pb2
+from lightfr_harness.server.authority import RenewalError, SigningRequestError, TokenError
+from lightfr_harness.server.coordinator.cohort import (
+    ADVERTISING,
+    REVEALED_RECORD_BYTES,
+    REVEALING,
+    SEALED_RECORD_BYTES,
+    SHARING,
+    most_neighbours,
+)
+from lightfr_harness.server.coordinator.coordinator import Coordinator
+from lightfr_harness.server.coordinator.publishing import WIRE_VERSION
+from lightfr_harness.server.coordinator.refusals import Refusal
+
+# Far above what a legal message of these kinds has: capabilities are at most 48 small numbers.
+SMALL_LIMIT_BYTES = 1024
+ENROLL_LIMIT_BYTES = 4096 + 128 + 64
+_MOST_OF_A_CAPABILITY = 16
+LONGEST_STEP_WAIT_MS = 20_000
+# Of the time that a request may take, how much a device that waits for a step is kept.
+_WAITING_SHARE = 0.8
+
+# How many seconds the request at hand may take.
+seconds_allowed: ContextVar[float] = ContextVar("seconds_allowed", default=60.0)
+
+AnyMessage = TypeVar("AnyMessage", bound=Message)
+Method = Callable[[str, bytes], Awaitable[bytes]]
+
+
+def parse(kind: type[AnyMessage], body: bytes) -> AnyMessage:
+    """Parse a message; raises Refusal."""
+    try:
+        return kind.FromString(body)
+    except DecodeError as error:
+        raise malformed(f"{len(body)} bytes are no {kind.DESCRIPTOR.name}") from error
+
+
+def malformed(message: str) -> Refusal:
+    return Refusal(error_pb2.ERROR_REASON_MALFORMED, message)
+
+
+def _require_length(name: str, value: bytes, expected: int) -> None:
+    if len(value) != expected:
+        raise malformed(f"{name} has {len(value)} bytes, expected {expected}")
+
+
+class Issuer(Protocol):
+    """What the services need of the authority."""
+
+    def enroll(self, token: str, signing_request: bytes) -> list[bytes]:
+        """The certificates for a token and a signing request."""
+
+    def renew(self, device_id: str, signing_request: bytes) -> list[bytes]:
+        """The certificates for a device that has one already."""
+
+
+class CoordinatorService:
+    """lightfr.v1.CoordinatorService for devices whose identity is known already."""
+
+    name = "lightfr.v1.CoordinatorService"
+
+    def __init__(self, coordinator: Coordinator, authority: Issuer) -> None:
+        self._coordinator, self._authority = coordinator, authority
+        self.methods: dict[str, Method] = {
+            "GetManifest": self.get_manifest,
+            "CheckIn": self.check_in,
+            "Upload": self.upload,
+            "AdvertiseKeys": self.advertise_keys,
+            "ShareKeys": self.share_keys,
+            "RevealShares": self.reveal_shares,
+            "GetStep": self.get_step,
+            "GetRoundStatus": self.get_round_status,
+            "RenewCertificate": self.renew_certificate,
+        }
+
+    def limit_bytes(self, method: str) -> int:
+        """The largest request that is read."""
+        if method == "Upload":
+            return self._coordinator.largest_upload_bytes
+        if method == "RenewCertificate":
+            return ENROLL_LIMIT_BYTES
+        neighbours = most_neighbours(self._coordinator.most_places())
+        if method == "ShareKeys":
+            return SMALL_LIMIT_BYTES + neighbours * SEALED_RECORD_BYTES
+        if method == "RevealShares":
+            return SMALL_LIMIT_BYTES + (neighbours + 1) * REVEALED_RECORD_BYTES
+        return SMALL_LIMIT_BYTES
+
+    async def get_manifest(self, device: str, body: bytes) -> bytes:
+        request = parse(pb.GetManifestRequest, body)
+        _require_capabilities(request.capabilities)
+        version = self._coordinator.version
+        if request.known_model_version == version.manifest.model_version:
+            return b""
+        return pb.GetManifestResponse(signed_manifest=version.signed).SerializeToString()
+
+    async def check_in(self, device: str, body: bytes) -> bytes:
+        request = parse(pb.CheckInRequest, body)
+        _require_capabilities(request.capabilities)
+        model = self._coordinator.version.manifest.model
+        can = request.capabilities
+        if model.upload_kind not in can.upload_kinds or model.privacy_mode not in can.privacy_modes:
+            return self._coordinator.retry(pb.RETRY_REASON_NOT_CAPABLE).SerializeToString()
+        return (await self._coordinator.check_in(device)).SerializeToString()
+
+    async def upload(self, device: str, body: bytes) -> bytes:
+        request = parse(pb.UploadRequest, body)
+        _require_length("round_id", request.round_id, 16)
+        _require_length("manifest_sha256", request.manifest_sha256, 32)
+        _require_length("upload_id", request.upload_id, 16)
+        receipt = await self._coordinator.upload(device, request, body)
+        return pb.UploadResponse(upload_id=receipt.upload_id, request_sha256=receipt.request_sha256).SerializeToString()
+
+    async def advertise_keys(self, device: str, body: bytes) -> bytes:
+        request = parse(secure_pb2.AdvertiseKeysRequest, body)
+        _require_length("round_id", request.round_id, 16)
+        _require_length("mask_public_key", request.mask_public_key, 32)
+        _require_length("share_public_key", request.share_public_key, 32)
+        await self._coordinator.steps.deliver(ADVERTISING, device, request, body)
+        return b""
+
+    async def share_keys(self, device: str, body: bytes) -> bytes:
+        request = parse(secure_pb2.ShareKeysRequest, body)
+        _require_length("round_id", request.round_id, 16)
+        await self._coordinator.steps.deliver(SHARING, device, request, body)
+        return b""
+
+    async def reveal_shares(self, device: str, body: bytes) -> bytes:
+        request = parse(secure_pb2.RevealSharesRequest, body)
+        _require_length("round_id", request.round_id, 16)
+        await self._coordinator.steps.deliver(REVEALING, device, request, body)
+        return b""
+
+    async def get_step(self, device: str, body: bytes) -> bytes:
+        request = parse(secure_pb2.GetStepRequest, body)
+        _require_length("round_id", request.round_id, 16)
+        if request.max_wait_ms > LONGEST_STEP_WAIT_MS:
+            raise malformed(f"max_wait_ms is {request.max_wait_ms}, at most {LONGEST_STEP_WAIT_MS}")
+        seconds = min(request.max_wait_ms / 1000, _WAITING_SHARE * seconds_allowed.get())
+        return (await self._coordinator.steps.step(device, request.round_id, seconds)).SerializeToString()
+
+    async def get_round_status(self, device: str, body: bytes) -> bytes:
+        request = parse(pb.GetRoundStatusRequest, body)
+        _require_length("round_id", request.round_id, 16)
+        return (await self._coordinator.round_status(device, request.round_id)).SerializeToString()
+
+    async def renew_certificate(self, device: str, body: bytes) -> bytes:
+        request = parse(enrollment_pb2.RenewCertificateRequest, body)
+        try:
+            chain = await _certified(request.signing_request, self._authority.renew, device)
+        except RenewalError as error:
+            reason = "this device is revoked or unknown, or has renewed too often: enrol again"
+            raise Refusal(error_pb2.ERROR_REASON_IDENTITY, reason) from error
+        return enrollment_pb2.RenewCertificateResponse(certificates=chain).SerializeToString()
+
+
+async def _certified(
+    signing_request: bytes, certify: Callable[[str, bytes], list[bytes]], for_whom: str
+) -> list[bytes]:
+    """The certificates for a signing request; a refusal unless it is one."""
+    if not 1 <= len(signing_request) <= 4096:
+        raise malformed(f"signing_request has {len(signing_request)} bytes, expected 1 to 4096")
+    try:
+        return await asyncio.to_thread(certify, for_whom, signing_request)
+    except SigningRequestError as error:
+        raise malformed("signing_request is no request for a P-256 key that signs itself") from error
+
+
+def _require_capabilities(capabilities: pb.Capabilities) -> None:
+    fields = (capabilities.wire_versions, capabilities.upload_kinds, capabilities.privacy_modes)
+    if not fields[0] or max(map(len, fields)) > _MOST_OF_A_CAPABILITY:
+        raise malformed(
+            f"capabilities need 1 to {_MOST_OF_A_CAPABILITY} wire versions, and at most as many of the others"
+        )
+    if WIRE_VERSION not in fields[0]:
+        raise Refusal(error_pb2.ERROR_REASON_WIRE_VERSION, "no wire version in common", wire_versions=[WIRE_VERSION])
+
+
+class EnrollmentService:
+    """lightfr.v1.EnrollmentService: there is no identity yet, so `device` is empty."""
+
+    name = "lightfr.v1.EnrollmentService"
+
+    def __init__(self, authority: Issuer) -> None:
+        self._authority = authority
+        self.methods: dict[str, Method] = {"Enroll": self.enroll}
+
+    def limit_bytes(self, method: str) -> int:
+        """The largest request that is read."""
+        return ENROLL_LIMIT_BYTES
+
+    async def enroll(self, device: str, body: bytes) -> bytes:
+        request = parse(enrollment_pb2.EnrollRequest, body)
+        if not (16 <= len(request.token) <= 128 and request.token.isascii()):
+            raise malformed("the token is not 16 to 128 ASCII characters")
+        try:
+            chain = await _certified(request.signing_request, self._authority.enroll, request.token)
+        except TokenError as error:
+            raise Refusal(error_pb2.ERROR_REASON_TOKEN, "the token is unknown, expired or spent") from error
+        return enrollment_pb2.EnrollResponse(certificates=chain).SerializeToString()

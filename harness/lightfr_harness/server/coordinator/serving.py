@@ -1,0 +1,127 @@
+"""Everything of `serve` put together, from the first start to the last answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import resource
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from lightfr_harness.server.authority import Authority
+from lightfr_harness.server.coordinator import operations
+from lightfr_harness.server.coordinator.coordinator import Coordinator
+from lightfr_harness.server.coordinator.files import write_atomically
+from lightfr_harness.server.coordinator.logs import Log, route_libraries
+from lightfr_harness.server.coordinator.options import ItemList, Settings
+from lightfr_harness.server.coordinator.rounds import Plan
+from lightfr_harness.server.coordinator.service import CoordinatorService, EnrollmentService
+from lightfr_harness.server.coordinator.web import Door, listen
+
+# How long a revocation made by another process may take to be seen.
+REFRESH_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """Where the coordinator listens; port 0 picks a free one."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    enrollment_port: int = 0
+    operations_port: int = 0
+
+    def as_json(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return json.dumps(
+            {
+                "server": f"https://{host}:{self.port}",
+                "enrollment": f"https://{host}:{self.enrollment_port}",
+                "operations": f"http://127.0.0.1:{self.operations_port}",
+            }
+        )
+
+
+async def serve_until_stopped(
+    folder: Path, authority: Authority, items: ItemList, settings: Settings, plan: Plan, wanted: Addresses
+) -> bool:
+    """Serve until SIGTERM or SIGINT, or until the storage fails: then False."""
+    log = Log()
+    route_libraries(log)
+    _allow_many_connections()
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    coordinator = Coordinator(folder, items, settings, plan, authority, log)
+    try:
+        await coordinator.start()
+        async with serving(coordinator, authority, wanted, log) as addresses:
+            write_atomically(folder / "addresses.json", lambda file: file.write(f"{addresses.as_json()}\n".encode()))
+            print(addresses.as_json(), flush=True)
+            await _first(stop.wait(), coordinator.failed.wait(), _refresh(authority, log), coordinator.run())
+    finally:
+        await coordinator.close()
+    log.event("stopped")
+    return not coordinator.failed.is_set()
+
+
+@asynccontextmanager
+async def serving(
+    coordinator: Coordinator, authority: Authority, wanted: Addresses, log: Log
+) -> AsyncIterator[Addresses]:
+    """The three doors, open; on leaving, requests that were begun are answered."""
+    devices = Door(CoordinatorService(coordinator, authority), authority.device_of, coordinator.metrics, log)
+    newcomers = Door(EnrollmentService(authority), lambda _: "", coordinator.metrics, log)
+    applications = (
+        (devices.application(coordinator.artifacts), wanted.host, wanted.port, authority.server_context()),
+        (newcomers.application(), wanted.host, wanted.enrollment_port, authority.enrollment_context()),
+        (
+            operations.application(coordinator, lambda: not devices.is_closing),
+            "127.0.0.1",
+            wanted.operations_port,
+            None,
+        ),
+    )
+    runners, ports = [], []
+    try:
+        for application in applications:
+            runner, port = await listen(*application)
+            runners.append(runner)
+            ports.append(port)
+        coordinator.metrics.connections.set_function(lambda: len(runners[0].server.connections))
+        yield Addresses(wanted.host, *ports)
+    finally:
+        devices.is_closing = newcomers.is_closing = True
+        coordinator.steps.wake()
+        for runner in runners:
+            await runner.cleanup()
+
+
+async def _refresh(authority: Authority, log: Log) -> None:
+    while True:
+        await asyncio.sleep(REFRESH_SECONDS)
+        try:
+            await asyncio.to_thread(authority.refresh)
+        except Exception as error:  # Tried again in a moment; what is known to be revoked stays so.
+            log.fault("refresh_failed", error)
+
+
+def _allow_many_connections() -> None:
+    """As many open files as the system lets us have: the usual 1,024 are too few."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+async def _first(*awaitables: object) -> None:
+    """Wait until one of them is done, end the others, and raise what it raised."""
+    tasks = [asyncio.ensure_future(awaitable) for awaitable in awaitables]  # type: ignore[call-overload]
+    done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in pending:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+    for task in done:
+        task.result()

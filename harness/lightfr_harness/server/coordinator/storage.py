@@ -1,0 +1,393 @@
+"""What must survive a crash, in SQLite: versions, rounds, places, uploads.
+
+One thread writes. Everything that was asked for while it wrote the last transaction goes into the next one, so that a
+crowd shares one wait for the disk. An awaited method returns when its change is durable, and changes take effect in the
+order in which they were asked for. Any failure ends the storage: what was not answered was not promised, and a restart
+resumes from what is durable.
+
+Another data base would offer the same methods.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lightfr.errors import LightFRError
+from lightfr_harness.server.coordinator import cohort_storage, steps
+from lightfr_harness.server.coordinator.cohort import Settled
+from lightfr_harness.server.coordinator.rounds import (
+    ABANDONED,
+    FINISHED,
+    GATE_REFRESH,
+    REMEMBERED_ROUNDS,
+    TRAINING,
+    Receipt,
+    Round,
+)
+
+SCHEMA_VERSION = 2
+# Versions whose manifests, and so whose artifacts, are kept.
+REMEMBERED_VERSIONS = 16
+_LARGEST_BATCH = 1024
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS settings (id INTEGER PRIMARY KEY CHECK (id = 1), value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS versions (model_version INTEGER PRIMARY KEY, manifest BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS rounds (
+  number INTEGER PRIMARY KEY, round_id BLOB NOT NULL UNIQUE, model_version INTEGER NOT NULL,
+  manifest_sha256 BLOB NOT NULL, goal INTEGER NOT NULL, places INTEGER NOT NULL, deadline_seconds REAL NOT NULL,
+  opened_at REAL NOT NULL, state INTEGER NOT NULL, kind INTEGER NOT NULL, first_place_at REAL, deadline REAL,
+  ended_at REAL,
+  upload_bytes INTEGER NOT NULL DEFAULT 0, next_model_version INTEGER NOT NULL DEFAULT 0,
+  upload_count INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE IF NOT EXISTS places (
+  number INTEGER NOT NULL, device TEXT NOT NULL, peer_id BLOB NOT NULL, PRIMARY KEY (number, device)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS uploads (
+  number INTEGER NOT NULL, device TEXT NOT NULL, upload_id BLOB NOT NULL, request_sha256 BLOB NOT NULL,
+  body BLOB, size_bytes INTEGER NOT NULL, UNIQUE (number, device));
+CREATE TABLE IF NOT EXISTS accuracy (
+  model_version INTEGER PRIMARY KEY, users INTEGER NOT NULL, hit_rate REAL NOT NULL, ndcg REAL NOT NULL);
+"""
+_ROUND_COLUMNS = (
+    "number, round_id, model_version, manifest_sha256, goal, places, deadline_seconds, opened_at, state, kind,"
+    " first_place_at, deadline, ended_at, upload_bytes, next_model_version"
+)
+
+
+class StorageError(LightFRError):
+    """The data base cannot be read or written: free disk space or restore the folder, then start again."""
+
+
+@dataclass(frozen=True)
+class PastRound:
+    """An ended round as the history keeps it."""
+
+    number: int
+    state: int
+    model_version: int
+    upload_count: int
+    upload_bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class AccuracyReport:
+    """What somebody measured on devices that were held out."""
+
+    model_version: int
+    users: int
+    hit_rate: float
+    ndcg: float
+
+
+Job = Callable[[sqlite3.Connection], Any]
+
+
+class Storage:
+    """The data base of one folder."""
+
+    def __init__(self, path: Path, on_failure: Callable[[BaseException], None]) -> None:
+        self._on_failure = on_failure
+        self._failed = False
+        self._has_deleted = False
+        self._jobs: queue.SimpleQueue[tuple[Job, asyncio.Future[Any]] | None] = queue.SimpleQueue()
+        self._last: asyncio.Future[Any] | None = None
+        try:
+            self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            _prepare(self._connection)
+        except sqlite3.Error as error:
+            raise StorageError(f"cannot open {path.name}: {error}") from error
+        self._thread = threading.Thread(target=self._write, name="storage", daemon=True)
+
+    def start(self) -> None:
+        """Begin to write; needs the running loop that later calls come from."""
+        self._loop = asyncio.get_running_loop()
+        self._thread.start()
+
+    async def close(self) -> None:
+        """Finish what was asked for and close."""
+        self._jobs.put(None)
+        if self._thread.is_alive():
+            await asyncio.to_thread(self._thread.join)
+        else:
+            self._connection.close()
+
+    # Read once, before start().
+
+    def settings(self) -> dict[str, Any] | None:
+        row = self._connection.execute("SELECT value FROM settings").fetchone()
+        return None if row is None else json.loads(row[0])
+
+    def manifests(self) -> list[bytes]:
+        """The remembered manifests, newest first."""
+        rows = self._connection.execute("SELECT manifest FROM versions ORDER BY model_version DESC")
+        return [manifest for (manifest,) in rows]
+
+    def rounds(self) -> list[Round]:
+        """The remembered rounds, oldest first, with their places and receipts."""
+        query = f"SELECT {_ROUND_COLUMNS} FROM rounds ORDER BY number DESC LIMIT ?"  # noqa: S608
+        rows = self._connection.execute(query, (REMEMBERED_ROUNDS + 1,)).fetchall()
+        return [self._with_devices(Round(*row)) for row in reversed(rows)]
+
+    def finished_count(self) -> int:
+        """Training rounds that have finished."""
+        return self._count("state = ? AND kind = ?", FINISHED, TRAINING)
+
+    def finished_since_refresh(self) -> int:
+        """Training rounds that have finished since the gate was counted last, or since the beginning."""
+        last = "(SELECT coalesce(max(number), 0) FROM rounds WHERE state = ? AND kind = ?)"
+        return self._count(f"state = ? AND kind = ? AND number > {last}", FINISHED, TRAINING, FINISHED, GATE_REFRESH)
+
+    def _count(self, condition: str, *values: object) -> int:
+        query = f"SELECT count(*) FROM rounds WHERE {condition}"  # noqa: S608
+        return int(self._connection.execute(query, values).fetchone()[0])
+
+    def settled_phases(self, number: int) -> Settled:
+        """What the phases of a round of secure aggregation have fixed so far."""
+        return cohort_storage.read_settled(self._connection, number)
+
+    def deliveries(self, number: int, phase: int) -> Iterator[tuple[str, bytes]]:
+        """Device and request, one at a time, of all that was delivered in a phase of a round."""
+        return cohort_storage.read_deliveries(self._connection, number, phase)
+
+    def history(self, limit: int) -> list[PastRound]:
+        """Ended rounds, newest first."""
+        rows = self._connection.execute(
+            "SELECT number, state, model_version, upload_count, upload_bytes,"
+            " ended_at - coalesce(first_place_at, opened_at)"
+            " FROM rounds WHERE state IN (?, ?) ORDER BY number DESC LIMIT ?",
+            (FINISHED, ABANDONED, limit),
+        )
+        return [PastRound(*row) for row in rows]
+
+    def accuracy(self) -> list[AccuracyReport]:
+        rows = self._connection.execute("SELECT model_version, users, hit_rate, ndcg FROM accuracy ORDER BY 1")
+        return [AccuracyReport(*row) for row in rows]
+
+    def _with_devices(self, a_round: Round) -> Round:
+        places = self._connection.execute("SELECT device, peer_id FROM places WHERE number = ?", (a_round.number,))
+        a_round.assigned = dict(places)
+        uploads = self._connection.execute(
+            "SELECT device, upload_id, request_sha256, size_bytes FROM uploads WHERE number = ?", (a_round.number,)
+        ).fetchall()
+        a_round.receipts = {device: Receipt(upload_id, digest) for device, upload_id, digest, _ in uploads}
+        a_round.upload_bytes = sum(size for *_, size in uploads)
+        return a_round
+
+    # Changes, in the order in which they are asked for.
+
+    def settled(self) -> asyncio.Future[Any]:
+        """Done when everything that was asked for so far is durable."""
+        return self._submit(lambda _: None) if self._last is None else asyncio.shield(self._last)
+
+    def begin(self, settings: dict[str, Any], manifest: bytes, first: Round) -> asyncio.Future[Any]:
+        """The first version and the first round of a new folder."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            connection.execute("INSERT INTO settings VALUES (1, ?)", (json.dumps(settings),))
+            connection.execute("INSERT INTO versions VALUES (1, ?)", (manifest,))
+            _insert_round(connection, first)
+
+        return self._submit(job)
+
+    def open_round(self, opened: Round) -> asyncio.Future[Any]:
+        return self._submit(lambda connection: _insert_round(connection, opened))
+
+    def assign(self, current: Round, device: str) -> asyncio.Future[Any]:
+        """Keep a place, and the times that the first one starts."""
+        place = (current.number, device, current.assigned[device])
+        times = (current.first_place_at, current.deadline, current.number)
+
+        def job(connection: sqlite3.Connection) -> None:
+            connection.execute("INSERT INTO places VALUES (?, ?, ?)", place)
+            connection.execute(
+                "UPDATE rounds SET first_place_at = ?, deadline = ? WHERE number = ? AND deadline IS NULL", times
+            )
+
+        return self._submit(job)
+
+    def deliver(self, number: int, phase: int, device: str, body: bytes) -> asyncio.Future[Any]:
+        """Keep what a device delivered in a phase of secure aggregation."""
+        return self._submit(lambda connection: cohort_storage.add_delivery(connection, number, phase, device, body))
+
+    def settle(self, current: Round, settled: Settled) -> asyncio.Future[Any]:
+        """Keep what a phase of secure aggregation fixed, and the deadline of the next one."""
+        number, deadline = current.number, current.deadline
+        return self._submit(lambda connection: cohort_storage.settle(connection, number, settled, deadline))
+
+    def add_upload(self, number: int, device: str, receipt: Receipt, body: bytes) -> asyncio.Future[Any]:
+        row = (number, device, receipt.upload_id, receipt.request_sha256, body, len(body))
+        return self._submit(lambda connection: connection.execute("INSERT INTO uploads VALUES (?, ?, ?, ?, ?, ?)", row))
+
+    def start_aggregating(self, a_round: Round) -> asyncio.Future[Any]:
+        """Keep that the round takes no more; gives the bodies of its uploads, unless they are added up already."""
+        number, state, is_masked = a_round.number, a_round.state, a_round.cohort is not None
+
+        def job(connection: sqlite3.Connection) -> list[bytes]:
+            connection.execute("UPDATE rounds SET state = ? WHERE number = ?", (state, number))
+            if is_masked:
+                return []
+            return [body for (body,) in connection.execute("SELECT body FROM uploads WHERE number = ?", (number,))]
+
+        return self._submit(job)
+
+    def end_round(self, ended: Round, manifest: bytes | None, following: Round | None) -> asyncio.Future[Any]:
+        """In one transaction: the round's end, the version that came of it, its uploads' deletion, the next round."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            self._has_deleted = True
+            if manifest is not None:
+                _add_version(connection, ended.next_model_version, manifest)
+            _end(connection, ended)
+            if following is not None:
+                _insert_round(connection, following)
+
+        return self._submit(job)
+
+    def roll_back(self, version: int, manifest: bytes, ended: Round | None) -> asyncio.Future[Any]:
+        """In one transaction: a version that did not come of a round, and the end of the round that was open."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            self._has_deleted = True
+            _add_version(connection, version, manifest)
+            if ended is not None:
+                _end(connection, ended)
+
+        return self._submit(job)
+
+    def add_accuracy(self, report: AccuracyReport) -> asyncio.Future[Any]:
+        row = (report.model_version, report.users, report.hit_rate, report.ndcg)
+        return self._submit(
+            lambda connection: connection.execute("INSERT OR REPLACE INTO accuracy VALUES (?, ?, ?, ?)", row)
+        )
+
+    def _submit(self, job: Job) -> asyncio.Future[Any]:
+        future: asyncio.Future[Any] = self._loop.create_future()
+        if self._failed:
+            future.set_exception(StorageError("the storage has failed; the coordinator must be started again"))
+        else:
+            self._jobs.put((job, future))
+        self._last = future
+        # Shielded: a request that gives up waiting must not take back what others rely on.
+        return asyncio.shield(future)
+
+    # In the writer's thread.
+
+    def _write(self) -> None:
+        is_over = False
+        while not is_over:
+            batch = [self._jobs.get()]
+            while len(batch) < _LARGEST_BATCH and not self._jobs.empty():
+                batch.append(self._jobs.get())
+            is_over = None in batch
+            is_over |= not self._write_batch([entry for entry in batch if entry is not None])
+        self._connection.close()
+
+    def _write_batch(self, batch: list[tuple[Job, asyncio.Future[Any]]]) -> bool:
+        futures = [future for _, future in batch]
+        try:
+            results = _transaction(self._connection, [job for job, _ in batch])
+            self._loop.call_soon_threadsafe(_resolve, futures, results)
+            self._forget_deleted()
+        except BaseException as error:  # Whatever it was, nothing more may be promised.
+            self._connection.close()
+            self._loop.call_soon_threadsafe(self._fail, futures, error)
+            return False
+        return True
+
+    def _forget_deleted(self) -> None:
+        """Deleted uploads leave the write-ahead log too: they are user data."""
+        if self._has_deleted:
+            self._has_deleted = False
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def _fail(self, futures: list[asyncio.Future[Any]], error: BaseException) -> None:
+        self._failed = True
+        while not self._jobs.empty():
+            entry = self._jobs.get()
+            if entry is not None:
+                futures.append(entry[1])
+        for future in futures:
+            if not future.done():
+                future.set_exception(StorageError(f"the storage has failed: {type(error).__name__}"))
+                future.exception()  # Seen: nobody may be waiting for this one.
+        self._on_failure(error)
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    # Uploads are user data: deleting them overwrites them.
+    connection.execute("PRAGMA secure_delete = ON")
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version not in (0, SCHEMA_VERSION):
+        raise StorageError(f"the folder was written by another release: schema {version}, expected {SCHEMA_VERSION}")
+    schema = _SCHEMA + cohort_storage.SCHEMA
+    connection.executescript(f"BEGIN; {schema} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
+
+
+def _transaction(connection: sqlite3.Connection, jobs: list[Job]) -> list[Any]:
+    steps.reached("transaction begins")
+    connection.execute("BEGIN IMMEDIATE")
+    results = [job(connection) for job in jobs]
+    steps.reached("transaction ends")
+    connection.execute("COMMIT")
+    steps.reached("transaction is durable")
+    return results
+
+
+def _resolve(futures: list[asyncio.Future[Any]], results: list[Any]) -> None:
+    for future, result in zip(futures, results, strict=True):
+        if not future.done():
+            future.set_result(result)
+
+
+def _insert_round(connection: sqlite3.Connection, opened: Round) -> None:
+    connection.execute(
+        "INSERT INTO rounds (number, round_id, model_version, manifest_sha256, goal, places, deadline_seconds,"
+        " opened_at, state, kind) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            opened.number,
+            opened.round_id,
+            opened.model_version,
+            opened.manifest_sha256,
+            opened.goal,
+            opened.places,
+            opened.deadline_seconds,
+            opened.opened_at,
+            opened.state,
+            opened.kind,
+        ),
+    )
+
+
+def _add_version(connection: sqlite3.Connection, version: int, manifest: bytes) -> None:
+    connection.execute("INSERT INTO versions VALUES (?, ?)", (version, manifest))
+    connection.execute("DELETE FROM versions WHERE model_version <= ?", (version - REMEMBERED_VERSIONS,))
+
+
+def _end(connection: sqlite3.Connection, ended: Round) -> None:
+    connection.execute(
+        "UPDATE rounds SET state = ?, ended_at = ?, upload_bytes = ?, upload_count = ?, next_model_version = ?"
+        " WHERE number = ?",
+        (
+            ended.state,
+            ended.ended_at,
+            ended.upload_bytes,
+            len(ended.receipts),
+            ended.next_model_version,
+            ended.number,
+        ),
+    )
+    connection.execute("UPDATE uploads SET body = NULL WHERE number = ?", (ended.number,))
+    cohort_storage.forget(connection, ended.number)
+    for table in ("places", "uploads"):
+        connection.execute(f"DELETE FROM {table} WHERE number <= ?", (ended.number - REMEMBERED_ROUNDS,))  # noqa: S608

@@ -1,0 +1,197 @@
+"""The door for devices: Connect unary and artifacts over aiohttp. The connection's certificate says who calls."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import ssl
+import time
+from asyncio import sslproto
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+
+from lightfr.errors import InvalidInputError
+from lightfr.v1 import error_pb2
+from lightfr_harness.server.coordinator import downloads
+from lightfr_harness.server.coordinator.logs import Log
+from lightfr_harness.server.coordinator.metrics import Metrics
+from lightfr_harness.server.coordinator.refusals import STATUS_OF_CODE, Refusal, connect_error
+from lightfr_harness.server.coordinator.service import CoordinatorService, EnrollmentService, seconds_allowed
+from lightfr_harness.server.coordinator.storage import StorageError
+
+CONTENT_TYPE = "application/proto"
+# A request may not take longer than this, whatever its Connect-Timeout-Ms says.
+LONGEST_REQUEST_SECONDS = 60.0
+MOST_REQUESTS_AT_ONCE = 4096
+KEEP_ALIVE_SECONDS = 75.0
+# After a refusal, how long the rest of a body is read and dropped so that the answer gets through.
+LINGERING_SECONDS = 2.0
+# When stopping, how long requests may still take.
+SHUTDOWN_SECONDS = 5.0
+# asyncio gives each TLS connection a read buffer of 256 KB, and touches all of it: half a gigabyte for 2,000 devices
+# that wait. A TLS record has at most 16 KB.
+TLS_BUFFER_BYTES = 16 * 1024
+_TIMEOUT = re.compile(r"\d{1,10}", re.ASCII)
+
+# The device that a connection belongs to; None: nobody that we know.
+Identify = Callable[[Any], str | None]
+Service = CoordinatorService | EnrollmentService
+
+
+class AddressError(InvalidInputError):
+    """An address that cannot be listened on."""
+
+
+class Door:
+    """One service behind HTTP."""
+
+    def __init__(self, service: Service, identify: Identify, metrics: Metrics, log: Log) -> None:
+        self._service, self._identify = service, identify
+        self._metrics, self._log = metrics, log
+        self._active = 0
+        self.is_closing = False
+
+    def application(self, artifacts: Path | None = None) -> web.Application:
+        """The routes: procedures, and downloads where there are any."""
+        application = web.Application()
+        for name in self._service.methods:
+            application.router.add_post(f"/{self._service.name}/{name}", self._route(name))
+        if artifacts is not None:
+            self._artifacts = artifacts
+            application.router.add_get("/artifacts/{digest:[0-9a-f]{64}}", self._download)
+        application.on_response_prepare.append(_drop_server_header)
+        return application
+
+    def _route(self, name: str) -> Callable[[web.Request], Any]:
+        async def handle(request: web.Request) -> web.Response:
+            started = time.perf_counter()
+            self._active += 1
+            try:
+                return await self._answer(request, name)
+            finally:
+                self._active -= 1
+                self._metrics.seconds.labels(name).observe(time.perf_counter() - started)
+
+        return handle
+
+    async def _answer(self, request: web.Request, name: str) -> web.Response:
+        if request.content_type != CONTENT_TYPE:
+            return web.Response(status=415, headers={"Accept-Post": CONTENT_TYPE})
+        if request.headers.get("Content-Encoding", "identity") != "identity":
+            return self._error("unimplemented", "compressed requests are not read: random bits do not shrink")
+        try:
+            body = await self._call(request, name)
+        except Refusal as refusal:
+            return self._refuse(refusal)
+        except TimeoutError:
+            return self._error("deadline_exceeded", "the request took longer than it may")
+        except StorageError:
+            return self._refuse(Refusal(error_pb2.ERROR_REASON_OVERLOADED, "the server is stopping: try again later"))
+        except Exception as error:  # A fault of ours: it must not tell the device anything, nor stop the others.
+            self._log.fault("internal_error", error)
+            return self._error("internal", "internal error")
+        self._metrics.sent.inc(len(body))
+        return web.Response(body=body, content_type=CONTENT_TYPE)
+
+    async def _call(self, request: web.Request, name: str) -> bytes:
+        if self.is_closing or self._active > MOST_REQUESTS_AT_ONCE:
+            raise Refusal(error_pb2.ERROR_REASON_OVERLOADED, "the server is busy or stopping: try again later")
+        device = self._device(request)
+        _require_protocol(request)
+        seconds = _timeout_seconds(request)
+        seconds_allowed.set(seconds)
+        async with asyncio.timeout(seconds):
+            body = await _read(request, self._service.limit_bytes(name))
+            self._metrics.received.inc(len(body))
+            return await self._service.methods[name](device, body)
+
+    def _device(self, request: web.Request) -> str:
+        device = self._identify(request.get_extra_info("peercert"))
+        if device is None:
+            raise Refusal(error_pb2.ERROR_REASON_IDENTITY, "this identity is revoked or unknown: enrol again")
+        return device
+
+    async def _download(self, request: web.Request) -> web.StreamResponse:
+        try:
+            self._device(request)
+            response, size = await downloads.answer(request, self._artifacts, request.match_info["digest"])
+        except Refusal as refusal:
+            return self._refuse(refusal)
+        self._metrics.sent.inc(size)
+        return response
+
+    def _refuse(self, refusal: Refusal) -> web.Response:
+        self._metrics.refusals.labels(refusal.name).inc()
+        return _json(STATUS_OF_CODE[refusal.code], refusal.body())
+
+    def _error(self, code: str, message: str) -> web.Response:
+        self._metrics.refusals.labels(code).inc()
+        return _json(STATUS_OF_CODE[code], connect_error(code, message))
+
+
+def _json(status: int, body: bytes) -> web.Response:
+    return web.Response(status=status, body=body, content_type="application/json")
+
+
+def _require_protocol(request: web.Request) -> None:
+    if request.headers.get("Connect-Protocol-Version", "1") != "1":
+        raise Refusal(error_pb2.ERROR_REASON_MALFORMED, "this server speaks version 1 of the Connect protocol")
+
+
+def _timeout_seconds(request: web.Request) -> float:
+    header = request.headers.get("Connect-Timeout-Ms")
+    if header is None:
+        return LONGEST_REQUEST_SECONDS
+    if not _TIMEOUT.fullmatch(header):
+        raise Refusal(error_pb2.ERROR_REASON_MALFORMED, "Connect-Timeout-Ms is no number of at most 10 digits")
+    return min(int(header) / 1000, LONGEST_REQUEST_SECONDS)
+
+
+async def _read(request: web.Request, limit_bytes: int) -> bytes:
+    """The body, if it is within the limit: by what is announced, and while it comes."""
+    if request.content_length is not None:
+        _require_size(request.content_length, limit_bytes)
+    body = bytearray()
+    try:
+        async for chunk in request.content.iter_any():
+            body += chunk
+            _require_size(len(body), limit_bytes)
+    except (web.RequestPayloadError, ConnectionError) as error:
+        raise Refusal(error_pb2.ERROR_REASON_MALFORMED, "the body ended early") from error
+    return bytes(body)
+
+
+def _require_size(size_bytes: int, limit_bytes: int) -> None:
+    if size_bytes > limit_bytes:
+        message = f"{size_bytes} bytes or more, at most {limit_bytes} are read"
+        raise Refusal(error_pb2.ERROR_REASON_TOO_LARGE, message, limit_bytes=limit_bytes)
+
+
+async def _drop_server_header(_: web.Request, response: web.StreamResponse) -> None:
+    response.headers.pop("Server", None)
+
+
+async def listen(
+    application: web.Application, host: str, port: int, context: ssl.SSLContext | None
+) -> tuple[web.AppRunner, int]:
+    """Start to serve; the runner and the port it got."""
+    sslproto.SSLProtocol.max_size = TLS_BUFFER_BYTES
+    runner = web.AppRunner(
+        application,
+        access_log=None,
+        keepalive_timeout=KEEP_ALIVE_SECONDS,
+        lingering_time=LINGERING_SECONDS,
+        auto_decompress=False,
+        shutdown_timeout=SHUTDOWN_SECONDS,
+    )
+    await runner.setup()
+    site = web.TCPSite(runner, host, port, ssl_context=context, backlog=1024)
+    try:
+        await site.start()
+    except OSError as error:
+        await runner.cleanup()
+        raise AddressError(f"cannot listen on {host}, port {port}: {error.strerror}. Name another one") from error
+    return runner, runner.addresses[0][1]

@@ -1,0 +1,150 @@
+"""The catalogue objective's server rule, in integers: see docs/protocol.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lightfr import _kernel
+from lightfr.training.constants import CATALOGUE_WEIGHT, LEAST_CATALOGUE_RATINGS, MEAN_UNIT, catalogue_target
+from lightfr.v1 import model_pb2
+from lightfr_harness.server.rules.bits import unpack_signs
+from lightfr_harness.server.rules.rule import Server
+from lightfr_harness.server.rules.uploads import Upload
+
+# Sums and the memory Q have this many fractional parts of one ternary element.
+UNIT = 256
+# Q forgets 1/16 of itself a round.
+FORGETTING_SHIFT = 4
+# Keeps |Q| below 2^31: it cannot pass 16 times the largest sum.
+LARGEST_SUM = 2**26
+_ROWS_AT_A_TIME = 65_536
+
+
+class CatalogueServer(Server):
+    """Q <- Q - (Q >> 4) + S, d = sign(Q). Q, the memory, never leaves the server."""
+
+    by_row = ("codes", "memory")
+
+    def __init__(self, device_counts: npt.NDArray[np.int64], code_bits: int, **options: Any) -> None:
+        self.memory = np.zeros((len(device_counts), code_bits), np.int32)
+        self.mean_user = np.zeros(code_bits, np.int16)
+        super().__init__(device_counts, code_bits, **options)
+        # Rows that have been open at some time; the others all share one code.
+        self.has_own_code = self.open_rows
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """The matrix, its memory, the mean user and the gate."""
+        return {
+            "codes": self.codes,
+            "memory": self.memory,
+            "mean_user": self.mean_user,
+            "device_counts": self.device_counts,
+            "has_own_code": self.has_own_code,
+        }
+
+    def restore(self, state: dict[str, npt.NDArray[Any]]) -> None:
+        """Take up a state."""
+        self.codes, self.memory, self.mean_user = state["codes"], state["memory"], state["mean_user"]
+        self.device_counts, self.has_own_code = state["device_counts"], state["has_own_code"]
+        self.begin_round()
+
+    def set_gate(self, counts: npt.NDArray[np.int64], seed: int) -> None:
+        """Open and close rows by new counts, and begin a round.
+
+        A row that opens for the first time gets a random code and an empty memory; one that closes keeps what it has.
+        """
+        self.device_counts = np.asarray(counts, np.int64)
+        fresh = self.open_rows & ~self.has_own_code
+        random = np.random.default_rng(seed).integers(0, 256, self.codes.shape, dtype=np.uint8)
+        self.codes = np.where(fresh[:, None], random, self.codes)
+        self.memory = np.where(fresh[:, None], np.int32(0), self.memory)
+        self.has_own_code = self.has_own_code | fresh
+        self.begin_round()
+
+    def add_sums(
+        self,
+        rows: npt.NDArray[np.int64],
+        products: npt.NDArray[np.int64],
+        user_sum: npt.NDArray[np.int64],
+        weight: npt.NDArray[np.int64],
+    ) -> None:
+        """Count what a cohort added up in secret, in the blocks of docs/secagg.md, once in a round without uploads."""
+        self._row_sums[self.upload_rows] = rows.reshape(-1, self.code_bits)
+        full = np.diag(np.full(self.code_bits, float(weight[0])))
+        above = np.triu_indices(self.code_bits, 1)
+        full[above] = products
+        full.T[above] = products
+        self._summed = full, user_sum, int(weight[0])
+
+    def add_cohort(self, sums: Mapping[str, npt.NDArray[np.int64]], survivors: int) -> None:
+        """Count the sums over so many devices."""
+        self.add_sums(**self.weighted(sums, survivors))
+
+    def weighted(self, sums: Mapping[str, npt.NDArray[np.int64]], survivors: int) -> dict[str, npt.NDArray[np.int64]]:
+        """The sums as add_sums takes them. With noise all devices weigh the same, and no block says how much."""
+        if self.noise is None:
+            return dict(sums)
+        weight = max(self.max_rows, LEAST_CATALOGUE_RATINGS)
+        weighted = {name: weight * sums[name] for name in ("products", "user_sum")}
+        return {"rows": sums["rows"], **weighted, "weight": np.array([weight * survivors])}
+
+    def _model_fields(self) -> dict[str, Any]:
+        mean = self.mean_user.astype("<i2").tobytes() if self.mean_user.any() else b""
+        return {"objective": model_pb2.OBJECTIVE_CATALOGUE, "mean_user": mean}
+
+    def _start_sums(self) -> None:
+        self._row_sums = np.zeros((self.n_items, self.code_bits), np.int32)
+        self._user_codes: list[bytes] = []
+        self._weights: list[int] = []
+        self._summed: tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], int] | None = None
+
+    def _count(self, upload: Upload) -> None:
+        upload.add_to(self._row_sums)
+        self._user_codes.append(upload.rows.user_code)
+        self._weights.append(max(len(upload.item_indices), LEAST_CATALOGUE_RATINGS))
+
+    def _grow(self, n_new: int) -> None:
+        self.memory = np.concatenate([self.memory, np.zeros((n_new, self.code_bits), np.int32)])
+        self.has_own_code = np.concatenate([self.has_own_code, np.ones(n_new, np.bool_)])
+
+    def _cohort_sums(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], int]:
+        """W = sum w b b', v = sum w b and w: all that the catalogue term needs. float64 is exact below 2^53."""
+        if self._summed is not None:
+            return self._summed
+        if not self._user_codes:
+            return np.zeros((self.code_bits, self.code_bits)), np.zeros(self.code_bits, np.int64), 0
+        signs = unpack_signs(b"".join(self._user_codes), (len(self._user_codes), self.code_bits))
+        users, weights = signs.astype(np.float64), np.array(self._weights, np.int64)
+        weighted = users * weights[:, None]
+        return users.T @ weighted, weighted.sum(axis=0).astype(np.int64), int(weights.sum())
+
+    def _apply(self, *, balanced: bool) -> None:
+        products, user_sum, weight = self._cohort_sums()
+        for first in range(0, self.n_items, _ROWS_AT_A_TIME):
+            rows = slice(first, min(first + _ROWS_AT_A_TIME, self.n_items))
+            self._apply_rows(rows, products, user_sum, weight)
+        if weight > 0:
+            mean = (2 * MEAN_UNIT * user_sum + weight) // (2 * weight)
+            # Beyond the unit only by noise, or by a device that lies.
+            self.mean_user = np.clip(mean, -MEAN_UNIT, MEAN_UNIT).astype(np.int16)
+
+    def _apply_rows(
+        self, rows: slice, products: npt.NDArray[np.float64], user_sum: npt.NDArray[np.int64], weight: int
+    ) -> None:
+        packed, memory = np.ascontiguousarray(self.codes[rows]), np.ascontiguousarray(self.memory[rows])
+        signs = unpack_signs(packed, memory.shape)
+        others = (signs.astype(np.float64) @ products).astype(np.int64) - weight * signs.astype(np.int64)
+        others += catalogue_target(self.code_bits) * user_sum
+        against = UNIT * CATALOGUE_WEIGHT * others // (self.n_items * self.code_bits)
+        sums = np.clip(self._individual(rows) - against, -LARGEST_SUM, LARGEST_SUM).astype(np.int32)
+        _kernel.aggregate(sums, sums.size, FORGETTING_SHIFT, memory, packed)
+        self.codes[rows], self.memory[rows] = packed, memory
+
+    def _individual(self, rows: slice) -> npt.NDArray[np.int64]:
+        """The devices' own rows in units of UNIT: a ternary element counts 1, an exact one 1 / f."""
+        sums = UNIT * self._row_sums[rows].astype(np.int64)
+        return sums // self.code_bits if self.upload_kind == model_pb2.UPLOAD_KIND_EXACT else sums

@@ -1,0 +1,60 @@
+"""The paper's aggregation as printed: Agg_grad and Agg_para. The audit's subject, not the default."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lightfr.errors import InvalidInputError
+from lightfr.interactions import LEVELS
+from lightfr.v1 import model_pb2
+from lightfr_harness.server.rules.rule import Server
+from lightfr_harness.server.rules.uploads import Upload
+
+
+def balance_of(regularization: float, code_bits: int) -> int:
+    """The paper's lambda as the integer that uploads are scaled to: 4 f^2 lambda LEVELS."""
+    return round(4 * code_bits**2 * regularization * LEVELS)
+
+
+class PaperServer(Server):
+    """Agg_grad: D = sign(sum of gradients - balance D'). Agg_para, by uploads of codes: D = sign(sum of those rows)."""
+
+    def __init__(
+        self, device_counts: npt.NDArray[np.int64], code_bits: int, *, regularization: float, **options: Any
+    ) -> None:
+        if options["upload_kind"] == model_pb2.UPLOAD_KIND_TERNARY:
+            raise InvalidInputError("the paper's protocol has no ternary uploads: use exact gradients or codes")
+        self.balance = balance_of(regularization, code_bits)
+        super().__init__(device_counts, code_bits, **options)
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """The matrix: this rule remembers nothing else."""
+        return {"codes": self.codes}
+
+    def restore(self, state: dict[str, npt.NDArray[Any]]) -> None:
+        """Take up a state."""
+        self.codes = state["codes"]
+        self.begin_round()
+
+    def _model_fields(self) -> dict[str, Any]:
+        return {"objective": model_pb2.OBJECTIVE_PAPER, "balance": self.balance}
+
+    def _start_sums(self) -> None:
+        self._row_sums = np.zeros((self.n_items, self.code_bits), np.int64)
+
+    def _count(self, upload: Upload) -> None:
+        self._row_sums[upload.item_indices] += upload.values()
+
+    def _grow(self, n_new: int) -> None:
+        pass
+
+    def _apply(self, *, balanced: bool) -> None:
+        votes = self._row_sums
+        # Rows sent as codes are balanced on the device; new items are learnt without the balance term.
+        if self.upload_kind != model_pb2.UPLOAD_KIND_CODES and balanced:
+            signs = self.signs().astype(np.int64)
+            votes = votes - self.balance * (signs.sum(axis=1, keepdims=True) - signs)
+        self._set_codes_by_sign(votes)

@@ -1,0 +1,133 @@
+"""How what the devices of a simulated round have to say reaches the server: in the clear, or as a sum."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lightfr import _wire
+from lightfr.errors import InvalidInputError, PrivacyError
+from lightfr.secagg.contribution import blocks_of, vector_without_noise
+from lightfr.training import PublishedModel, RowUpdate
+from lightfr.v1 import model_pb2
+from lightfr_harness.server.rules import CatalogueServer, Server
+from lightfr_harness.server.rules.secagg import SecureSumError
+from lightfr_harness.simulation.secure import SecureRound
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """The devices of a round: what they would upload, which never do, and which fall silent after it."""
+
+    model: PublishedModel
+    updates: list[RowUpdate]
+    drops: npt.NDArray[np.bool_]
+    silent: npt.NDArray[np.bool_]
+    random: np.random.Generator
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What a round cost beside the fits and the download of the model: bytes inside messages, and CPU time."""
+
+    up_bytes: int
+    down_bytes: int
+    device_seconds: float
+    server_seconds: float
+    abandoned: bool = False
+
+
+Collector = Callable[[Server, Cohort], Collected]
+
+
+def collector_of(server: Server, *, masked: bool) -> Collector:
+    """The way that belongs to the server's privacy mode."""
+    if server.privacy_mode == model_pb2.PRIVACY_MODE_CLEAR:
+        return collect_clear
+    return collect_masked if masked else collect_unmasked
+
+
+def collect_clear(server: Server, cohort: Cohort) -> Collected:
+    """Every device that does not drop out uploads its rows as they are."""
+    started = time.process_time()
+    uploads = [
+        _wire.encode_update(update) for update, drop in zip(cohort.updates, cohort.drops, strict=True) if not drop
+    ]
+    encoded = time.process_time()
+    for upload in uploads:
+        server.add(upload)
+    return Collected(sum(map(len, uploads)), 0, encoded - started, time.process_time() - encoded)
+
+
+def collect_masked(server: Server, cohort: Cohort) -> Collected:
+    """All four steps of secure aggregation, with devices that leave before each of them.
+
+    When so many are gone that a device or the server cannot go on, the round is abandoned.
+    """
+    secure = SecureRound(cohort.model, cohort.updates, cohort.random.bytes)
+    leaves = leave_before(cohort.drops)
+    try:
+        secure.advertise(leaves == 1)
+        secure.share(leaves == 2)
+        secure.upload(leaves == 3)
+        secure.reveal(cohort.silent)
+        sums = secure.finish()
+    except (SecureSumError, PrivacyError):
+        return Collected(*secure.cost(), abandoned=True)
+    catalogue_of(server).add_cohort(sums, int(np.count_nonzero(~cohort.drops)))
+    return Collected(*secure.cost())
+
+
+def leave_before(drops: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """The step before which each device drops out, in turn 1, 2 and 3; 0 for those that stay until they uploaded."""
+    steps = np.zeros(len(drops), np.int64)
+    steps[drops] = 1 + np.arange(np.count_nonzero(drops)) % 3
+    return steps
+
+
+def collect_unmasked(server: Server, cohort: Cohort) -> Collected:
+    """The sum that masks would have given, without them. No bytes are counted."""
+    started = time.process_time()
+    staying = [update for update, drop in zip(cohort.updates, cohort.drops, strict=True) if not drop]
+    if not staying:
+        return Collected(0, 0, 0.0, 0.0, abandoned=True)
+    sums = sums_without_masks(cohort.model, staying, len(cohort.updates), cohort.random)
+    catalogue_of(server).add_cohort(sums, len(staying))
+    return Collected(0, 0, time.process_time() - started, 0.0)
+
+
+def sums_without_masks(
+    model: PublishedModel, updates: list[RowUpdate], devices: int, random: np.random.Generator
+) -> dict[str, npt.NDArray[np.int64]]:
+    """By block, what the updates add up to, with noise where the model asks for it.
+
+    `devices` is the roster's size, those that dropped out included.
+    """
+    totals = {block.name: np.zeros(block.count, np.int64) for block in blocks_of(model, devices)}
+    for update in updates:
+        vector = vector_without_noise(model, update, devices)
+        for name, total in totals.items():
+            total += np.asarray(vector[name])
+    if model.noise:
+        _add_summed_noise(totals, model.noise, len(updates), random)
+    return totals
+
+
+def _add_summed_noise(
+    totals: dict[str, npt.NDArray[np.int64]], noise: model_pb2.Noise, survivors: int, random: np.random.Generator
+) -> None:
+    """A rounded Gaussian of the summed variance: for accuracy as good as a sum of discrete ones, not for privacy."""
+    for name, total in totals.items():
+        thousandths = noise.rows_thousandths if name == "rows" else noise.sums_thousandths
+        total += np.rint(random.normal(0, thousandths / 1000 * survivors**0.5, total.size)).astype(np.int64)
+
+
+def catalogue_of(server: Server) -> CatalogueServer:
+    """The server, if its objective can be summed securely."""
+    if not isinstance(server, CatalogueServer):
+        raise InvalidInputError("only the catalogue objective can be summed securely")
+    return server

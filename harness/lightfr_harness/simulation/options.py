@@ -1,0 +1,121 @@
+"""What a training run is asked for, checked before anything is loaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lightfr.errors import InvalidInputError
+from lightfr.secagg.vector import MAX_WEIGHT
+from lightfr.training.model import LEAST_NOISE, MOST_NOISE
+from lightfr.v1 import model_pb2
+
+OBJECTIVES = ("catalogue", "paper")
+AGGREGATES = {"catalogue": ("catalogue",), "paper": ("grad", "para", "init", "random")}
+UPLOADS = {"ternary": model_pb2.UPLOAD_KIND_TERNARY, "exact": model_pb2.UPLOAD_KIND_EXACT}
+PRIVACY_MODES = {
+    "clear": model_pb2.PRIVACY_MODE_CLEAR,
+    "secagg": model_pb2.PRIVACY_MODE_SECAGG,
+    "secagg+dp": model_pb2.PRIVACY_MODE_SECAGG_DP,
+}
+SPLITS = ("last-out", "80-10-10")
+TERNARY_ROWS = 64
+GATE = 10
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """One run. `data` None means the synthetic set of that size."""
+
+    data: Path | None = None
+    format: str = "ml-100k"
+    data_options: dict[str, Any] = field(default_factory=dict)
+    synthetic: str = "ml-100k"
+    split: str = "last-out"
+    objective: str = "catalogue"
+    aggregate: str = ""
+    upload: str = ""
+    gate: int | None = None
+    max_rows: int | None = None
+    recency: bool = False
+    refine: bool = False
+    bits: int = 64
+    rounds: int = 50
+    fraction: float = 0.6
+    dropout: float = 0.0
+    regularization: float = 0.0
+    privacy: str = "clear"
+    # Standard deviations of the noise that each device adds; mode secagg+dp only.
+    noise_rows: float = 0.0
+    noise_sums: float = 0.0
+    unmasked: bool = False
+    seed: int = 0
+    checkpoint: Path | None = None
+
+    def __post_init__(self) -> None:
+        _one_of("objective", self.objective, OBJECTIVES)
+        _one_of("split", self.split, SPLITS)
+        paper = self.objective == "paper"
+        _default(self, "aggregate", AGGREGATES[self.objective][0])
+        _default(self, "upload", "exact" if paper else "ternary")
+        _default(self, "gate", 0 if paper else GATE)
+        _default(self, "max_rows", TERNARY_ROWS if self.upload == "ternary" else 0)
+        _one_of(f"aggregate of objective {self.objective}", self.aggregate, AGGREGATES[self.objective])
+        _one_of("upload", self.upload, ("exact",) if paper else tuple(UPLOADS))
+        _within("rounds", self.rounds, 0, 100_000)
+        _within("fraction", self.fraction, 1e-9, 1)
+        _within("dropout", self.dropout, 0, 0.99)
+        _within("gate", self.gate or 0, 0, 2**31)
+        _within("max_rows", self.max_rows or 0, 0, 2**31)
+        _within("lambda", self.regularization, 0, 1e6)
+        if paper and (self.recency or self.refine):
+            raise InvalidInputError("recency and refine belong to --objective catalogue; the paper has neither")
+        if self.regularization and not paper:
+            raise InvalidInputError("lambda belongs to --objective paper; the catalogue objective has no such term")
+        self._require_privacy()
+
+    def _require_privacy(self) -> None:
+        _one_of("privacy", self.privacy, tuple(PRIVACY_MODES))
+        noisy = self.privacy == "secagg+dp"
+        if self.privacy != "clear":
+            if self.upload != "ternary":
+                raise InvalidInputError("secure sums are made of ternary rows: use --upload ternary or --privacy clear")
+            _within("max_rows of a secure sum", self.max_rows or 0, 1, MAX_WEIGHT)
+        for name, level in (("noise_rows", self.noise_rows), ("noise_sums", self.noise_sums)):
+            if noisy:
+                _within(name, level, LEAST_NOISE / 1000, MOST_NOISE / 1000)
+            elif level:
+                raise InvalidInputError(f"{name} belongs to --privacy secagg+dp")
+
+    @property
+    def privacy_mode(self) -> int:
+        return PRIVACY_MODES[self.privacy]
+
+    @property
+    def noise(self) -> model_pb2.Noise | None:
+        if self.privacy != "secagg+dp":
+            return None
+        return model_pb2.Noise(
+            rows_thousandths=round(1000 * self.noise_rows), sums_thousandths=round(1000 * self.noise_sums)
+        )
+
+    @property
+    def upload_kind(self) -> int:
+        return model_pb2.UPLOAD_KIND_CODES if self.aggregate == "para" else UPLOADS[self.upload]
+
+
+def _default(options: TrainOptions, name: str, value: str | int) -> None:
+    """Fill in what was not given: an empty name or None. A zero was given."""
+    if getattr(options, name) in ("", None):
+        object.__setattr__(options, name, value)
+
+
+def _one_of(name: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise InvalidInputError(f"unknown {name} '{value}', choose one of: {', '.join(known)}")
+
+
+def _within(name: str, value: float, least: float, most: float) -> None:
+    if not least <= value <= most:
+        raise InvalidInputError(f"{name} is {value}, expected {least:g} to {most:g}")

@@ -1,0 +1,152 @@
+"""Rounds of training over a fleet: sampled, with dropout, checkpointed, deterministic for a seed."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from lightfr import _wire
+from lightfr.errors import InvalidInputError
+from lightfr.training import PublishedModel
+from lightfr_harness.server.rules import Server
+from lightfr_harness.simulation.collecting import Cohort, Collected, collector_of
+from lightfr_harness.simulation.fleet import Fleet
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What decides a run, beside the data and the server.
+
+    `masked` False adds up without masks where the server asks for them: the same sums in a fraction of the time. With
+    noise it is then drawn once, for the sum.
+    """
+
+    rounds: int = 50
+    fraction: float = 0.6
+    dropout: float = 0.0
+    seed: int = 0
+    masked: bool = True
+
+
+@dataclass
+class Traffic:
+    """Bytes inside messages, by direction, and how many device rounds they belong to.
+
+    `dropped` devices never uploaded; `abandoned` rounds lost too many devices to be unmasked, and moved nothing.
+    """
+
+    device_rounds: int = 0
+    dropped: int = 0
+    abandoned: int = 0
+    up_bytes: int = 0
+    down_bytes: int = 0
+
+
+@dataclass
+class TrainingRun:
+    """A run in progress; iterate over it to train. The same seed gives the same matrices, resumed or not."""
+
+    server: Server
+    fleet: Fleet
+    options: RunOptions
+    checkpoint: Path | None = None
+    finished_rounds: int = 0
+    traffic: Traffic = field(default_factory=Traffic)
+    seconds: dict[str, float] = field(default_factory=lambda: {"devices": 0.0, "server": 0.0})
+
+    def __post_init__(self) -> None:
+        if self.checkpoint is not None and self.checkpoint.exists():
+            self._resume(self.checkpoint)
+
+    def __iter__(self) -> Iterator[int]:
+        """Train round by round; yields the number of finished rounds."""
+        while self.finished_rounds < self.options.rounds:
+            self._round(self.finished_rounds)
+            self.finished_rounds += 1
+            if self.checkpoint is not None:
+                self._save(self.checkpoint)
+            yield self.finished_rounds
+
+    def published(self) -> PublishedModel:
+        """The current model as a device has it after download: encoded, decoded and checked."""
+        message = _wire.decode_round_model(self.server.model().SerializeToString())
+        return PublishedModel(self.server.item_codes(), message, self.server.open_rows_bitmap())
+
+    def cohort(self, round_index: int) -> npt.NDArray[np.int64]:
+        """Devices of a round, drawn without replacement, those that drop out included."""
+        size = max(1, round(self.options.fraction * len(self.fleet)))
+        return np.sort(self._random(round_index, 1).choice(len(self.fleet), size, replace=False))
+
+    def _round(self, round_index: int) -> None:
+        users = self.cohort(round_index)
+        drops = self._random(round_index, 2).random(len(users)) < self.options.dropout
+        started = time.process_time()
+        model = self.published()
+        # One generator for the round, asked by the devices in order: reproducible, and fast enough not to be noticed.
+        random_bytes = self._random(round_index, 3).bytes
+        updates = [self.fleet.devices[user].update(model, random_bytes) for user in users.tolist()]
+        self.seconds["devices"] += time.process_time() - started
+        collect = collector_of(self.server, masked=self.options.masked)
+        silent = self._random(round_index, 4).random(len(users)) < self.options.dropout / 3
+        collected = collect(self.server, Cohort(model, updates, drops, silent, self._random(round_index, 5)))
+        started = time.process_time()
+        if collected.abandoned:
+            self.server.begin_round()
+        else:
+            self.server.finish_round()
+        self.seconds["server"] += time.process_time() - started
+        self._account(collected, drops)
+
+    def _random(self, round_index: int, purpose: int) -> np.random.Generator:
+        return np.random.default_rng([self.options.seed, round_index, purpose])
+
+    def _account(self, collected: Collected, drops: npt.NDArray[np.bool_]) -> None:
+        download = self.server.codes.nbytes + self.server.model().ByteSize() + len(self.server.open_rows_bitmap())
+        self.traffic.device_rounds += len(drops)
+        self.traffic.dropped += int(drops.sum())
+        self.traffic.abandoned += collected.abandoned
+        self.traffic.up_bytes += collected.up_bytes
+        self.traffic.down_bytes += collected.down_bytes + download * len(drops)
+        self.seconds["devices"] += collected.device_seconds
+        self.seconds["server"] += collected.server_seconds
+
+    def _save(self, path: Path) -> None:
+        """Write the state beside the old one and rename it over, so that a kill leaves one of the two whole."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_suffix(".tmp.npz")
+        counts = np.array([self.finished_rounds, *asdict(self.traffic).values()], np.int64)
+        with temporary.open("wb") as file:
+            np.savez(
+                file, options=self._fingerprint(), counts=counts, devices=self.fleet.codes(), **self.server.state()
+            )
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+
+    def _resume(self, path: Path) -> None:
+        with np.load(path) as saved:
+            state = dict(saved)
+        if not np.array_equal(state.pop("options"), self._fingerprint()):
+            raise CheckpointError(f"{path} belongs to a run with other options or data; remove it or name another file")
+        finished, *traffic = state.pop("counts").tolist()
+        self.finished_rounds, self.traffic = finished, Traffic(*traffic)
+        self.fleet.restore(state.pop("devices"))
+        self.server.restore(state)
+
+    def _fingerprint(self) -> npt.NDArray[np.float64]:
+        """What must agree for a checkpoint to be taken up; more rounds may be asked for than before."""
+        options = {**asdict(self.options), "rounds": 0}
+        model = self.server.model()
+        shape = (len(self.fleet), model.item_count, model.code_bits, model.objective, model.upload_kind, model.balance)
+        privacy = (model.privacy_mode, model.noise.rows_thousandths, model.noise.sums_thousandths)
+        return np.array([*options.values(), *shape, self.server.gate, self.server.max_rows, *privacy], np.float64)
+
+
+class CheckpointError(InvalidInputError):
+    """A checkpoint that does not belong to this run."""

@@ -1,0 +1,1 @@
+"""What a device downloads: signed manifests, item ids, deltas of codes, and the folder that holds them."""

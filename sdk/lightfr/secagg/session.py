@@ -1,0 +1,305 @@
+"""A device's part of one round of secure aggregation: four steps, each done once and refused when something is off."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from lightfr.errors import CohortTooSmallError, OutOfRangeError, RosterError, SealedShareError, StepOrderError
+from lightfr.secagg import shamir
+from lightfr.secagg.agreement import (
+    KEY_BYTES,
+    NONCE_BYTES,
+    Agreement,
+    pair_mask_key,
+    public_key,
+    seal,
+    self_mask_key,
+    share_key,
+    unseal,
+)
+from lightfr.secagg.roster import (
+    ENTRY_BYTES,
+    ID_BYTES,
+    MAX_DEVICES,
+    MIN_DEVICES,
+    RosterEntry,
+    members,
+    require_bytes,
+    require_signature,
+    roster_message,
+    survivors_message,
+)
+from lightfr.secagg.state import SessionState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from lightfr.secagg.roster import Roster
+    from lightfr.secagg.vector import Vector
+
+DEFAULT_MINIMUM_COHORT = 256
+_INDEX_BYTES = 4
+_SHARES_BYTES = 2 * shamir.SHARE_BYTES
+
+
+@dataclass(frozen=True)
+class SealedShare:
+    """Shares of the sender's two secrets that only the receiver can read.
+
+    `sender` and `receiver` are ids of the roster, 16 bytes each. `sealed` is a nonce (12 bytes), AES-256-GCM of the
+    share of the self-mask seed and the share of the mask key (33 bytes each), and the tag (16 bytes): 94 bytes.
+    """
+
+    sender: bytes
+    receiver: bytes
+    sealed: bytes
+
+
+@dataclass(frozen=True)
+class RevealedShares:
+    """What a device tells the server at the end: for a neighbour its id (16 bytes) and a share (33), by ascending id.
+
+    `self_masks` are shares of the seeds of neighbours that uploaded, and of the sender's own; `mask_keys` are shares of
+    the mask keys of included neighbours that did not upload.
+    """
+
+    sender: bytes
+    self_masks: bytes
+    mask_keys: bytes
+
+
+@dataclass(frozen=True)
+class _Neighbour:
+    index: int
+    entry: RosterEntry
+
+
+class DeviceSession:
+    """One round: advertise(), share(), mask(), unmask(), in this order.
+
+    A refused step reveals nothing and changes nothing: it may be tried again with better input, or the round left.
+    After each step store to_bytes() BEFORE the result is sent, and never go back to older bytes: a mask used for two
+    vectors, or two answers about the survivors, would give the user's vector away.
+    """
+
+    def __init__(
+        self,
+        round_id: bytes,
+        peer_id: bytes,
+        server_key: bytes,
+        *,
+        minimum_cohort: int = DEFAULT_MINIMUM_COHORT,
+        random: Callable[[int], bytes] = os.urandom,
+    ) -> None:
+        """Begin a round. `server_key` is the raw Ed25519 key that signs rosters; lower `minimum_cohort` in tests only.
+
+        `random` is a cryptographic source; docs/secagg.md says in which order it is read.
+        """
+        require_bytes("round_id", round_id, ID_BYTES)
+        require_bytes("peer_id", peer_id, ID_BYTES)
+        require_bytes("server_key", server_key, KEY_BYTES)
+        require_minimum_cohort(minimum_cohort)
+        self._state = SessionState(round_id, peer_id, server_key, minimum_cohort)
+        self._random = random
+
+    def __repr__(self) -> str:
+        return f"<DeviceSession before step '{self._state.next_step}'>"
+
+    def to_bytes(self) -> bytes:
+        """Return the session, to go on in another process. SECRET: keep it in the encrypted store and nowhere else."""
+        return self._state.to_bytes()
+
+    @classmethod
+    def from_bytes(cls, stored: bytes, *, random: Callable[[int], bytes] = os.urandom) -> DeviceSession:
+        """Go on with a stored session, always the newest one."""
+        session = cls.__new__(cls)
+        session._state = SessionState.from_bytes(stored)
+        session._random = random
+        return session
+
+    @property
+    def peer_id(self) -> bytes:
+        """What the roster calls this device."""
+        return self._state.peer_id
+
+    @property
+    def cohort(self) -> int:
+        """Devices in the roster; 0 before the roster is known."""
+        return self._state.cohort
+
+    def neighbours(self) -> dict[int, bytes]:
+        """Return the ids of this device's neighbours by roster index; empty before the roster is known."""
+        return {neighbour.index: neighbour.entry.peer_id for neighbour in self._neighbours()}
+
+    def advertise(self) -> RosterEntry:
+        """Make fresh keys and return the public ones, for the roster."""
+        state = self._begin("advertise")
+        mask_private, share_private, seed = (self._random(KEY_BYTES) for _ in range(3))
+        self._state = replace(
+            state, next_step="share", mask_private=mask_private, share_private=share_private, seed=seed
+        )
+        return RosterEntry(state.peer_id, public_key(mask_private), public_key(share_private))
+
+    def share(self, roster: Roster, signature: bytes) -> list[SealedShare]:
+        """Check the signed roster; return both secrets in shares, one sealed message for each neighbour."""
+        state = self._begin("share")
+        self._require_roster(roster, signature)
+        own_index = roster.index_of(state.peer_id)
+        if roster.entry(own_index) != self._own_entry():
+            raise RosterError("the roster has other keys for this device than it advertised: leave the round")
+        neighbours = [_Neighbour(i, roster.entry(i)) for i in roster.neighbours(own_index)]
+        own_share, shares = self._split(own_index, neighbours, roster.threshold)
+        sealed = self._seal(neighbours, shares, roster.digest)
+        self._state = replace(
+            state,
+            next_step="mask",
+            own_share=own_share,
+            roster_digest=roster.digest,
+            cohort=roster.size,
+            threshold=roster.threshold,
+            own_index=own_index,
+            neighbours=b"".join(_index_bytes(n.index) + n.entry.to_bytes() for n in neighbours),
+        )
+        return sealed
+
+    def mask(self, vector: Vector, inbox: Sequence[SealedShare], included: bytes) -> bytes:
+        """Open the shares of the neighbours that are included, mask the vector IN PLACE and return it packed.
+
+        `included` is the bitmap of the devices that delivered their shares; `inbox` holds what the neighbours among
+        them sent here.
+        """
+        state = self._begin("mask")
+        present = self._require_members("the included set", included)
+        peers = [n for n in self._neighbours() if n.index in present]
+        held = self._open(inbox, peers)
+        pair_keys = self._pair_keys(peers)
+        # Nothing can be refused from here on, so the vector is masked wholly or not at all.
+        vector.mask(self_mask_key(state.seed, state.round_id, state.peer_id), subtract=False)
+        for peer, key in zip(peers, pair_keys, strict=True):
+            vector.mask(key, subtract=peer.entry.peer_id < state.peer_id)
+        # The device's own secrets have done their work: whoever reads the device later finds none.
+        self._state = replace(
+            state, next_step="unmask", mask_private=b"", share_private=b"", seed=b"", held=held, included=included
+        )
+        return vector.pack()
+
+    def unmask(self, survivors: bytes, signature: bytes) -> RevealedShares:
+        """Check the signed set of devices that uploaded; return one share, never two, of each included neighbour."""
+        state = self._begin("unmask")
+        message = survivors_message(state.roster_digest, state.included, survivors)
+        require_signature("survivor set", state.server_key, signature, message)
+        alive = self._require_members("the survivor set", survivors)
+        if not alive <= members(state.included, state.cohort):
+            raise RosterError("a survivor was not among the included devices: leave the round")
+        self_masks, mask_keys = [state.peer_id + state.own_share], []
+        for peer, shares in self._held():
+            if peer.index in alive:
+                self_masks.append(peer.entry.peer_id + shares[: shamir.SHARE_BYTES])
+            else:
+                mask_keys.append(peer.entry.peer_id + shares[shamir.SHARE_BYTES :])
+        self._state = replace(state, next_step="done", own_share=b"", held=b"", neighbours=b"")
+        return RevealedShares(state.peer_id, b"".join(sorted(self_masks)), b"".join(mask_keys))
+
+    def _begin(self, step: str) -> SessionState:
+        if self._state.next_step != step:
+            raise StepOrderError(step, self._state.next_step)
+        return self._state
+
+    def _own_entry(self) -> RosterEntry:
+        state = self._state
+        return RosterEntry(state.peer_id, public_key(state.mask_private), public_key(state.share_private))
+
+    def _require_roster(self, roster: Roster, signature: bytes) -> None:
+        state = self._state
+        if roster.round_id != state.round_id:
+            raise RosterError("the roster is of another round: leave the round")
+        if roster.size < state.minimum_cohort:
+            raise CohortTooSmallError("the roster", roster.size, state.minimum_cohort)
+        require_signature("roster", state.server_key, signature, roster_message(roster.digest))
+
+    def _require_members(self, what: str, bitmap: bytes) -> frozenset[int]:
+        """Return the set, unless it is too small, lacks this device, or has too few holders of its shares."""
+        state = self._state
+        present = members(bitmap, state.cohort)
+        if state.own_index not in present:
+            raise RosterError(f"{what} lacks this device: leave the round")
+        if len(present) < state.minimum_cohort:
+            raise CohortTooSmallError(what, len(present), state.minimum_cohort)
+        n_holders = 1 + sum(n.index in present for n in self._neighbours())
+        if n_holders < state.threshold:
+            raise CohortTooSmallError(f"{what}, among this device and its neighbours,", n_holders, state.threshold)
+        return present
+
+    def _neighbours(self) -> Iterator[_Neighbour]:
+        for index, entry in _records(self._state.neighbours, ENTRY_BYTES):
+            yield _Neighbour(index, RosterEntry.from_bytes(entry))
+
+    def _held(self) -> Iterator[tuple[_Neighbour, bytes]]:
+        held = dict(_records(self._state.held, _SHARES_BYTES))
+        return ((n, held[n.index]) for n in self._neighbours() if n.index in held)
+
+    def _split(self, own: int, neighbours: Sequence[_Neighbour], threshold: int) -> tuple[bytes, list[bytes]]:
+        """Return the own share of the seed, and for each neighbour its shares of the seed and of the mask key."""
+        holders = [n.index + 1 for n in neighbours]
+        own_share, *seeds = shamir.split(self._state.seed, [own + 1, *holders], threshold, self._random)
+        keys = shamir.split(self._state.mask_private, holders, threshold, self._random)
+        return own_share, [seed + key for seed, key in zip(seeds, keys, strict=True)]
+
+    def _seal(self, neighbours: Sequence[_Neighbour], shares: Sequence[bytes], digest: bytes) -> list[SealedShare]:
+        state, agreement = self._state, Agreement(self._state.share_private)
+        sealed = []
+        for neighbour, plain in zip(neighbours, shares, strict=True):
+            receiver = neighbour.entry.peer_id
+            shared = agreement.with_peer(neighbour.entry.share_key)
+            key = share_key(shared, state.round_id, digest, state.peer_id, receiver)
+            sealed.append(SealedShare(state.peer_id, receiver, seal(key, self._random(NONCE_BYTES), plain)))
+        return sealed
+
+    def _open(self, inbox: Sequence[SealedShare], peers: Sequence[_Neighbour]) -> bytes:
+        """Return the shares of these peers, 70 bytes each; raises SealedShareError unless each has sent its own."""
+        by_sender = {message.sender: message for message in inbox}
+        if len(inbox) != len(peers) or by_sender.keys() != {peer.entry.peer_id for peer in peers}:
+            raise SealedShareError(
+                f"{len(inbox)} sealed shares are not one from each of {len(peers)} included neighbours: leave the round"
+            )
+        agreement = Agreement(self._state.share_private)
+        return b"".join(
+            _index_bytes(peer.index) + self._open_one(agreement, peer.entry, by_sender[peer.entry.peer_id])
+            for peer in peers
+        )
+
+    def _open_one(self, agreement: Agreement, sender: RosterEntry, message: SealedShare) -> bytes:
+        state = self._state
+        shared = agreement.with_peer(sender.share_key)
+        key = share_key(shared, state.round_id, state.roster_digest, sender.peer_id, state.peer_id)
+        shares = unseal(key, message.sealed, _SHARES_BYTES)
+        if not all(shamir.is_share(part) for part in (shares[: shamir.SHARE_BYTES], shares[shamir.SHARE_BYTES :])):
+            raise SealedShareError("a share is no number of the field: leave the round")
+        return shares
+
+    def _pair_keys(self, peers: Sequence[_Neighbour]) -> list[bytes]:
+        state, agreement = self._state, Agreement(self._state.mask_private)
+        return [
+            pair_mask_key(agreement.with_peer(p.entry.mask_key), state.round_id, state.peer_id, p.entry.peer_id)
+            for p in peers
+        ]
+
+
+def require_minimum_cohort(minimum_cohort: int) -> None:
+    """Raise OutOfRangeError unless there can be rosters of so many devices."""
+    if not MIN_DEVICES <= minimum_cohort <= MAX_DEVICES:
+        raise OutOfRangeError("minimum_cohort", minimum_cohort, MIN_DEVICES, MAX_DEVICES)
+
+
+def _index_bytes(index: int) -> bytes:
+    return index.to_bytes(_INDEX_BYTES, "little")
+
+
+def _records(stored: bytes, content_bytes: int) -> Iterator[tuple[int, bytes]]:
+    """Yield (roster index, content) of records that lie one behind the other."""
+    record_bytes = _INDEX_BYTES + content_bytes
+    for at in range(0, len(stored), record_bytes):
+        content = at + _INDEX_BYTES
+        yield int.from_bytes(stored[at:content], "little"), stored[content : content + content_bytes]

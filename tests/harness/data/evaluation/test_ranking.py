@@ -1,0 +1,83 @@
+"""HR and NDCG against the definition: every order of the tied items, averaged."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lightfr_harness.data.held_out import Candidates, ItemGroups
+from lightfr_harness.data.evaluation import EvaluationError, evaluate_candidates
+
+
+def candidates_of(sizes):
+    offsets = np.concatenate(([0], np.cumsum(sizes)))
+    return Candidates(np.arange(len(sizes)), ItemGroups(np.arange(offsets[-1]), offsets))
+
+
+def ranks_of_positive(scores):
+    """The rank of item 0 in every order in which equal scores may come out."""
+    for order in permutations(range(len(scores))):
+        ranked = sorted(order, key=lambda item: -scores[item])  # Stable: ties keep `order`.
+        yield ranked.index(0) + 1
+
+
+groups = st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=6), min_size=1, max_size=4)
+
+
+@settings(max_examples=60)
+@given(groups, st.integers(1, 7))
+def test_figures_are_the_average_over_every_order_of_tied_items(group_scores, k):
+    metrics = evaluate_candidates(
+        candidates_of([len(scores) for scores in group_scores]),
+        np.concatenate([np.array(scores, float) for scores in group_scores]),
+        k=k,
+    )
+    all_ranks = [np.array(list(ranks_of_positive(scores))) for scores in group_scores]
+    gains = [np.where(ranks <= k, 1 / np.log2(ranks + 1), 0) for ranks in all_ranks]
+    assert metrics.hr == pytest.approx(np.mean([(ranks <= k).mean() for ranks in all_ranks]))
+    assert metrics.ndcg == pytest.approx(np.mean([gain.mean() for gain in gains]))
+    assert metrics.hr_optimistic == pytest.approx(np.mean([ranks.min() <= k for ranks in all_ranks]))
+    assert metrics.ndcg_optimistic == pytest.approx(np.mean([gain.max() for gain in gains]))
+    assert (metrics.n_users, metrics.k) == (len(group_scores), k)
+
+
+def test_when_everything_is_tied_a_hit_is_as_likely_as_the_share_of_the_list():
+    metrics = evaluate_candidates(candidates_of([50]), np.zeros(50), k=10)
+    assert metrics.hr == pytest.approx(10 / 50)
+    assert metrics.hr_optimistic == metrics.ndcg_optimistic == 1.0
+
+
+def test_a_positive_alone_on_top_is_perfect_and_at_the_bottom_worthless():
+    sizes = candidates_of([12])
+    assert evaluate_candidates(sizes, -np.arange(12)).ndcg == 1.0
+    assert evaluate_candidates(sizes, np.arange(12)).hr == 0.0
+
+
+def test_small_unsigned_scores_are_compared_by_value():
+    metrics = evaluate_candidates(candidates_of([3]), np.array([1, 255, 0], np.uint8), k=1)
+    assert metrics.hr == 0.0
+
+
+@pytest.mark.parametrize("k", [0, -1, 2.5, True, "10"])
+def test_a_cutoff_that_is_no_positive_whole_number_is_refused(k):
+    with pytest.raises(EvaluationError, match="K is"):
+        evaluate_candidates(candidates_of([2]), np.zeros(2), k=k)
+
+
+@pytest.mark.parametrize("scores", [np.zeros(3), np.zeros((2, 1))])
+def test_scores_that_are_not_aligned_are_refused(scores):
+    with pytest.raises(EvaluationError, match="one score per candidate"):
+        evaluate_candidates(candidates_of([2]), scores)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_score_that_is_not_finite_is_refused(bad):
+    with pytest.raises(EvaluationError, match="NaN or infinite"):
+        evaluate_candidates(candidates_of([2]), np.array([0, bad]))
+
+
+def test_no_users_is_an_error_rather_than_not_a_number():
+    with pytest.raises(EvaluationError, match="no user"):
+        evaluate_candidates(candidates_of([]), np.empty(0))

@@ -1,0 +1,166 @@
+"""What is held out, and that nothing of it can be seen in train."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lightfr_harness.data.errors import InvalidOptionError
+from lightfr_harness.data.ratings import ratings_from_ids
+from lightfr_harness.data.splits import by_time_80_10_10, leave_last_out
+from lightfr_harness.data.synthetic import generate
+
+
+def histories(**items_by_user):
+    """Ratings in which each user rated the items of a word, in its order."""
+    pairs = [(user, item) for user, items in items_by_user.items() for item in items]
+    users, items = zip(*pairs, strict=True)
+    return ratings_from_ids(users, items, np.full(len(pairs), 3.0), None, (1.0, 5.0))
+
+
+def ids(ratings, item_index):
+    return "".join(ratings.item_ids[item] for item in item_index)
+
+
+def train_of(split, user):
+    train = split.train
+    return ids(train, train.item_index[train.user_index == train.user_ids.index(user)])
+
+
+def test_the_last_rating_is_tested_and_the_one_before_it_may_be_validated():
+    ratings = histories(ann="abcd", bob="efg")
+    split = leave_last_out(ratings, validation_in_train=False)
+    assert ids(split.train, split.test.positives) == "dg"
+    assert ids(split.train, split.validation.positives) == "cf"
+    assert (train_of(split, "ann"), train_of(split, "bob")) == ("ab", "e")
+
+
+def test_by_default_all_but_the_test_positive_is_trained_on_and_nothing_is_validated():
+    split = leave_last_out(histories(ann="abcd", bob="efg"))
+    assert split.validation is None
+    assert train_of(split, "ann") == "abc"
+
+
+def test_the_order_is_by_time_and_then_by_line():
+    time = np.array([9, 5, 9, 1], np.int64)
+    ratings = ratings_from_ids(list("uuuu"), list("abcd"), np.full(4, 3.0), time, (1.0, 5.0))
+    extended = ratings_from_ids(list("uuuuv"), list("abcde"), np.full(5, 3.0), np.append(time, 0), (1.0, 5.0))
+    assert len(leave_last_out(ratings).test) == 0  # Nothing unrated is left to rank against.
+    split = leave_last_out(extended, validation_in_train=False)
+    assert ids(split.train, split.test.positives) == "c"
+    assert ids(split.train, split.validation.positives) == "a"
+
+
+def test_users_with_fewer_than_three_ratings_stay_in_train_whole():
+    split = leave_last_out(histories(ann="ab", bob="cdef"))
+    assert [split.train.user_ids[user] for user in split.test.user_index] == ["bob"]
+    assert train_of(split, "ann") == "ab"
+
+
+@pytest.mark.parametrize("validation_in_train", [True, False])
+def test_negatives_are_different_items_the_user_never_rated_in_any_part(validation_in_train):
+    ratings = generate("tiny", seed=1)
+    split = leave_last_out(ratings, validation_in_train=validation_in_train)
+    rated = {(u, ratings.item_ids[i]) for u, i in zip(ratings.user_index, ratings.item_index, strict=True)}
+    for user, (start, stop) in zip(split.test.user_index, pairwise(split.test.offsets), strict=True):
+        negatives = [split.train.item_ids[i] for i in split.test.item_index[start + 1 : stop]]
+        assert len(set(negatives)) == 49
+        assert not any((user, item) in rated for item in negatives)
+
+
+def test_test_candidates_are_the_same_whether_or_not_validation_is_trained_on():
+    ratings = generate("tiny")
+    final = leave_last_out(ratings)
+    choosing = leave_last_out(ratings, validation_in_train=False)
+    first = [final.train.item_ids[item] for item in final.test.item_index]
+    assert first == [choosing.train.item_ids[item] for item in choosing.test.item_index]
+
+
+def test_negatives_depend_on_their_own_seed_only():
+    ratings = generate("tiny")
+    first, again = leave_last_out(ratings), leave_last_out(ratings)
+    other = leave_last_out(ratings, seed=1)
+    assert first.test.item_index.tolist() == again.test.item_index.tolist()
+    assert first.test.item_index.tolist() != other.test.item_index.tolist()
+
+
+def test_validation_negatives_are_repeatable_and_not_the_test_ones():
+    ratings = generate("tiny")
+    first, again = (leave_last_out(ratings, validation_in_train=False) for _ in range(2))
+    assert first.validation.item_index.tolist() == again.validation.item_index.tolist()
+    assert first.validation.groups[0][1:].tolist() != first.test.groups[0][1:].tolist()
+
+
+def test_every_unrated_item_is_equally_likely_to_be_a_negative():
+    ratings = histories(ann="abcd", bob="efghij")
+    drawn = "".join(
+        ids(split.train, split.test.groups[0][1:])
+        for split in (leave_last_out(ratings, n_negatives=2, seed=seed) for seed in range(600))
+    )
+    assert set(drawn) == set("efghij")
+    assert all(abs(drawn.count(item) - 200) < 60 for item in "efghij")  # Five deviations.
+
+
+def test_a_user_with_few_unrated_items_gets_them_all_as_negatives():
+    split = leave_last_out(histories(ann="abcd", bob="xyz"))
+    assert split.test.groups.sizes.tolist() == [4, 5]
+
+
+def test_less_than_one_negative_is_refused():
+    with pytest.raises(InvalidOptionError, match="n_negatives"):
+        leave_last_out(histories(ann="abc"), n_negatives=0)
+
+
+def test_items_are_numbered_by_train_popularity_without_peeking_at_held_out_ratings():
+    # z is the most rated item, but only as everybody's last one; y is rated by two in train.
+    ratings = histories(ann="aybz", bob="cydz", cat="efgz")
+    assert ratings.item_ids[0] == "z"
+    split = leave_last_out(ratings)
+    assert split.train.item_ids[0] == "y"
+    assert split.train.item_ids[-1] == "z"
+    assert ids(split.train, split.test.positives) == "zzz"
+
+
+def test_the_order_of_items_unknown_to_train_says_nothing_about_held_out_ratings():
+    # In all data q is more popular than p; train has seen neither.
+    split = leave_last_out(histories(ann="abq", bob="abq", cat="abp"))
+    assert split.train.item_ids[-2:] == ["p", "q"]
+
+
+@given(st.lists(st.integers(0, 25), min_size=1, max_size=6))
+def test_80_10_10_cuts_each_history_in_order_and_loses_nothing(sizes):
+    alphabet = "abcdefghijklmnopqrstuvwxyz"
+    words = {f"u{user}": alphabet[: size + 1] for user, size in enumerate(sizes)}
+    split = by_time_80_10_10(histories(**words))
+    parts = {user: [train_of(split, user), "", ""] for user in words}
+    for place, part in ((1, split.validation), (2, split.test)):
+        for group, user in enumerate(part.user_index):
+            parts[split.train.user_ids[user]][place] = ids(split.train, part.held_out[group])
+    for user, (train, validation, test) in parts.items():
+        assert train + validation + test == words[user]
+        assert len(train) == -(-8 * len(words[user]) // 10)
+        assert len(test) - len(validation) in (0, 1)
+
+
+def test_80_10_10_counts_what_came_before_the_part_as_seen():
+    split = by_time_80_10_10(histories(ann="abcdefghij"))
+    assert ids(split.train, split.validation.held_out[0]) == "i"
+    assert ids(split.train, split.validation.seen[0]) == "abcdefgh"
+    assert ids(split.train, split.test.held_out[0]) == "j"
+    assert ids(split.train, split.test.seen[0]) == "abcdefghi"
+
+
+def test_80_10_10_sorts_out_users_whose_lines_are_mixed():
+    pairs = [(user, item) for item in "abcde" for user in ("ann", "bob")]
+    users, items = zip(*pairs, strict=True)
+    split = by_time_80_10_10(ratings_from_ids(users, items, np.ones(10), None, (0.0, 1.0)))
+    assert [ids(split.train, group) for group in split.test.seen] == ["abcd", "abcd"]
+    assert [ids(split.train, group) for group in split.test.held_out] == ["e", "e"]
+
+
+def test_80_10_10_trains_only_on_users_with_fewer_than_five_ratings():
+    split = by_time_80_10_10(histories(ann="abcd", bob="abcde"))
+    assert [split.train.user_ids[user] for user in split.test.user_index] == ["bob"]
+    assert len(split.validation) == 0

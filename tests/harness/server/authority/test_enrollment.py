@@ -1,0 +1,237 @@
+"""Invitations and signing requests."""
+
+import contextlib
+import threading
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lightfr.errors import OutOfRangeError
+from lightfr_harness.server.authority import Authority, HostError, RenewalError, SigningRequestError, TokenError
+from lightfr_harness.server.authority.certificates import common_name, new_key, requested_key
+from tests.certificates import signing_request
+
+SERVER, ENROLLMENT = "https://localhost:8443", "https://127.0.0.1:8444"
+KEY = new_key()
+REQUEST = signing_request(KEY)
+
+
+def request_of(key, algorithm=None, **attributes):
+    builder = x509.CertificateSigningRequestBuilder().subject_name(common_name("x"))
+    for value in attributes.values():
+        builder = builder.add_extension(value, critical=False)
+    return builder.sign(key, algorithm).public_bytes(Encoding.DER)
+
+
+def token_of(authority, valid_seconds=60):
+    return authority.invite(SERVER, ENROLLMENT, valid_seconds)["token"]
+
+
+def device_count(authority):
+    return authority._registry._run("SELECT count(*) FROM devices")[0][0]
+
+
+def test_an_invitation_says_all_that_a_device_needs(authority):
+    invitation = authority.invite(SERVER, ENROLLMENT, 60)
+    assert (invitation["server"], invitation["enrollment"]) == (SERVER, ENROLLMENT)
+    assert invitation["trust"] == (authority.folder / "trust.pem").read_text()
+    assert len(invitation["token"]) == 32  # 192 bits in base64.
+
+
+def test_no_token_is_in_any_file(authority):
+    token = token_of(authority).encode()
+    authority.enroll(token.decode(), REQUEST)
+    assert not [path for path in authority.folder.iterdir() if token in path.read_bytes()]
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["http://localhost:1", "localhost:1", "https://localhost:1/path", "https://", "https://elsewhere:1", "https://a b"],
+)
+def test_an_address_that_devices_could_not_use_is_refused(authority, address):
+    with pytest.raises(HostError):
+        authority.invite(address, ENROLLMENT, 60)
+    with pytest.raises(HostError):
+        authority.invite(SERVER, address, 60)
+
+
+@pytest.mark.parametrize("seconds", [0, -1, 365 * 86_400 + 1])
+def test_a_validity_outside_a_year_is_refused(authority, seconds):
+    with pytest.raises(OutOfRangeError):
+        authority.invite(SERVER, ENROLLMENT, seconds)
+
+
+def test_a_token_gives_a_certificate_for_the_key_of_the_request(authority):
+    key = new_key()
+    (der,) = authority.enroll(token_of(authority), signing_request(key))
+    certificate = x509.load_der_x509_certificate(der)
+    assert certificate.public_key() == key.public_key()
+    certificate.verify_directly_issued_by(authority._issuer.certificate)
+
+
+def test_a_lost_answer_is_repeated_also_after_the_token_expired(authority):
+    token = token_of(authority)
+    first = authority.enroll(token, REQUEST)
+    later = Authority(authority.folder, now=lambda: datetime.now(UTC) + timedelta(hours=1))
+    assert later.enroll(token, REQUEST) == first
+    assert device_count(authority) == 1
+    later.close()
+
+
+def test_a_spent_token_serves_no_other_request(authority):
+    token = token_of(authority)
+    authority.enroll(token, REQUEST)
+    with pytest.raises(TokenError, match="spent"):
+        authority.enroll(token, signing_request())
+    assert device_count(authority) == 1
+
+
+def test_an_expired_token_is_refused(authority):
+    token = token_of(authority, 60)
+    later = Authority(authority.folder, now=lambda: datetime.now(UTC) + timedelta(seconds=61))
+    with pytest.raises(TokenError, match="expired"):
+        later.enroll(token, REQUEST)
+    later.close()
+    authority.enroll(token, REQUEST)
+
+
+@pytest.mark.parametrize("token", ["", "x" * 15, "x" * 32, "x" * 129, "é" * 20, "\ud800" * 20])
+def test_a_token_that_was_never_given_is_refused_without_repeating_it(authority, token):
+    with pytest.raises(TokenError) as refusal:
+        authority.enroll(token, REQUEST)
+    assert not token or token not in str(refusal.value)
+
+
+def test_a_refused_request_does_not_spend_the_token(authority):
+    token = token_of(authority)
+    with pytest.raises(SigningRequestError):
+        authority.enroll(token, b"no request")
+    assert len(authority.enroll(token, REQUEST)) == 1
+
+
+def test_a_token_is_spent_and_a_device_recorded_at_once_or_not_at_all(authority, monkeypatch):
+    token = token_of(authority)
+    with monkeypatch.context() as broken:
+        broken.setattr(authority._registry, "spend_token", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            authority.enroll(token, REQUEST)
+    assert device_count(authority) == 0
+    authority.enroll(token, REQUEST)
+    assert device_count(authority) == 1
+
+
+def test_of_many_who_spend_one_token_at_once_one_succeeds(authority):
+    token, outcomes = token_of(authority), []
+    opened = [authority, Authority.open(authority.folder)]
+
+    def spend(one):
+        try:
+            outcomes.append(one.enroll(token, signing_request())[0])
+        except TokenError as refusal:
+            outcomes.append(refusal.reason)
+
+    threads = [threading.Thread(target=spend, args=(opened[n % 2],)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    opened[1].close()
+    assert outcomes.count("spent") == 7
+    assert device_count(authority) == 1
+
+
+BAD_REQUESTS = {
+    "empty": b"",
+    "no DER": b"-----BEGIN CERTIFICATE REQUEST-----",
+    "more behind": REQUEST + b"\0",
+    "P-384": request_of(ec.generate_private_key(ec.SECP384R1()), SHA256()),
+    "secp256k1": request_of(ec.generate_private_key(ec.SECP256K1()), SHA256()),
+    "Ed25519": request_of(ed25519.Ed25519PrivateKey.generate()),
+    "RSA": request_of(rsa.generate_private_key(65537, 2048), SHA256()),
+    "wrong signature": REQUEST[:-1] + bytes([REQUEST[-1] ^ 1]),
+}
+
+
+@pytest.mark.parametrize("name", BAD_REQUESTS)
+def test_only_a_signed_request_with_a_p256_key_is_taken(authority, name):
+    with pytest.raises(SigningRequestError):
+        authority.issue(BAD_REQUESTS[name])
+    assert device_count(authority) == 0
+
+
+def test_a_request_above_4096_bytes_is_not_even_read():
+    padding = x509.UnrecognizedExtension(x509.ObjectIdentifier("1.2.3.4"), bytes(4096))
+    with pytest.raises(SigningRequestError, match="above 4096"):
+        requested_key(request_of(new_key(), SHA256(), padding=padding))
+
+
+@settings(max_examples=200)
+@given(st.integers(0, len(REQUEST) - 1), st.integers(1, 255), st.integers(0, 3))
+def test_a_damaged_request_never_gives_another_key_nor_another_error(position, flip, cut):
+    damaged = bytearray(REQUEST)
+    damaged[position] ^= flip
+    # What the signature does not cover may read the same: the count of unused bits behind it, for one.
+    with contextlib.suppress(SigningRequestError):
+        assert requested_key(bytes(damaged[: len(damaged) - cut])) == KEY.public_key()
+
+
+def subject_of(der):
+    return x509.load_der_x509_certificate(der).subject
+
+
+def test_a_renewed_certificate_is_for_the_new_key_and_the_same_device(authority):
+    device_id, first = authority.issue(REQUEST)
+    key = new_key()
+    (der,) = authority.renew(device_id, signing_request(key))
+    certificate = x509.load_der_x509_certificate(der)
+    assert certificate.public_key() == key.public_key()
+    assert certificate.subject == subject_of(first) == common_name(device_id)
+    assert certificate.serial_number != int(device_id, 16)
+    certificate.verify_directly_issued_by(authority._issuer.certificate)
+
+
+def test_the_same_renewal_again_gets_the_same_certificate_in_another_process_too(authority):
+    device_id, _ = authority.issue(REQUEST)
+    first = authority.renew(device_id, REQUEST)
+    other = Authority.open(authority.folder)
+    assert other.renew(device_id, REQUEST) == first
+    other.close()
+    assert authority.renew(device_id, signing_request()) != first
+
+
+def test_a_renewal_is_for_devices_that_are_known_and_not_revoked(authority):
+    device_id, _ = authority.issue(REQUEST)
+    authority.renew(device_id, REQUEST)
+    authority.revoke(device_id)
+    for nobody in (device_id, "0" * 32):
+        with pytest.raises(RenewalError):
+            authority.renew(nobody, REQUEST)
+
+
+def test_a_renewal_of_no_request_is_refused(authority):
+    device_id, _ = authority.issue(REQUEST)
+    with pytest.raises(SigningRequestError):
+        authority.renew(device_id, b"no request")
+
+
+def test_a_device_renews_at_most_32_times(authority):
+    device_id, _ = authority.issue(REQUEST)
+    requests = [signing_request() for _ in range(33)]
+    renewed = [authority.renew(device_id, request) for request in requests[:32]]
+    with pytest.raises(RenewalError, match="32 times"):
+        authority.renew(device_id, requests[32])
+    assert authority.renew(device_id, requests[0]) == renewed[0]
+
+
+def test_an_authority_of_before_there_were_renewals_can_renew(authority):
+    device_id, _ = authority.issue(REQUEST)
+    authority._registry._run("DROP TABLE renewals")
+    later = Authority.open(authority.folder)
+    assert later.renew(device_id, REQUEST)
+    later.close()

@@ -1,0 +1,93 @@
+"""A coordinator that really listens, in a thread of the test's process, and a client made of the standard library."""
+
+import asyncio
+import http.client
+import io
+import json
+import threading
+from urllib.parse import urlsplit
+
+from lightfr.v1 import coordinator_pb2 as pb
+from lightfr_harness.server.coordinator.coordinator import Coordinator
+from lightfr_harness.server.coordinator.logs import Log
+from lightfr_harness.server.coordinator.rounds import Plan
+from lightfr_harness.server.coordinator.serving import Addresses, serving
+from tests.harness.server.coordinator.helpers import ITEMS, SETTINGS
+
+COORDINATOR = "/lightfr.v1.CoordinatorService/"
+ENROLLMENT = "/lightfr.v1.EnrollmentService/"
+PROTO = {"Content-Type": "application/proto"}
+TIMEOUT_SECONDS = 20
+
+
+class Live:
+    def __init__(self, folder, authority, items=ITEMS, settings=SETTINGS, **plan):
+        self.folder, self.authority, self.log = folder, authority, io.StringIO()
+        self._made = (items, settings, Plan(**{"goal": 3, "over_selection": 1.5, **plan}))
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
+
+    def __enter__(self):
+        self._thread.start()
+        assert self._ready.wait(TIMEOUT_SECONDS)
+        return self
+
+    def __exit__(self, *_):
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(TIMEOUT_SECONDS)
+        assert not self._thread.is_alive()
+
+    async def _serve(self):
+        items, settings, plan = self._made
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        self.coordinator = Coordinator(self.folder, items, settings, plan, self.authority, Log(self.log))
+        await self.coordinator.start()
+        rounds = asyncio.create_task(self.coordinator.run())
+        async with serving(self.coordinator, self.authority, Addresses(), Log(self.log)) as addresses:
+            self.addresses = json.loads(addresses.as_json())
+            self._ready.set()
+            await self._stop.wait()
+        rounds.cancel()
+        await self.coordinator.close()
+
+    def connection(self, context, name="server"):
+        address = urlsplit(self.addresses[name])
+        return http.client.HTTPSConnection(address.hostname, address.port, context=context, timeout=TIMEOUT_SECONDS)
+
+    def operations(self, method, path, body=None, headers=None):
+        address = urlsplit(self.addresses["operations"])
+        connection = http.client.HTTPConnection(address.hostname, address.port, timeout=TIMEOUT_SECONDS)
+        return exchange(connection, method, path, body, headers or {})
+
+
+def exchange(connection, method, path, body=None, headers=PROTO):
+    """One request on its own connection: (status, headers, body)."""
+    try:
+        connection.request(method, path, body, headers)
+        response = connection.getresponse()
+        return response.status, response.headers, response.read()
+    finally:
+        connection.close()
+
+
+def call(live, context, method, request, response_type, **headers):
+    """One procedure that must succeed."""
+    body = request if isinstance(request, bytes) else request.SerializeToString()
+    status, _, answer = exchange(live.connection(context), "POST", COORDINATOR + method, body, PROTO | headers)
+    assert status == 200, answer
+    return response_type.FromString(answer)
+
+
+def reason_of(body):
+    """The ErrorDetail in a Connect error."""
+    import base64
+
+    from lightfr.v1 import error_pb2
+
+    (detail,) = json.loads(body)["details"]
+    assert detail["type"] == "lightfr.v1.ErrorDetail"
+    return error_pb2.ErrorDetail.FromString(base64.b64decode(detail["value"] + "=" * (-len(detail["value"]) % 4)))
+
+
+def place(live, context, request):
+    return call(live, context, "CheckIn", request, pb.CheckInResponse).assignment

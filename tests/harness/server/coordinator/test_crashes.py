@@ -1,0 +1,258 @@
+"""A crash at any step, in any order of events: nothing acknowledged is lost, nothing counts twice, nothing is torn."""
+
+import asyncio
+import sqlite3
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lightfr.v1 import coordinator_pb2 as pb
+from lightfr_harness.server.coordinator import steps
+from lightfr_harness.server.coordinator.refusals import Refusal
+from lightfr_harness.server.coordinator.rounds import Plan
+from lightfr_harness.server.coordinator.storage import StorageError
+from tests.harness.server.coordinator.helpers import Clock, Crash, Small, feed, oracle, run, same_state, upload_request
+
+PLAN = Plan(goal=3, over_selection=1.4, minimum=2, deadline_seconds=60)
+DEVICES = "abcdef"
+
+
+class CrashAt:
+    """Strikes once, at the n-th step from when it is armed."""
+
+    def __init__(self):
+        self.left = None
+        self.struck = ""
+
+    def arm(self, after):
+        self.left, self.struck = after, ""
+
+    def __call__(self, step):
+        if self.left is None:
+            return
+        if self.left == 0:
+            self.left, self.struck = None, step
+            raise Crash(step)
+        self.left -= 1
+
+
+class Story:
+    """A coordinator that is crashed and restarted, and what its devices were promised."""
+
+    def __init__(self, folder, crash):
+        self.folder, self.crash, self.clock = folder, crash, Clock()
+        self.expected = oracle()
+        self.places, self.kept = {}, {}
+        self.seed = 0
+        self.round_id = None
+
+    async def start(self):
+        while True:
+            self.it = Small(self.folder, self.clock, PLAN)
+            try:
+                await self.it.coordinator.start()
+                break
+            except (Crash, StorageError):
+                await self.it.crash()
+        if self.round_id is None:
+            self._note_round()
+
+    async def restart(self):
+        await self.it.crash()
+        await self.start()
+        await self._settle_unanswered()
+        await self.check_ended()
+
+    def _note_round(self):
+        current = self.it.coordinator.book.current
+        if current.round_id != self.round_id:
+            self.round_id, self.places, self.kept = current.round_id, {}, {}
+
+    async def _settle_unanswered(self):
+        """An upload without an answer may be in or out, but status and receipt must agree on it."""
+        for device, (body, answered) in list(self.kept.items()):
+            status = await self.it.status(device, self.round_id)
+            assert status.has_your_upload or not answered
+            if status.has_your_upload:
+                self.kept[device] = (body, True)
+            else:
+                del self.kept[device]
+
+    async def do(self, action, device):
+        try:
+            await getattr(self, action)(device)
+            await self.end_due()
+        except (Crash, StorageError):
+            await self.restart()
+            await self.end_due()
+
+    async def check_in(self, device):
+        answer = await self.it.check_in(device)
+        if answer.HasField("assignment"):
+            assert answer.assignment.round_id == self.round_id
+            self.places[device] = answer.assignment
+        else:
+            assert device not in self.places or device in self.kept
+
+    async def upload(self, device):
+        if device not in self.places or device in self.kept:
+            return
+        self.seed += 1
+        body = upload_request(self.places[device], self.seed)
+        self.kept[device] = (body, False)
+        await self.it.upload(device, body)
+        self.kept[device] = (body, True)
+
+    async def repeat(self, device):
+        if device in self.kept:
+            body, _ = self.kept[device]
+            await self.it.upload(device, body)
+
+    async def conflict(self, device):
+        if device in self.kept:
+            with pytest.raises(Refusal) as refused:
+                await self.it.upload(device, upload_request(self.places[device], 10**9))
+            assert refused.value.name == "upload_conflict"
+
+    async def wait(self, _):
+        self.clock.now += 61
+
+    async def restart_now(self, _):
+        await self.restart()
+
+    async def arm(self, device):
+        self.crash.arm(3 * DEVICES.index(device))
+
+    async def end_due(self):
+        while await self.it.coordinator.end_due_round():
+            await self.check_ended()
+
+    async def check_ended(self):
+        """If the round of our promises has ended, its version is exactly what the rule makes of them."""
+        if self.it.coordinator.book.current.round_id != self.round_id:
+            status = await self.it.status("a", self.round_id)
+            bodies = [body for body, answered in self.kept.values() if answered]
+            assert status.upload_count == len(bodies)
+            if status.state == pb.ROUND_STATE_FINISHED:
+                feed(self.expected, bodies)
+            else:
+                assert status.state == pb.ROUND_STATE_ABANDONED
+                assert len(bodies) < PLAN.minimum
+        self._note_round()
+        assert same_state(self.it.coordinator._server, self.expected) or self._is_aggregating()
+
+    def _is_aggregating(self):
+        return self.it.coordinator.book.current.state == pb.ROUND_STATE_AGGREGATING
+
+
+ACTIONS = st.tuples(
+    st.sampled_from(
+        ["check_in", "check_in", "upload", "upload", "upload", "repeat", "conflict", "wait", "restart_now", "arm"]
+    ),
+    st.sampled_from(DEVICES),
+)
+
+
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+@given(st.lists(ACTIONS, min_size=10, max_size=60))
+def test_any_sequence_with_crashes_gives_exactly_the_acknowledged_sums(actions):
+    async def story(folder, crash):
+        it = Story(folder, crash)
+        await it.start()
+        for device in DEVICES[:4]:
+            await it.do("check_in", device)
+        for action, device in actions:
+            await it.do(action, device)
+        await it.it.coordinator.close()
+
+    crash = CrashAt()
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(steps, "reached", crash)
+        run(story(Path(folder) / "f", crash))
+
+
+@pytest.mark.parametrize("first", range(0, 48, 12))
+def test_a_crash_at_each_step_of_a_whole_round_is_survived(tmp_path, monkeypatch, first):
+    """From an empty folder to version 2, once per step: 42 steps, 12 to a test."""
+    crash = CrashAt()
+    monkeypatch.setattr(steps, "reached", crash)
+
+    async def story(after):
+        it = Story(tmp_path / str(after), crash)
+        crash.arm(after)
+        await it.start()
+        for _ in range(2):
+            for device in "abc":
+                await it.do("check_in", device)
+                await it.do("upload", device)
+        await it.do("check_in", "d")
+        assert it.it.coordinator.version.manifest.model_version >= 2
+        assert same_state(it.it.coordinator._server, it.expected)
+        await it.it.coordinator.close()
+        names = {path.name for path in (tmp_path / str(after)).rglob("*")}
+        assert not [name for name in names if name.startswith(".unfinished")]
+        crash.left = None
+
+    for after in range(first, first + 12):
+        run(story(after))
+
+
+def test_uploads_are_gone_from_every_file_once_their_round_has_ended(tmp_path):
+    """Bodies are user data: neither the data base nor its log holds them afterwards."""
+
+    async def story():
+        it = Small(tmp_path / "f", Clock(), PLAN)
+        await it.coordinator.start()
+        places = [await it.assignment(device) for device in "abc"]
+        bodies = [upload_request(place, n) for n, place in enumerate(places)]
+        for device, body in zip("abc", bodies, strict=True):
+            await it.upload(device, body)
+        planes = [pb.UploadRequest.FromString(body).row_update.ternary.nonzero for body in bodies]
+        longest = max(planes, key=len)
+        assert len(longest) >= 8
+        assert any(longest in path.read_bytes() for path in (tmp_path / "f").iterdir() if path.is_file())
+        assert await it.coordinator.end_due_round()
+        await it.coordinator.close()
+        assert not any(longest in path.read_bytes() for path in (tmp_path / "f").iterdir() if path.is_file())
+
+    run(story())
+
+
+def test_a_crowd_shares_transactions(tmp_path, monkeypatch):
+    async def story():
+        it = Small(tmp_path / "f", Clock(), Plan(goal=500))
+        await it.coordinator.start()
+        transactions = []
+        monkeypatch.setattr(steps, "reached", lambda step: transactions.append(step))
+        await asyncio.gather(*(it.assignment(f"device-{n}") for n in range(300)))
+        await it.coordinator.close()
+        assert transactions.count("transaction is durable") < 30
+
+    run(story())
+
+
+def test_a_failing_disk_is_answered_by_errors_and_ends_the_coordinator(tmp_path, monkeypatch):
+    async def story():
+        it = Small(tmp_path / "f", Clock(), PLAN)
+        await it.coordinator.start()
+        place = await it.assignment("a")
+        with monkeypatch.context() as patch:
+            patch.setattr(steps, "reached", failing)
+            with pytest.raises(StorageError):
+                await it.upload("a", upload_request(place, 1))
+        assert it.coordinator.failed.is_set()
+        with pytest.raises(StorageError):
+            await it.assignment("b")
+        with pytest.raises(StorageError):
+            await it.assignment("a")
+        await it.coordinator.close()
+        assert "storage_failed" in it.log.getvalue()
+
+    def failing(step):
+        if step == "transaction ends":
+            raise sqlite3.OperationalError("database or disk is full")
+
+    run(story())

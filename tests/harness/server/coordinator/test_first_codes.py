@@ -1,0 +1,53 @@
+"""serve --codes: the first version publishes exactly the codes of a file."""
+
+import pytest
+
+from lightfr_harness.server.coordinator.options import CatalogueListError, Settings, SettingsError
+from tests.harness.server.coordinator.helpers import BITS, ITEMS, N_ITEMS, SETTINGS, Clock, Plan, Small, run
+
+CODES = bytes(range(N_ITEMS * BITS // 8))
+
+
+def with_codes(tmp_path, content=CODES):
+    path = tmp_path / "codes.bin"
+    path.write_bytes(content)
+    items = ITEMS.with_codes(path, BITS)
+    return items, Settings(**{**SETTINGS.as_dict(), "codes_sha256": items.codes_sha256})
+
+
+def test_the_first_version_has_the_codes_of_the_file(tmp_path):
+    items, settings = with_codes(tmp_path)
+
+    async def story():
+        it = Small(tmp_path / "state", Clock(), Plan(), settings, items)
+        await it.coordinator.start()
+        published = it.coordinator.version.manifest.codes.sha256.hex()
+        await it.crash()
+        assert (tmp_path / "state" / "artifacts" / published).read_bytes() == CODES
+
+    run(story())
+
+
+@pytest.mark.parametrize("content", [b"", CODES[:-1], CODES + b"\0"])
+def test_a_file_of_another_size_is_refused_with_the_size_it_should_have(tmp_path, content):
+    with pytest.raises(CatalogueListError, match=f"have {len(content)} bytes, 30 items of 16 bits have 60"):
+        with_codes(tmp_path, content)
+
+
+def test_a_file_that_is_not_there_is_a_typed_error(tmp_path):
+    with pytest.raises(CatalogueListError, match=r"cannot read the codes 'codes\.bin'"):
+        ITEMS.with_codes(tmp_path / "codes.bin", BITS)
+
+
+def test_a_later_start_must_name_the_same_codes():
+    kept = SETTINGS.as_dict()
+    other = Settings(**{**kept, "codes_sha256": "1" * 64})
+    for now, before in ((other, kept), (SETTINGS, other.as_dict())):
+        with pytest.raises(SettingsError, match="the digest of --codes was"):
+            now.require_same(before)
+
+
+def test_a_folder_begun_before_there_were_codes_goes_on():
+    kept = SETTINGS.as_dict()
+    del kept["codes_sha256"]
+    SETTINGS.require_same(kept)

@@ -1,0 +1,77 @@
+"""The real process: started, asked, stopped, killed."""
+
+import http.client
+import json
+import signal
+import socket
+import subprocess
+import sys
+from urllib.parse import urlsplit
+
+import pytest
+from typer.testing import CliRunner
+
+from lightfr_harness.cli import app
+from tests.campaigns import kill_coordinator
+from tests.harness.server.coordinator.live import exchange
+
+
+@pytest.fixture
+def items(tmp_path):
+    path = tmp_path / "items.tsv"
+    path.write_text("".join(f"item-{i}\t{100 - i}\n" for i in range(50)))
+    return path
+
+
+def command(tmp_path, authority, items, *more):
+    ports = ["--port", "0", "--enrollment-port", "0", "--operations-port", "0"]
+    folder = str(tmp_path / "folder")
+    return ["serve", folder, "--authority", str(authority.folder), "--catalogue", str(items), *ports, *more]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_says_where_it_listens_and_stops_when_asked(tmp_path, authority, items, number):
+    arguments = [sys.executable, "-m", "lightfr_harness", *command(tmp_path, authority, items)]
+    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        addresses = json.loads(process.stdout.readline())
+        assert json.loads((tmp_path / "folder" / "addresses.json").read_text()) == addresses
+        operations = http.client.HTTPConnection(urlsplit(addresses["operations"]).netloc, timeout=20)
+        assert exchange(operations, "GET", "/readyz")[0] == 200
+        process.send_signal(number)
+        rest, log = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.communicate()
+    assert (process.returncode, rest) == (0, "")
+    assert [json.loads(line)["event"] for line in log.splitlines()] == ["started", "stopped"]
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (["--host", "10.0.0.1", "--privacy", "clear"], "--not-private"),
+        (["--goal", "0"], "goal is 0"),
+        (["--bits", "60"], "60 bits"),
+        (["--integer-ids"], "line 1"),
+        (["--artifacts-address", "cache.example"], "--artifacts-address is not https://HOST:PORT"),
+    ],
+)
+def test_options_that_cannot_be_are_one_sentence(tmp_path, authority, items, more, says):
+    result = CliRunner().invoke(app, command(tmp_path, authority, items, *more))
+    assert result.exit_code == 1
+    assert says in result.output
+    assert not (tmp_path / "folder").exists()
+
+
+def test_a_port_that_is_taken_is_one_sentence(tmp_path, authority, items):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        result = CliRunner().invoke(app, command(tmp_path, authority, items, "--enrollment-port", port))
+    assert result.exit_code == 1
+    assert f"cannot listen on 127.0.0.1, port {port}" in result.output
+
+
+def test_killed_six_times_it_loses_nothing_and_counts_nothing_twice(tmp_path):
+    summary = kill_coordinator.run(kills=6, seed=1, base=tmp_path, progress=lambda _: None)
+    assert summary.is_good(), summary

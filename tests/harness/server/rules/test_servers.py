@@ -1,0 +1,269 @@
+"""The aggregation rules against plain versions of the protocol and of the paper."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lightfr import _kernel, errors
+from lightfr.v1 import model_pb2, update_pb2
+from lightfr_harness import oracle, paper_oracle
+from lightfr_harness.server.rules import CatalogueServer, PaperServer, balance_of
+from tests.helpers import random_signs
+
+SEEDS = st.integers(0, 2**32 - 1)
+TERNARY, EXACT, CODES = (
+    model_pb2.UPLOAD_KIND_TERNARY,
+    model_pb2.UPLOAD_KIND_EXACT,
+    model_pb2.UPLOAD_KIND_CODES,
+)
+F, M = 16, 30
+
+
+def options(kind, **more):
+    return {"upload_kind": kind, "gate": 0, "max_rows": 0, "seed": 7, **more}
+
+
+def random_uploads(kind, n_devices, rng):
+    """(indices, values, user signs, message) of made-up devices."""
+    uploads = []
+    for _ in range(n_devices):
+        indices = np.sort(rng.permutation(M)[: rng.integers(0, M)]).astype("<u4")
+        shape, user = (len(indices), F), rng.choice(np.array([-1, 1]), F)
+        message = update_pb2.RowUpdate(code_bits=F, item_indices=indices.tobytes(), user_code=oracle.pack(user))
+        if kind == TERNARY:
+            values = rng.integers(-1, 2, shape)
+            message.ternary.nonzero = np.packbits(values != 0, bitorder="little").tobytes()
+            message.ternary.positive = np.packbits(values > 0, bitorder="little").tobytes()
+        else:
+            values = rng.integers(-40, 41, shape)
+            message.exact.gradients = values.astype("<i4").tobytes()
+        uploads.append((indices, values, user, message.SerializeToString()))
+    return uploads
+
+
+def plain_round(memory, signs, uploads, kind):
+    """docs/protocol.md, server rule, in Python integers."""
+    row_sums, products, user_sum, weight = np.zeros((M, F), object), np.zeros((F, F), object), np.zeros(F, object), 0
+    for indices, values, user, _ in uploads:
+        row_sums[indices] += values
+        w = max(len(indices), 32)
+        products, user_sum, weight = products + w * np.outer(user, user), user_sum + w * user, weight + w
+    tau, d = (4 * F + 5) // 10, signs.astype(object)
+    against = 256 * 2 * (d @ products - weight * d + tau * user_sum) // (M * F)
+    own = 256 * row_sums // F if kind == EXACT else 256 * row_sums
+    sums = own - against
+    after = memory - memory // 16 + sums
+    new_signs = np.where(after == 0, signs, np.where(after > 0, 1, -1))
+    mean = (512 * user_sum + weight) // (2 * weight) if weight else np.zeros(F, object)
+    return after, new_signs, mean
+
+
+@settings(max_examples=30)
+@given(st.sampled_from([TERNARY, EXACT]), st.integers(0, 12), SEEDS)
+def test_three_catalogue_rounds_follow_the_protocol(kind, n_devices, seed):
+    rng = np.random.default_rng(seed)
+    server = CatalogueServer(np.full(M, 9), F, **options(kind))
+    memory, signs, mean = np.zeros((M, F), object), server.signs(), np.zeros(F, object)
+    for _ in range(3):
+        uploads = random_uploads(kind, n_devices, rng)
+        for *_, message in uploads:
+            server.add(message)
+        server.finish_round()
+        memory, signs, new_mean = plain_round(memory, signs, uploads, kind)
+        mean = new_mean if uploads else mean
+        assert (server.memory == memory).all()
+        assert (server.signs() == signs).all()
+        assert (server.mean_user == mean).all()
+
+
+def test_rows_at_a_time_make_no_difference(monkeypatch):
+    from lightfr_harness.server.rules import catalogue
+
+    rng = np.random.default_rng(3)
+    uploads = random_uploads(TERNARY, 8, rng)
+    results = []
+    for rows in (7, 65_536):
+        monkeypatch.setattr(catalogue, "_ROWS_AT_A_TIME", rows)
+        server = CatalogueServer(np.full(M, 9), F, **options(TERNARY))
+        for *_, message in uploads:
+            server.add(message)
+        server.finish_round()
+        results.append((server.codes.tobytes(), server.memory.tobytes()))
+    assert results[0] == results[1]
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 10), SEEDS, st.sampled_from([Fraction(0), Fraction(1, 1000), Fraction(1, 5)]))
+def test_agg_grad_is_the_printed_rule(n_devices, seed, lam):
+    rng = np.random.default_rng(seed)
+    server = PaperServer(np.full(M, 9), F, regularization=float(lam), **options(EXACT))
+    before = server.signs()
+    uploads = random_uploads(EXACT, n_devices, rng)
+    for *_, message in uploads:
+        parsed = update_pb2.RowUpdate.FromString(message)
+        parsed.ClearField("user_code")
+        server.add(parsed.SerializeToString())
+    server.finish_round()
+    scale = Fraction(1, 2 * F * 2520)
+    for i in range(M):
+        gradients = [
+            [scale * int(x) for x in values[list(indices).index(i)]] for indices, values, *_ in uploads if i in indices
+        ]
+        assert server.signs()[i].tolist() == paper_oracle.aggregate_gradients(before[i].tolist(), gradients, lam)
+
+
+def test_agg_para_is_the_sign_of_the_sum_of_rows_and_a_tie_keeps_the_bit():
+    server = PaperServer(np.full(M, 9), F, regularization=0.0, **options(CODES))
+    before, rows = server.signs(), random_signs(4, F, 5)
+    for row in rows:
+        server.add(
+            update_pb2.RowUpdate(
+                code_bits=F,
+                item_indices=np.array([3], "<u4").tobytes(),
+                codes=update_pb2.CodeRows(codes=oracle.pack(row)),
+            ).SerializeToString()
+        )
+    server.finish_round()
+    expected = paper_oracle.aggregate_rows(before[3].tolist(), rows.tolist())
+    assert server.signs()[3].tolist() == expected
+    assert (np.delete(server.signs(), 3, axis=0) == np.delete(before, 3, axis=0)).all()
+
+
+def test_lambda_becomes_the_integer_of_the_protocol():
+    assert balance_of(0.2, 64) == round(0.2 * 4 * 64 * 64 * 2520)
+
+
+def test_the_paper_protocol_has_no_ternary_uploads():
+    with pytest.raises(errors.InvalidInputError, match="no ternary uploads"):
+        PaperServer(np.full(M, 9), F, regularization=0.0, **options(TERNARY))
+
+
+def test_rows_below_the_gate_share_one_code_and_never_learn_from_a_device():
+    counts = np.full(M, 9)
+    counts[20:] = 2
+    server = CatalogueServer(counts, F, **options(TERNARY, gate=3))
+    assert len({row.tobytes() for row in server.codes[20:]}) == 1
+    assert len({row.tobytes() for row in server.codes[:20]}) > 1
+    assert np.unpackbits(np.frombuffer(server.open_rows_bitmap(), np.uint8), bitorder="little")[:M].sum() == 20
+    rng = np.random.default_rng(0)
+    for indices, _, _, message in random_uploads(TERNARY, 40, rng):
+        if not len(indices) or indices[-1] < 20:
+            server.add(message)
+    server.finish_round()
+    assert len({row.tobytes() for row in server.codes[20:]}) == 1
+
+
+@pytest.mark.parametrize("kind", ["catalogue", "paper"])
+def test_new_items_are_learnt_without_moving_the_rest(kind):
+    """Three users like the new item; its row turns toward them, every other row stays."""
+    exact = options(EXACT)
+    server = (
+        CatalogueServer(np.full(M, 9), F, **exact)
+        if kind == "catalogue"
+        else PaperServer(np.full(M, 9), F, regularization=0.2, **exact)
+    )
+    before = server.codes.copy()
+    is_new = server.add_items(np.array([3]), seed=1)
+    assert is_new.sum() == 1
+    user = random_signs(1, F, 4)[0].astype(int)
+    for _ in range(3):
+        message = update_pb2.RowUpdate(
+            code_bits=F,
+            item_indices=np.array([2, M], "<u4").tobytes(),
+            exact=update_pb2.ExactRows(gradients=np.stack([user, 1000 * user]).astype("<i4").tobytes()),
+            user_code=oracle.pack(user) if kind == "catalogue" else b"",
+        )
+        server.add(message.SerializeToString())
+    server.finish_round(only=is_new)
+    assert (server.codes[:M] == before).all()
+    if kind == "catalogue":
+        assert not server.memory[:M].any()
+    assert server.signs()[M].tolist() == user.tolist()
+
+
+@pytest.mark.parametrize("name", _kernel.supported_isas())
+def test_every_instruction_set_gives_the_same_matrix(name):
+    before, digests = _kernel.isa_name(), set()
+    for isa in ("portable", name):
+        _kernel.select_isa(isa)
+        server = CatalogueServer(np.full(M, 9), F, **options(TERNARY))
+        for *_, message in random_uploads(TERNARY, 8, np.random.default_rng(2)):
+            server.add(message)
+        server.finish_round()
+        digests.add(server.codes.tobytes())
+    _kernel.select_isa(before)
+    assert len(digests) == 1
+
+
+def test_a_restored_server_goes_on_as_the_first_would_have():
+    first = CatalogueServer(np.full(M, 9), F, **options(TERNARY))
+    rng = np.random.default_rng(2)
+    rounds = [random_uploads(TERNARY, 5, rng) for _ in range(2)]
+    for *_, message in rounds[0]:
+        first.add(message)
+    first.finish_round()
+    second = CatalogueServer(np.full(M, 9), F, **options(TERNARY, seed=99))
+    second.restore({key: value.copy() for key, value in first.state().items()})
+    for server in (first, second):
+        for *_, message in rounds[1]:
+            server.add(message)
+        server.finish_round()
+    assert (first.codes == second.codes).all()
+    assert (first.memory == second.memory).all()
+
+
+@given(SEEDS, st.integers(1, 6))
+@settings(max_examples=20)
+def test_sums_move_the_matrix_exactly_as_the_uploads_they_are_of(seed, n_devices):
+    rng = np.random.default_rng(seed)
+    counts = np.where(np.arange(M) % 3, 20, 5)
+    first, second = (CatalogueServer(counts, F, **options(TERNARY, gate=10)) for _ in range(2))
+    rows, products, user_sum, weight = np.zeros((M, F), int), np.zeros((F, F), int), np.zeros(F, int), 0
+    for _ in range(n_devices):
+        ((indices, values, user, message),) = random_uploads(TERNARY, 1, rng)
+        allowed = counts[indices] >= 10
+        update = update_pb2.RowUpdate.FromString(message)
+        update.item_indices = indices[allowed].tobytes()
+        update.ternary.nonzero = np.packbits(values[allowed] != 0, bitorder="little").tobytes()
+        update.ternary.positive = np.packbits(values[allowed] > 0, bitorder="little").tobytes()
+        first.add(update.SerializeToString())
+        w = max(int(allowed.sum()), 32)
+        rows[indices[allowed]] += values[allowed]
+        products, user_sum, weight = products + w * np.outer(user, user), user_sum + w * user, weight + w
+    above = products[np.triu_indices(F, 1)]
+    second.add_sums(rows[counts >= 10].ravel(), above, user_sum, np.array([weight]))
+    for server in (first, second):
+        server.finish_round()
+    assert all(np.array_equal(value, second.state()[name]) for name, value in first.state().items())
+
+
+def test_a_row_gets_a_code_of_its_own_when_it_opens_first_and_keeps_it_when_it_closes():
+    server = CatalogueServer(np.zeros(6, int), F, **options(TERNARY, gate=2))
+    shared = server.codes[0].copy()
+    assert (server.codes == shared).all()
+    server.memory[:] = 9
+    server.set_gate(np.array([3, 2, 1, 0, 0, 5]), seed=1)
+    assert server.open_rows.tolist() == [True, True, False, False, False, True]
+    assert (server.codes[2:5] == shared).all()
+    assert (server.memory[2:5] == 9).all()
+    assert not server.memory[[0, 1, 5]].any()
+    own = server.codes[[0, 1, 5]].copy()
+    assert len(np.unique(np.vstack([own, shared]), axis=0)) == 4
+    server.memory[0] = 4
+    server.set_gate(np.array([0, 2, 2, 0, 0, 5]), seed=2)
+    server.set_gate(np.array([2, 2, 2, 0, 0, 5]), seed=3)
+    assert np.array_equal(server.codes[[0, 1, 5]], own)
+    assert (server.memory[0] == 4).all()
+    assert not np.array_equal(server.codes[2], shared)
+
+
+def test_sums_bent_by_noise_or_lies_keep_the_mean_in_its_range():
+    server = CatalogueServer(np.full(M, 9), F, **options(TERNARY))
+    products, user_sum = np.full(F * (F - 1) // 2, -(2**20)), np.array([2**20, -(2**20)] * (F // 2))
+    for weight in (1, 0, -5):
+        server.add_sums(np.full(M * F, 2**20), products, user_sum, np.array([weight]))
+        server.finish_round()
+        assert server.mean_user.tolist() == [256, -256] * (F // 2)

@@ -1,0 +1,43 @@
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from lightfr_harness.cli import app
+from lightfr_harness.simulation import sweep
+from lightfr_harness.simulation.options import TrainOptions
+
+BASE = TrainOptions(synthetic="tiny", rounds=1, bits=16)
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """One value per axis, so that a whole sweep takes a second."""
+    for name, value in (("BITS", (8,)), ("LAMBDAS", (0.2,)), ("FRACTIONS", (0.5,)), ("ABLATION", ("random", "grad"))):
+        monkeypatch.setattr(sweep, name, value)
+
+
+def test_the_plan_covers_the_papers_plots_and_the_ablation():
+    points = sweep.plan(BASE, seeds=2)
+    assert {p.panel for p in points} == {"code bits f", "lambda", "cohort share p", "ablation"}
+    assert {p.x for p in points if p.panel == "ablation"} == {"random", "init", "para", "grad", "catalogue"}
+    assert {"0.2", "1.0"} <= {p.x for p in points if p.panel == "lambda"}
+    assert len({p.key for p in points}) == len(points)
+
+
+def test_a_stopped_sweep_goes_on_where_it_was(quick, tmp_path):
+    points, path = sweep.plan(BASE, seeds=1), tmp_path / "records.jsonl"
+    sweep.run_all(points[:2], path, lambda point: None)
+    with path.open("a") as file:
+        file.write('{"key": "cut sho')
+    first_two = path.read_text().splitlines()[:2]
+    records = sweep.run_all(points, path, lambda point: None)
+    assert [r["key"] for r in records] == [p.key for p in points]
+    assert path.read_text().splitlines()[:2] == first_two
+    assert all(json.loads(line) for line in path.read_text().splitlines())
+
+
+def test_the_command_draws_a_figure(quick, tmp_path):
+    answer = CliRunner().invoke(app, ["sweep", "--synthetic", "tiny", "--rounds", "1", "--out", str(tmp_path)])
+    assert answer.exit_code == 0, answer.output
+    assert (tmp_path / "sweep.png").stat().st_size > 20_000

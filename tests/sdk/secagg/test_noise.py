@@ -1,0 +1,95 @@
+"""Noise follows the discrete Gaussian: exactly for given random bytes, and in distribution."""
+
+import math
+from array import array
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from lightfr.errors import OutOfRangeError
+from lightfr.secagg import noise
+from lightfr.secagg.noise import add_noise
+from lightfr_harness.simulation.fleet import stream
+
+
+def drawn(n, thousandths, random_bytes):
+    numbers = array("i", bytes(4 * n))
+    add_noise(numbers, thousandths, random_bytes)
+    return np.array(numbers)
+
+
+def probabilities(sigma, most):
+    weights = np.exp(-(np.arange(-most, most + 1) ** 2) / (2 * sigma**2))
+    return weights / weights.sum()
+
+
+@pytest.mark.parametrize("thousandths", [500, 1000, 3217, 40_000])
+def test_frequencies_are_those_of_the_discrete_gaussian(thousandths):
+    """Chi-squared over the middle of the distribution, with the bytes of a fixed stream: no chance is involved."""
+    n, sigma = 100_000, thousandths / 1000
+    most = math.ceil(12 * sigma)
+    values = drawn(n, thousandths, stream("frequencies", thousandths))
+    found = np.bincount(values + most, minlength=2 * most + 1)
+    expected = n * probabilities(sigma, most)
+    common = expected > 20
+    squared = ((found - expected) ** 2 / expected)[common].sum()
+    freedom = np.count_nonzero(common) - 1
+    assert abs(squared - freedom) < 4 * math.sqrt(2 * freedom) + 4
+    assert abs(values.mean()) < 4 * sigma / math.sqrt(n)
+
+
+def test_the_table_is_exact_to_its_last_bit():
+    """Against rational arithmetic: e^-x by its series, far beyond the digits that count."""
+
+    def exponential(x):
+        term = total = Fraction(1)
+        for k in range(1, 500):
+            term = term * x / k
+            total += term
+        return 1 / total
+
+    weights = [exponential(Fraction(k * k * 500_000, 700**2)) for k in range(9 + 1)]
+    both = [*weights[:0:-1], *weights]
+    cumulative = [sum(both[: i + 1]) for i in range(len(both))]
+    assert noise._table(700) == [int(value * 2**128 / cumulative[-1]) for value in cumulative[:-1]]
+
+
+def test_random_bytes_become_numbers_as_the_document_says():
+    """Known answers for a standard deviation of 2: 16 bytes, little-endian, for each number."""
+    ends = {0: -24, 1: -24, 2**127: 0, 2**127 - 1: 0, 2**128 - 1: 24, 2**126: -1, 3 * 2**126: 1, 10**38: -1, 2**120: -5}
+    random = b"".join(draw.to_bytes(16, "little") for draw in ends)
+    assert drawn(len(ends), 2000, lambda n: random[:n]).tolist() == list(ends.values())
+
+
+def test_random_bits_that_equal_an_entry_of_the_table_count_it():
+    entry = noise._table(2000)[20]  # of x = -24 + 20
+    random = b"".join(draw.to_bytes(16, "little") for draw in (entry - 1, entry))
+    assert drawn(2, 2000, lambda n: random[:n]).tolist() == [-4, -3]
+
+
+def test_a_number_is_as_likely_as_its_negative():
+    table = noise._table(5000)
+    assert all(abs(low + high - 2**128) <= 1 for low, high in zip(table, table[::-1], strict=True))
+
+
+def test_noise_is_added_to_what_is_there_over_pieces_of_any_length():
+    random = stream("pieces")(16 * 10_000)
+    position = 0
+
+    def take(n):
+        nonlocal position
+        position += n
+        return random[position - n : position]
+
+    numbers = array("h", [7]) * 10_000
+    add_noise(numbers, 1500, take)
+    assert position == 16 * 10_000
+    assert np.array(numbers).mean() == pytest.approx(7, abs=0.1)
+    assert len(set(numbers[9_000:])) > 5
+
+
+@pytest.mark.parametrize("thousandths", [0, 499, 1_000_001])
+def test_deviations_outside_their_range_are_refused(thousandths):
+    with pytest.raises(OutOfRangeError, match="500 to 1000000"):
+        drawn(1, thousandths, bytes)
