@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from lightfr_harness.cli import app
-from lightfr_harness.server.rules import CatalogueServer
+from lightfr_harness.server.rules import CatalogueRule
 
 CHANGED = 0.01
 
 
-def _change_some(server: CatalogueServer, *, balanced: bool) -> None:
+def _change_some(server: CatalogueRule, *, balanced: bool) -> None:
     rng = np.random.default_rng(server.n_items)
     rows = rng.choice(server.n_items, round(CHANGED * server.n_items), replace=False)
     # Never zero in the first byte, so that each of these rows does change.
@@ -22,5 +22,5 @@ def _change_some(server: CatalogueServer, *, balanced: bool) -> None:
 
 
 if __name__ == "__main__":
-    CatalogueServer._apply = _change_some  # type: ignore[method-assign]
+    CatalogueRule._apply = _change_some  # type: ignore[method-assign]
     app()
