@@ -106,9 +106,18 @@ static int64_t total_weight(const lfr_fit_terms* terms) {
   return total;
 }
 
-static double magnitude(int64_t x) { return x < 0 ? -(double)x : (double)x; }
+/*
+ * Whether a sum may overflow is decided in whole numbers that stop at UINT64_MAX: a bound comes out exactly where it is
+ * below 2^64, and beyond every limit otherwise. Nothing is rounded, so every machine gives the same answer.
+ */
+static uint64_t add(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
 
-/* All magnitudes are at most this + 1, which is at most twice the largest: x ^ (x >> 63) is x, or -x - 1 below zero. */
+static uint64_t multiply(uint64_t a, uint64_t b) { return a && b > UINT64_MAX / a ? UINT64_MAX : a * b; }
+
+static uint64_t magnitude(int64_t x) { return x < 0 ? 0 - (uint64_t)x : (uint64_t)x; }
+
+/* x ^ (x >> 63) is x, or -x - 1 below zero. So all magnitudes are at most the result + 1, and this is at most twice
+ * the largest of them, unless all are zero. */
 static uint64_t any_bit(const int64_t* values, size_t n) {
   uint64_t bits = 0;
   for (size_t i = 0; i < n; i++) bits |= (uint64_t)(values[i] ^ (values[i] >> 63));
@@ -116,26 +125,32 @@ static uint64_t any_bit(const int64_t* values, size_t n) {
 }
 
 /* An upper bound of every sum that a sweep and its loss form of entries and linear terms of these sizes. */
-static double sum_bound(double f, double entry, double linear) { return f * (f * entry + linear); }
+static uint64_t sum_bound(uint64_t f, uint64_t entry, uint64_t linear) {
+  return multiply(f, add(multiply(f, entry), linear));
+}
 
-static double at_least_1(double x) { return x > 1 ? x : 1; }
-
-/* Factors count at least once, even where every weight is zero, so that they can be multiplied by small numbers. */
-static double fit_bound(const lfr_fit_terms* terms) {
+/*
+ * The rule of lfr_fit_prepare: f (f entry + linear) < 2^61, where
+ *     entry  = row_factor max(sum_i w_i, 1) + balance + |gram_factor| size(gram)
+ *     linear = |target_factor| max(n_rows max_i |w_i t_i|, 1) + |column_factor| size(column_sums) + size(extra)
+ * and size(x) is 0 for NULL, otherwise any_bit(x) + 1. Factors count at least once, even where every weight is zero, so
+ * that they can be multiplied by small numbers.
+ */
+static uint64_t fit_bound(const lfr_fit_terms* terms) {
   const size_t f = terms->code_bits;
-  double most = 0;
+  uint64_t most = 0;
   for (uint32_t i = 0; i < terms->n_rows; i++) {
-    const double value = magnitude(terms->targets[i]) * (double)weight_of(terms, i);
+    const uint64_t value = magnitude(terms->targets[i] * weight_of(terms, i));
     most = value > most ? value : most;
   }
-  const double gram = terms->gram ? (double)any_bit(terms->gram, f * f) + 1 : 0;
-  const double columns = terms->column_sums ? (double)any_bit(terms->column_sums, f) + 1 : 0;
-  const double extra = terms->extra ? (double)any_bit(terms->extra, f) + 1 : 0;
-  const double entry = magnitude(terms->row_factor) * at_least_1((double)total_weight(terms)) +
-                       magnitude(terms->balance) + magnitude(terms->gram_factor) * gram;
-  const double linear = magnitude(terms->target_factor) * at_least_1(most * terms->n_rows) +
-                        magnitude(terms->column_factor) * columns + extra;
-  return sum_bound((double)f, entry, linear);
+  const uint64_t weights = (uint64_t)total_weight(terms), targets = multiply(most, terms->n_rows);
+  uint64_t entry = add(multiply(magnitude(terms->row_factor), weights ? weights : 1), magnitude(terms->balance));
+  uint64_t linear = multiply(magnitude(terms->target_factor), targets ? targets : 1);
+  if (terms->gram) entry = add(entry, multiply(magnitude(terms->gram_factor), any_bit(terms->gram, f * f) + 1));
+  if (terms->column_sums)
+    linear = add(linear, multiply(magnitude(terms->column_factor), any_bit(terms->column_sums, f) + 1));
+  if (terms->extra) linear = add(linear, any_bit(terms->extra, f) + 1);
+  return sum_bound(f, entry, linear);
 }
 
 static int check_fit(const lfr_fit_terms* terms) {
@@ -143,7 +158,7 @@ static int check_fit(const lfr_fit_terms* terms) {
   if (!lfr_code_bits_valid(terms->code_bits)) return LFR_ERR_CODE_BITS;
   if (terms->n_rows && (!terms->rows || !terms->targets)) return LFR_ERR_NULL;
   if (terms->row_factor < 0 || terms->balance < 0) return LFR_ERR_VALUE;
-  return fit_bound(terms) < 2305843009213693952.0 /* 2^61 */ ? LFR_OK : LFR_ERR_OVERFLOW;
+  return fit_bound(terms) < UINT64_C(1) << 61 ? LFR_OK : LFR_ERR_OVERFLOW;
 }
 
 /*
@@ -273,12 +288,15 @@ static uint32_t sweep_once(const int64_t* quadratic, const int64_t* linear, uint
   return flips;
 }
 
-/* The entries and linear terms may come from elsewhere, so they are looked at again, more coarsely. */
+/*
+ * The entries and linear terms may come from elsewhere, so they are looked at again, more coarsely. The rule of
+ * lfr_fit_sweep: f (f size(entries off the diagonal) + size(linear)) < 3 * 2^61, with size as above. lfr_fit_prepare
+ * keeps below 2^61; a size is at most twice the largest magnitude, or 1, so what it made is always accepted.
+ */
 static int sweep_may_overflow(const int64_t* quadratic, const int64_t* linear, size_t f) {
   uint64_t entry = 0;
   for (size_t k = 0; k + 1 < f; k++) entry |= any_bit(quadratic + k * (f + 1) + 1, f); /* f lie between diagonals */
-  const double bound = sum_bound((double)f, (double)entry + 1, (double)any_bit(linear, f) + 1);
-  return !(bound < 6917529027641081856.0); /* 1.5 * 2^62: lfr_fit_prepare keeps below 2^61, here at most doubled */
+  return sum_bound(f, entry + 1, any_bit(linear, f) + 1) >= UINT64_C(3) << 61;
 }
 
 /* pull[k] is sum_{j != k} quadratic_kj b_j, so the first sum counts each pair twice and its half is exact. */

@@ -121,3 +121,10 @@ def test_tools_see_what_a_shell_would_give_them_even_when_make_runs_the_tests_in
     for name in ("MAKEFLAGS", "MAKELEVEL", "MAKE_TERMOUT", "MAKE_TERMERR", "MFLAGS"):
         monkeypatch.setenv(name, "1")
     assert not re.search(r"^(MAKE|MFLAGS)", run("env"), re.M)
+
+
+def test_no_source_of_the_library_computes_in_floating_point():
+    """Devices and servers must agree to the bit, and not every machine rounds alike."""
+    for path in sorted((ROOT / "csrc").glob("*.[ch]")):
+        code = re.sub(r'/\*.*?\*/|"[^"\n]*"', "", path.read_text(), flags=re.DOTALL)
+        assert re.findall(r"\b(?:double|float|_Complex)\b|\bmath\.h\b|\b\d+\.\d*|\B\.\d+", code) == [], path.name
