@@ -91,8 +91,7 @@ AVX2_INLINE void fill_tables(const __m256i* planes, uint32_t code_bits, group_ta
 static void query_offsets(const uint8_t* query, uint32_t code_bits, group_offsets* groups) {
   for (uint32_t first = 0; first < code_bits; first += 3) {
     uint32_t bits = 0;
-    for (uint32_t k = first; k < first + 3 && k < code_bits; k++)
-      bits |= (uint32_t)((query[k >> 3] >> (k & 7)) & 1) << (k - first);
+    for (uint32_t k = first; k < first + 3 && k < code_bits; k++) bits |= (uint32_t)lfr_bit_at(query, k) << (k - first);
     groups[first / 3].high = (uint16_t)(offsetof(group_table, high) + bits * sizeof(__m256i));
     groups[first / 3].low = (uint16_t)(offsetof(group_table, low) + (uint32_t)__builtin_parity(bits) * sizeof(__m256i));
   }

@@ -56,6 +56,12 @@ typedef struct lfr_planes {
   const uint64_t* planes;
 } lfr_planes;
 
+/* At most LFR_BLOCK_ITEMS rows as planes, which are written to `planes`: code_bits * LFR_BLOCK_WORDS words. */
+lfr_planes lfr_to_planes(const uint8_t* rows, uint32_t n_rows, uint32_t code_bits, uint64_t* planes);
+
+/* Copies what stands above the diagonal of an f x f matrix to below it. */
+void lfr_mirror(int64_t* matrix, uint32_t f);
+
 /* mismatches[j * f + k] += factor * (rows of `mask` in which bits j and k differ), for j < k. A NULL mask: all. */
 typedef void (*lfr_mismatch_fn)(const lfr_planes* block, const uint64_t* mask, int64_t factor, int64_t* mismatches);
 
@@ -87,6 +93,15 @@ const lfr_variant* lfr_current(void);
 
 LFR_INLINE int lfr_code_bits_valid(uint32_t code_bits) {
   return code_bits >= LFR_MIN_CODE_BITS && code_bits <= LFR_MAX_CODE_BITS && code_bits % 8 == 0;
+}
+
+LFR_INLINE int lfr_bit_at(const uint8_t* code, size_t k) { return (code[k >> 3] >> (k & 7)) & 1; }
+
+LFR_INLINE int lfr_sign_at(const uint8_t* code, size_t k) { return lfr_bit_at(code, k) ? 1 : -1; }
+
+LFR_INLINE void lfr_set_bit(uint8_t* code, size_t k, int set) {
+  const uint8_t bit = (uint8_t)(1 << (k & 7));
+  code[k >> 3] = set ? code[k >> 3] | bit : code[k >> 3] & (uint8_t)~bit;
 }
 
 LFR_INLINE uint64_t lfr_load64(const uint8_t* bytes) {

@@ -1,102 +1,5 @@
-/* What a device computes in a round (Gram, user fit, row gradients, ternary rows) and what a server adds up. */
+/* The fit of a user code: ratings become a quadratic form in integers, which sweeps over the bits lower. */
 #include "lfr_impl.h"
-
-/* ---- codes ---- */
-
-int lfr_pack(const int8_t* signs, size_t n_signs, uint8_t* codes) {
-  if ((!signs || !codes) && n_signs) return LFR_ERR_NULL;
-  if (n_signs % 8) return LFR_ERR_COUNT;
-  for (size_t i = 0; i < n_signs; i++)
-    if (signs[i] != 1 && signs[i] != -1) return LFR_ERR_VALUE;
-  for (size_t byte = 0; byte < n_signs / 8; byte++) {
-    uint8_t bits = 0;
-    for (size_t k = 0; k < 8; k++) bits |= (uint8_t)((signs[8 * byte + k] > 0) << k);
-    codes[byte] = bits;
-  }
-  return LFR_OK;
-}
-
-int lfr_unpack(const uint8_t* codes, size_t n_signs, int8_t* signs) {
-  if ((!signs || !codes) && n_signs) return LFR_ERR_NULL;
-  if (n_signs % 8) return LFR_ERR_COUNT;
-  for (size_t i = 0; i < n_signs; i++) signs[i] = (codes[i >> 3] >> (i & 7)) & 1 ? 1 : -1;
-  return LFR_OK;
-}
-
-int lfr_gather(const uint8_t* items, uint32_t n_items, uint32_t code_bits, const uint32_t* indices, uint32_t n,
-               uint8_t* rows) {
-  if (!lfr_code_bits_valid(code_bits)) return LFR_ERR_CODE_BITS;
-  if (n && (!items || !indices || !rows)) return LFR_ERR_NULL;
-  const size_t code_bytes = code_bits / 8;
-  for (uint32_t i = 0; i < n; i++)
-    if (indices[i] >= n_items) return LFR_ERR_INDEX;
-  for (uint32_t i = 0; i < n; i++) memcpy(rows + i * code_bytes, items + indices[i] * code_bytes, code_bytes);
-  return LFR_OK;
-}
-
-/* ---- bit planes ---- */
-
-/* Transposes a 64 x 64 bit matrix in place (Hacker's Delight, 7-3, by halving blocks). */
-static void transpose64(uint64_t* rows) {
-  uint64_t mask = UINT64_C(0x00000000FFFFFFFF);
-  for (int width = 32; width; width >>= 1, mask ^= mask << width) {
-    for (int i = 0; i < 64; i = (i + width + 1) & ~width) {
-      uint64_t swap = ((rows[i] >> width) ^ rows[i + width]) & mask;
-      rows[i] ^= swap << width;
-      rows[i + width] ^= swap;
-    }
-  }
-}
-
-static uint64_t load_up_to_8(const uint8_t* bytes, uint32_t n) {
-  return n == 8 ? lfr_load64(bytes) : lfr_load_tail(bytes, n);
-}
-
-/* Up to 64 rows, from `rows`, into word `word` of every plane. */
-static void word_of_planes(const uint8_t* rows, uint32_t n_rows, uint32_t code_bytes, uint32_t word, uint64_t* planes) {
-  for (uint32_t at = 0; at < code_bytes; at += 8) {
-    const uint32_t width = code_bytes - at < 8 ? code_bytes - at : 8;
-    uint64_t square[64] = {0};
-    for (uint32_t i = 0; i < n_rows; i++) square[i] = load_up_to_8(rows + (size_t)i * code_bytes + at, width);
-    transpose64(square);
-    for (uint32_t k = 0; k < 8 * width; k++) planes[(size_t)(8 * at + k) * LFR_BLOCK_WORDS + word] = square[k];
-  }
-}
-
-static lfr_planes to_planes(const uint8_t* rows, uint32_t n_rows, uint32_t code_bits, uint64_t* planes) {
-  const uint32_t n_words = (n_rows + 63) / 64;
-  for (uint32_t w = 0; w < n_words; w++) {
-    uint32_t some = n_rows - 64 * w < 64 ? n_rows - 64 * w : 64;
-    word_of_planes(rows + (size_t)64 * w * (code_bits / 8), some, code_bits / 8, w, planes);
-  }
-  lfr_planes block = {code_bits, n_words, planes};
-  return block;
-}
-
-static void mirror(int64_t* matrix, uint32_t f) {
-  for (uint32_t j = 0; j < f; j++)
-    for (uint32_t k = j + 1; k < f; k++) matrix[(size_t)k * f + j] = matrix[(size_t)j * f + k];
-}
-
-int lfr_gram(const uint8_t* items, uint32_t n_items, uint32_t code_bits, int64_t* gram, int64_t* column_sums) {
-  if (!lfr_code_bits_valid(code_bits)) return LFR_ERR_CODE_BITS;
-  if ((!items && n_items) || !gram || !column_sums) return LFR_ERR_NULL;
-  const uint32_t f = code_bits;
-  uint64_t planes[LFR_MAX_CODE_BITS * LFR_BLOCK_WORDS];
-  for (size_t j = 0; j < (size_t)f * f; j++) gram[j] = n_items;
-  for (uint32_t k = 0; k < f; k++) column_sums[k] = -(int64_t)n_items;
-  for (uint32_t first = 0; first < n_items;) {
-    uint32_t some = n_items - first < LFR_BLOCK_ITEMS ? n_items - first : LFR_BLOCK_ITEMS;
-    lfr_planes block = to_planes(items + (size_t)first * (f / 8), some, f, planes);
-    lfr_current()->mismatch(&block, NULL, -2, gram);
-    lfr_current()->count(&block, NULL, 2, column_sums);
-    first += some;
-  }
-  mirror(gram, f);
-  return LFR_OK;
-}
-
-/* ---- user fit ---- */
 
 static int64_t weight_of(const lfr_fit_terms* terms, uint32_t i) { return terms->weights ? terms->weights[i] : 1; }
 
@@ -222,7 +125,7 @@ static void add_blocks(const lfr_fit_terms* terms, int64_t* quadratic, int64_t* 
   for (uint32_t first = 0; first < terms->n_rows; first += weighted.n_rows) {
     weighted.n_rows = terms->n_rows - first < LFR_BLOCK_ITEMS ? terms->n_rows - first : LFR_BLOCK_ITEMS;
     weighted.block =
-        to_planes(terms->rows + (size_t)first * (terms->code_bits / 8), weighted.n_rows, terms->code_bits, planes);
+        lfr_to_planes(terms->rows + (size_t)first * (terms->code_bits / 8), weighted.n_rows, terms->code_bits, planes);
     add_rows(terms, first, &weighted, quadratic);
     add_targets(terms, first, &weighted, linear);
   }
@@ -239,22 +142,15 @@ int lfr_fit_prepare(const lfr_fit_terms* terms, int64_t* quadratic, int64_t* lin
     linear[k] =
         (terms->extra ? terms->extra[k] : 0) + (terms->column_sums ? terms->column_factor * terms->column_sums[k] : 0);
   add_blocks(terms, quadratic, linear);
-  mirror(quadratic, terms->code_bits);
+  lfr_mirror(quadratic, terms->code_bits);
   return LFR_OK;
-}
-
-static int sign_of(const uint8_t* code, uint32_t k) { return (code[k >> 3] >> (k & 7)) & 1 ? 1 : -1; }
-
-static void set_bit(uint8_t* code, size_t k, int set) {
-  const uint8_t bit = (uint8_t)(1 << (k & 7));
-  code[k >> 3] = set ? code[k >> 3] | bit : code[k >> 3] & (uint8_t)~bit;
 }
 
 int lfr_fit_start(const int64_t* linear, uint32_t code_bits, uint8_t* code) {
   if (!lfr_code_bits_valid(code_bits)) return LFR_ERR_CODE_BITS;
   if (!linear || !code) return LFR_ERR_NULL;
   for (uint32_t k = 0; k < code_bits; k++)
-    if (linear[k]) set_bit(code, k, linear[k] > 0);
+    if (linear[k]) lfr_set_bit(code, k, linear[k] > 0);
   return LFR_OK;
 }
 
@@ -267,12 +163,12 @@ static void add_row_but(uint32_t k, const int64_t* row, uint32_t f, int factor, 
 /* pull[k] = sum_{j != k} quadratic_kj b_j */
 static void start_pull(const int64_t* quadratic, uint32_t f, const uint8_t* code, int64_t* pull) {
   memset(pull, 0, f * sizeof *pull);
-  for (uint32_t j = 0; j < f; j++) add_row_but(j, quadratic + (size_t)j * f, f, sign_of(code, j), pull);
+  for (uint32_t j = 0; j < f; j++) add_row_but(j, quadratic + (size_t)j * f, f, lfr_sign_at(code, j), pull);
 }
 
 static void flip(const int64_t* quadratic, uint32_t f, uint32_t k, uint8_t* code, int64_t* pull) {
   code[k >> 3] ^= (uint8_t)(1 << (k & 7));
-  add_row_but(k, quadratic + (size_t)k * f, f, 2 * sign_of(code, k), pull);
+  add_row_but(k, quadratic + (size_t)k * f, f, 2 * lfr_sign_at(code, k), pull);
 }
 
 /* One pass over the bits; a bit whose sign already fits, or whose g is zero, costs nothing. */
@@ -280,7 +176,7 @@ static uint32_t sweep_once(const int64_t* quadratic, const int64_t* linear, uint
   uint32_t flips = 0;
   for (uint32_t k = 0; k < f; k++) {
     const int64_t g = linear[k] - pull[k];
-    if ((g > 0 && sign_of(code, k) < 0) || (g < 0 && sign_of(code, k) > 0)) {
+    if ((g > 0 && lfr_sign_at(code, k) < 0) || (g < 0 && lfr_sign_at(code, k) > 0)) {
       flip(quadratic, f, k, code, pull);
       flips++;
     }
@@ -303,8 +199,8 @@ static int sweep_may_overflow(const int64_t* quadratic, const int64_t* linear, s
 static int64_t loss_of(const int64_t* pull, const int64_t* linear, uint32_t f, const uint8_t* code) {
   int64_t pairs_twice = 0, fit = 0;
   for (uint32_t k = 0; k < f; k++) {
-    pairs_twice += sign_of(code, k) * pull[k];
-    fit += sign_of(code, k) * linear[k];
+    pairs_twice += lfr_sign_at(code, k) * pull[k];
+    fit += lfr_sign_at(code, k) * linear[k];
   }
   return pairs_twice / 2 - fit;
 }
@@ -321,90 +217,5 @@ int lfr_fit_sweep(const int64_t* quadratic, const int64_t* linear, uint32_t code
   for (; done < max_sweeps && flips; done++) flips = sweep_once(quadratic, linear, code_bits, code, pull);
   if (sweeps) *sweeps = done;
   if (loss) *loss = loss_of(pull, linear, code_bits, code);
-  return LFR_OK;
-}
-
-/* ---- uploads ---- */
-
-int lfr_row_gradients(const uint8_t* rows, uint32_t n_rows, uint32_t code_bits, const uint8_t* code,
-                      const int32_t* targets, int32_t scale, int32_t* gradients) {
-  if (!lfr_code_bits_valid(code_bits)) return LFR_ERR_CODE_BITS;
-  if (!code || (n_rows && (!rows || !targets || !gradients))) return LFR_ERR_NULL;
-  if (scale < 1 || scale > 1 << 19) return LFR_ERR_VALUE;
-  for (uint32_t i = 0; i < n_rows; i++)
-    if (targets[i] > 1 << 30 || targets[i] < -(1 << 30)) return LFR_ERR_VALUE;
-  for (uint32_t i = 0; i < n_rows; i++) {
-    const uint8_t* row = rows + (size_t)i * (code_bits / 8);
-    int32_t* out = gradients + (size_t)i * code_bits;
-    const int32_t similarity = (int32_t)code_bits - 2 * (int32_t)lfr_distance(row, code, code_bits / 8);
-    const int32_t residual = targets[i] - scale * similarity;
-    for (uint32_t k = 0; k < code_bits; k++) out[k] = residual * sign_of(code, k) + scale * sign_of(row, k);
-  }
-  return LFR_OK;
-}
-
-int lfr_ternary(const int32_t* gradients, size_t n, int32_t full, const uint8_t* random, uint8_t* nonzero,
-                uint8_t* positive) {
-  if (n && (!gradients || !random || !nonzero || !positive)) return LFR_ERR_NULL;
-  if (n % 8) return LFR_ERR_COUNT;
-  if (full < 1 || full > 1 << 24) return LFR_ERR_VALUE;
-  for (size_t byte = 0; byte < n / 8; byte++) {
-    uint8_t kept = 0, plus = 0;
-    for (int k = 0; k < 8; k++) {
-      const size_t i = 8 * byte + (size_t)k;
-      const int64_t g = gradients[i], size = g < 0 ? -g : g;
-      const int64_t u = random[2 * i] | random[2 * i + 1] << 8;
-      const int keep = u * full < size * 65536;
-      kept |= (uint8_t)(keep << k);
-      plus |= (uint8_t)((keep && g > 0) << k);
-    }
-    nonzero[byte] = kept;
-    positive[byte] = plus;
-  }
-  return LFR_OK;
-}
-
-/* ---- aggregation ---- */
-
-static int check_ternary_rows(const uint8_t* nonzero, const uint8_t* positive, const uint32_t* indices, uint32_t n_rows,
-                              uint32_t code_bits, uint32_t n_items, const int32_t* sums) {
-  for (size_t byte = 0; byte < (size_t)n_rows * (code_bits / 8); byte++)
-    if (positive[byte] & ~nonzero[byte]) return LFR_ERR_VALUE;
-  for (uint32_t i = 0; i < n_rows; i++) {
-    if (indices[i] >= n_items) return LFR_ERR_INDEX;
-    const int32_t* row = sums + (size_t)indices[i] * code_bits;
-    for (uint32_t k = 0; k < code_bits; k++)
-      if (row[k] == INT32_MAX || row[k] == INT32_MIN) return LFR_ERR_OVERFLOW;
-  }
-  return LFR_OK;
-}
-
-int lfr_ternary_add(const uint8_t* nonzero, const uint8_t* positive, const uint32_t* indices, uint32_t n_rows,
-                    uint32_t code_bits, uint32_t n_items, int32_t* sums) {
-  if (!lfr_code_bits_valid(code_bits)) return LFR_ERR_CODE_BITS;
-  if (n_rows && (!nonzero || !positive || !indices || !sums)) return LFR_ERR_NULL;
-  const int status = check_ternary_rows(nonzero, positive, indices, n_rows, code_bits, n_items, sums);
-  if (status != LFR_OK) return status;
-  for (uint32_t i = 0; i < n_rows; i++) {
-    int32_t* row = sums + (size_t)indices[i] * code_bits;
-    for (uint32_t k = 0; k < code_bits; k++) {
-      const size_t j = (size_t)i * code_bits + k;
-      row[k] += 2 * ((positive[j >> 3] >> (j & 7)) & 1) - ((nonzero[j >> 3] >> (j & 7)) & 1);
-    }
-  }
-  return LFR_OK;
-}
-
-static int32_t saturate(int64_t x) { return x > INT32_MAX ? INT32_MAX : x < INT32_MIN ? INT32_MIN : (int32_t)x; }
-
-int lfr_aggregate(const int32_t* sums, size_t n, uint32_t shift, int32_t* memory, uint8_t* codes) {
-  if (n && (!sums || !memory || !codes)) return LFR_ERR_NULL;
-  if (n % 8 || shift > 31) return LFR_ERR_COUNT;
-  for (size_t i = 0; i < n; i++) {
-    /* >> of a negative number is arithmetic on every compiler we build with; tests hold it to rounding down. */
-    memory[i] = saturate((int64_t)memory[i] - (memory[i] >> shift) + sums[i]);
-    if (memory[i] == 0) continue; /* a zero vote keeps the previous bit; sign(0) would be a third value */
-    set_bit(codes, i, memory[i] > 0);
-  }
   return LFR_OK;
 }
