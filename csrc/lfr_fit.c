@@ -82,7 +82,7 @@ static void plane_of_values(const weighted_block* weighted, int bit, uint64_t* p
 }
 
 /* sums += factor * sum over the rows of value * (pairs that differ, or bits that are set) */
-static void add_weighted(const weighted_block* weighted, lfr_mismatch_fn counted, int64_t factor, int64_t* sums) {
+static void add_weighted(const weighted_block* weighted, lfr_mismatches_fn counted, int64_t factor, int64_t* sums) {
   uint64_t plane[LFR_BLOCK_WORDS];
   for (int bit = 0; weighted->bits_in_use >> bit; bit++) {
     if (!((weighted->bits_in_use >> bit) & 1)) continue;
@@ -94,13 +94,13 @@ static void add_weighted(const weighted_block* weighted, lfr_mismatch_fn counted
 /* quadratic += row_factor * sum_i w_i d_i d_i^T, above the diagonal and without its constant part. */
 static void add_rows(const lfr_fit_terms* terms, uint32_t first, weighted_block* weighted, int64_t* quadratic) {
   if (!terms->weights) {
-    lfr_current()->mismatch(&weighted->block, NULL, -2 * terms->row_factor, quadratic);
+    lfr_current()->mismatches(&weighted->block, NULL, -2 * terms->row_factor, quadratic);
     return;
   }
   weighted->bits_in_use = 0;
   for (uint32_t i = 0; i < weighted->n_rows; i++)
     weighted->bits_in_use |= (uint64_t)(weighted->values[i] = terms->weights[first + i]);
-  add_weighted(weighted, lfr_current()->mismatch, -2 * terms->row_factor, quadratic);
+  add_weighted(weighted, lfr_current()->mismatches, -2 * terms->row_factor, quadratic);
 }
 
 /* linear += target_factor * sum_i w_i t_i d_i. Values are taken from their least, so that equal ones need no planes. */
@@ -115,8 +115,8 @@ static void add_targets(const lfr_fit_terms* terms, uint32_t first, weighted_blo
   for (uint32_t i = 0; i < weighted->n_rows; i++) weighted->bits_in_use |= (uint64_t)(weighted->values[i] -= least);
   /* sum v d = 2 sum over set bits of v - sum v, and the least counts once for every set bit */
   for (uint32_t k = 0; k < terms->code_bits; k++) linear[k] -= terms->target_factor * total;
-  lfr_current()->count(&weighted->block, NULL, 2 * terms->target_factor * least, linear);
-  add_weighted(weighted, lfr_current()->count, 2 * terms->target_factor, linear);
+  lfr_current()->counts(&weighted->block, NULL, 2 * terms->target_factor * least, linear);
+  add_weighted(weighted, lfr_current()->counts, 2 * terms->target_factor, linear);
 }
 
 static void add_blocks(const lfr_fit_terms* terms, int64_t* quadratic, int64_t* linear) {

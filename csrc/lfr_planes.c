@@ -52,8 +52,8 @@ int lfr_gram(const uint8_t* items, uint32_t n_items, uint32_t code_bits, int64_t
   for (uint32_t first = 0; first < n_items;) {
     uint32_t some = n_items - first < LFR_BLOCK_ITEMS ? n_items - first : LFR_BLOCK_ITEMS;
     lfr_planes block = lfr_to_planes(items + (size_t)first * (f / 8), some, f, planes);
-    lfr_current()->mismatch(&block, NULL, -2, gram);
-    lfr_current()->count(&block, NULL, 2, column_sums);
+    lfr_current()->mismatches(&block, NULL, -2, gram);
+    lfr_current()->counts(&block, NULL, 2, column_sums);
     first += some;
   }
   lfr_mirror(gram, f);
