@@ -6,16 +6,6 @@
 
 /* ---- rows as they lie in memory ---------------------------------------------------------------------------- */
 
-/* Row by row, as lfr_hamming_scan_portable does it, with popcnt. */
-AVX2_INLINE void offer_rows(const uint8_t* items, uint32_t first, uint32_t last, uint32_t code_bytes,
-                            const uint8_t* query, lfr_top* top) {
-  const uint8_t* row = items + (size_t)first * code_bytes;
-  for (uint32_t i = first; i < last; i++, row += code_bytes) {
-    const uint32_t distance = lfr_distance(row, query, code_bytes);
-    if (distance < top->threshold) lfr_top_offer(top, i, distance);
-  }
-}
-
 /*
  * Mismatches of each 64-bit quarter, 0 .. 64. The bits of a byte are counted by two look-ups of a nibble, of which the
  * first answers 4 + bits and the second 4 - bits: their absolute difference, which sad sums up, is the byte's count.
@@ -92,9 +82,9 @@ AVX2_INLINE void offer_step(const uint8_t* items, uint32_t first, uint32_t code_
   for (; first < vector_end; first += rows) {
     const __m256i distances = lane_distances(items + (size_t)first * code_bytes, wide_query, code_bytes);
     if (any_below(distances, lane_threshold(top->threshold, code_bytes)))
-      offer_rows(items, first, first + rows, code_bytes, query, top);
+      lfr_offer_rows(items, first, first + rows, code_bytes, query, top);
   }
-  offer_rows(items, first, first + SCALAR_ROWS, code_bytes, query, top);
+  lfr_offer_rows(items, first, first + SCALAR_ROWS, code_bytes, query, top);
 }
 
 /* Negative when one of the scalar rows is nearer than the threshold. */
@@ -148,7 +138,7 @@ AVX2_INLINE void scan_rows(const uint8_t* items, uint32_t first, uint32_t last, 
       threshold = lane_threshold(top->threshold, code_bytes);
     }
   }
-  offer_rows(items, first, last, code_bytes, query, top);
+  lfr_offer_rows(items, first, last, code_bytes, query, top);
 }
 
 AVX2_INLINE void scan_width(const uint8_t* items, uint32_t first, uint32_t last, uint32_t code_bytes,
@@ -167,7 +157,7 @@ AVX2 void lfr_hamming_scan_avx2(const uint8_t* items, uint32_t first, uint32_t l
     case 32: scan_width(items, first, last, 32, query, top); break;
     case 64: scan_width(items, first, last, 64, query, top); break;
     case 128: scan_width(items, first, last, 128, query, top); break;
-    default: offer_rows(items, first, last, code_bytes, query, top);
+    default: lfr_offer_rows(items, first, last, code_bytes, query, top);
   }
 }
 

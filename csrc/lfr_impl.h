@@ -152,10 +152,12 @@ LFR_INLINE uint64_t lfr_load_tail(const uint8_t* bytes, uint32_t n) {
 }
 
 /*
- * The Hamming distance of two rows. It is the one piece of the search that is not in lfr_portable.c, since every
- * variant needs it inline: it then counts with the instructions of the function it lands in (popcnt, which x86 lacks at
- * the ABI floor), and with a row length that is a constant there.
+ * The two pieces of the search that every variant needs inline. There they count with the instructions of the function
+ * they land in (popcnt, which x86 lacks at the ABI floor), and know the length of a row, a constant in most loops. As a
+ * call, the second one made top-k over 1,682 items take 13 to 17 % longer (NEON under qemu).
  */
+
+/* The Hamming distance of two rows. */
 LFR_INLINE uint32_t lfr_distance(const uint8_t* a, const uint8_t* b, uint32_t code_bytes) {
   uint32_t i = 0, distance = 0;
   for (; i + 8 <= code_bytes; i += 8) distance += (uint32_t)__builtin_popcountll(lfr_load64(a + i) ^ lfr_load64(b + i));
@@ -163,6 +165,16 @@ LFR_INLINE uint32_t lfr_distance(const uint8_t* a, const uint8_t* b, uint32_t co
     distance +=
         (uint32_t)__builtin_popcountll(lfr_load_tail(a + i, code_bytes - i) ^ lfr_load_tail(b + i, code_bytes - i));
   return distance;
+}
+
+/* What lfr_hamming_scan_portable does, for the rows that a variant does not take many at a time. */
+LFR_INLINE void lfr_offer_rows(const uint8_t* items, uint32_t first, uint32_t last, uint32_t code_bytes,
+                               const uint8_t* query, lfr_top* top) {
+  const uint8_t* row = items + (size_t)first * code_bytes;
+  for (uint32_t i = first; i < last; i++, row += code_bytes) {
+    const uint32_t distance = lfr_distance(row, query, code_bytes);
+    if (distance < top->threshold) lfr_top_offer(top, i, distance);
+  }
 }
 
 #endif

@@ -92,8 +92,8 @@ LFR_INLINE void scan_rows(const uint8_t* items, uint32_t first, uint32_t last, u
   const uint8_t* at = items + (size_t)first * code_bytes;
   for (; last - first >= STEP_ROWS; first += STEP_ROWS, at += STEP_ROWS * code_bytes)
     if (__builtin_expect(least_of_step(at, wide_query, code_bytes) < top->threshold, 0))
-      lfr_hamming_scan_portable(items, first, first + STEP_ROWS, code_bytes, query, top);
-  lfr_hamming_scan_portable(items, first, last, code_bytes, query, top);
+      lfr_offer_rows(items, first, first + STEP_ROWS, code_bytes, query, top);
+  lfr_offer_rows(items, first, last, code_bytes, query, top);
 }
 
 static void lfr_hamming_scan_neon(const uint8_t* items, uint32_t first, uint32_t last, uint32_t code_bytes,
