@@ -1,8 +1,10 @@
-/* AVX2 + popcnt: rows as they lie in memory. lfr_avx2_batch.c has the many queries. */
+/* AVX2 + popcnt: rows as they lie in memory, and bit planes. lfr_avx2_batch.c has the many queries. */
 #include "lfr_impl.h"
 
 #ifdef LFR_HAVE_AVX2
 #include <immintrin.h>
+
+/* ---- rows as they lie in memory ---------------------------------------------------------------------------- */
 
 /*
  * Mismatches of each 64-bit quarter, 0 .. 64. The bits of a byte are counted by two look-ups of a nibble, of which the
@@ -80,9 +82,9 @@ AVX2_INLINE void offer_step(const uint8_t* items, uint32_t first, uint32_t code_
   for (; first < vector_end; first += rows) {
     const __m256i distances = lane_distances(items + (size_t)first * code_bytes, wide_query, code_bytes);
     if (any_below(distances, lane_threshold(top->threshold, code_bytes)))
-      lfr_scan_body(items, first, first + rows, code_bytes, query, top);
+      lfr_offer_rows(items, first, first + rows, code_bytes, query, top);
   }
-  lfr_scan_body(items, first, first + SCALAR_ROWS, code_bytes, query, top);
+  lfr_offer_rows(items, first, first + SCALAR_ROWS, code_bytes, query, top);
 }
 
 /* Negative when one of the scalar rows is nearer than the threshold. */
@@ -136,7 +138,7 @@ AVX2_INLINE void scan_rows(const uint8_t* items, uint32_t first, uint32_t last, 
       threshold = lane_threshold(top->threshold, code_bytes);
     }
   }
-  lfr_scan_body(items, first, last, code_bytes, query, top);
+  lfr_offer_rows(items, first, last, code_bytes, query, top);
 }
 
 AVX2_INLINE void scan_width(const uint8_t* items, uint32_t first, uint32_t last, uint32_t code_bytes,
@@ -147,31 +149,52 @@ AVX2_INLINE void scan_width(const uint8_t* items, uint32_t first, uint32_t last,
     scan_rows(items, first, last, code_bytes, 0, query, top);
 }
 
-AVX2 static void scan(const uint8_t* items, uint32_t first, uint32_t last, uint32_t code_bytes, const uint8_t* query,
-                      lfr_top* top) {
+AVX2 void lfr_hamming_scan_avx2(const uint8_t* items, uint32_t first, uint32_t last, uint32_t code_bytes,
+                                const uint8_t* query, lfr_top* top) {
   switch (code_bytes) {
     case 8: scan_width(items, first, last, 8, query, top); break;
     case 16: scan_width(items, first, last, 16, query, top); break;
     case 32: scan_width(items, first, last, 32, query, top); break;
     case 64: scan_width(items, first, last, 64, query, top); break;
     case 128: scan_width(items, first, last, 128, query, top); break;
-    default: lfr_scan_body(items, first, last, code_bytes, query, top);
+    default: lfr_offer_rows(items, first, last, code_bytes, query, top);
   }
 }
 
-AVX2 static void distances(const uint8_t* items, uint32_t n_items, uint32_t code_bytes, const uint8_t* query,
-                           uint16_t* out) {
-  lfr_distances_body(items, n_items, code_bytes, query, out);
+AVX2 static void lfr_hamming_distances_avx2(const uint8_t* items, uint32_t n_items, uint32_t code_bytes,
+                                            const uint8_t* query, uint16_t* distances) {
+  for (uint32_t i = 0; i < n_items; i++)
+    distances[i] = (uint16_t)lfr_distance(items + (size_t)i * code_bytes, query, code_bytes);
 }
 
-AVX2 static void mismatch(const lfr_planes* block, const uint64_t* mask, int64_t factor, int64_t* mismatches) {
-  lfr_mismatch_body(block, mask, factor, mismatches);
+/* ---- bit planes: the portable loops, with popcnt ------------------------------------------------------------- */
+
+AVX2 static void lfr_plane_mismatches_avx2(const lfr_planes* block, const uint64_t* mask, int64_t factor,
+                                           int64_t* mismatches) {
+  const uint32_t f = block->code_bits, n_words = block->n_words;
+  for (uint32_t j = 0; j < f; j++) {
+    const uint64_t* a = block->planes + (size_t)j * LFR_BLOCK_WORDS;
+    for (uint32_t k = j + 1; k < f; k++) {
+      const uint64_t* b = block->planes + (size_t)k * LFR_BLOCK_WORDS;
+      int64_t count = 0;
+      for (uint32_t w = 0; w < n_words; w++)
+        count += __builtin_popcountll((a[w] ^ b[w]) & (mask ? mask[w] : ~UINT64_C(0)));
+      mismatches[(size_t)j * f + k] += factor * count;
+    }
+  }
 }
 
-AVX2 static void count(const lfr_planes* block, const uint64_t* mask, int64_t factor, int64_t* counts) {
-  lfr_count_body(block, mask, factor, counts);
+AVX2 static void lfr_plane_counts_avx2(const lfr_planes* block, const uint64_t* mask, int64_t factor, int64_t* counts) {
+  for (uint32_t k = 0; k < block->code_bits; k++) {
+    const uint64_t* plane = block->planes + (size_t)k * LFR_BLOCK_WORDS;
+    int64_t count = 0;
+    for (uint32_t w = 0; w < block->n_words; w++)
+      count += __builtin_popcountll(plane[w] & (mask ? mask[w] : ~UINT64_C(0)));
+    counts[k] += factor * count;
+  }
 }
 
-const lfr_variant lfr_avx2 = {scan, lfr_batch_avx2, distances, mismatch, count};
+const lfr_variant lfr_avx2 = {lfr_hamming_scan_avx2, lfr_hamming_batch_avx2, lfr_hamming_distances_avx2,
+                              lfr_plane_mismatches_avx2, lfr_plane_counts_avx2};
 
 #endif

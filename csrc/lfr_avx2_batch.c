@@ -91,8 +91,7 @@ AVX2_INLINE void fill_tables(const __m256i* planes, uint32_t code_bits, group_ta
 static void query_offsets(const uint8_t* query, uint32_t code_bits, group_offsets* groups) {
   for (uint32_t first = 0; first < code_bits; first += 3) {
     uint32_t bits = 0;
-    for (uint32_t k = first; k < first + 3 && k < code_bits; k++)
-      bits |= (uint32_t)((query[k >> 3] >> (k & 7)) & 1) << (k - first);
+    for (uint32_t k = first; k < first + 3 && k < code_bits; k++) bits |= (uint32_t)lfr_bit_at(query, k) << (k - first);
     groups[first / 3].high = (uint16_t)(offsetof(group_table, high) + bits * sizeof(__m256i));
     groups[first / 3].low = (uint16_t)(offsetof(group_table, low) + (uint32_t)__builtin_parity(bits) * sizeof(__m256i));
   }
@@ -200,7 +199,7 @@ AVX2_INLINE void batch_block(const uint8_t* items, uint32_t first, uint32_t code
   for (uint32_t j = 0; j < n_queries; j++) {
     const uint32_t threshold = tops[j].threshold;
     if (threshold > code_bits) {
-      lfr_avx2.scan(items, first, first + LFR_BLOCK_ITEMS, code_bytes, queries + j * code_bytes, &tops[j]);
+      lfr_hamming_scan_avx2(items, first, first + LFR_BLOCK_ITEMS, code_bytes, queries + j * code_bytes, &tops[j]);
     } else if (threshold > 0) {
       const lookup at = {tables, groups[j], (code_bits + 2) / 3};
       const __m256i far = not_nearer(at, code_bits, threshold);
@@ -218,20 +217,20 @@ AVX2_INLINE void batch_sliced(const uint8_t* items, uint32_t n_items, uint32_t c
   for (; n_items - first >= LFR_BLOCK_ITEMS; first += LFR_BLOCK_ITEMS)
     batch_block(items, first, code_bits, queries, (const group_offsets(*)[MAX_GROUPS])groups, n_queries, tops);
   for (uint32_t j = 0; j < n_queries; j++)
-    lfr_avx2.scan(items, first, n_items, code_bits / 8, queries + j * (code_bits / 8), &tops[j]);
+    lfr_hamming_scan_avx2(items, first, n_items, code_bits / 8, queries + j * (code_bits / 8), &tops[j]);
 }
 
 /* Below this many queries, turning a block into planes costs more than it saves. */
 #define MIN_SLICED_QUERIES 24
 
-AVX2 void lfr_batch_avx2(const uint8_t* items, uint32_t n_items, uint32_t code_bytes, const uint8_t* queries,
-                         uint32_t n_queries, lfr_top* tops) {
+AVX2 void lfr_hamming_batch_avx2(const uint8_t* items, uint32_t n_items, uint32_t code_bytes, const uint8_t* queries,
+                                 uint32_t n_queries, lfr_top* tops) {
   if (code_bytes == 8 && n_queries >= MIN_SLICED_QUERIES)
     batch_sliced(items, n_items, 64, queries, n_queries, tops);
   else if (code_bytes == 16 && n_queries >= MIN_SLICED_QUERIES)
     batch_sliced(items, n_items, 128, queries, n_queries, tops);
   else
-    lfr_batch_body(lfr_avx2.scan, items, n_items, code_bytes, queries, n_queries, tops);
+    lfr_hamming_batch_by(lfr_hamming_scan_avx2, items, n_items, code_bytes, queries, n_queries, tops);
 }
 
 #endif

@@ -92,12 +92,12 @@ LFR_INLINE void scan_rows(const uint8_t* items, uint32_t first, uint32_t last, u
   const uint8_t* at = items + (size_t)first * code_bytes;
   for (; last - first >= STEP_ROWS; first += STEP_ROWS, at += STEP_ROWS * code_bytes)
     if (__builtin_expect(least_of_step(at, wide_query, code_bytes) < top->threshold, 0))
-      lfr_scan_body(items, first, first + STEP_ROWS, code_bytes, query, top);
-  lfr_scan_body(items, first, last, code_bytes, query, top);
+      lfr_offer_rows(items, first, first + STEP_ROWS, code_bytes, query, top);
+  lfr_offer_rows(items, first, last, code_bytes, query, top);
 }
 
-static void scan(const uint8_t* items, uint32_t first, uint32_t last, uint32_t code_bytes, const uint8_t* query,
-                 lfr_top* top) {
+static void lfr_hamming_scan_neon(const uint8_t* items, uint32_t first, uint32_t last, uint32_t code_bytes,
+                                  const uint8_t* query, lfr_top* top) {
   switch (code_bytes) {
     case 8: scan_rows(items, first, last, 8, query, top); break;
     case 16: scan_rows(items, first, last, 16, query, top); break;
@@ -107,13 +107,13 @@ static void scan(const uint8_t* items, uint32_t first, uint32_t last, uint32_t c
       if (code_bytes % 16 == 0)
         scan_rows(items, first, last, code_bytes, query, top);
       else
-        lfr_scan_body(items, first, last, code_bytes, query, top);
+        lfr_hamming_scan_portable(items, first, last, code_bytes, query, top);
   }
 }
 
-static void batch(const uint8_t* items, uint32_t n_items, uint32_t code_bytes, const uint8_t* queries,
-                  uint32_t n_queries, lfr_top* tops) {
-  lfr_batch_body(scan, items, n_items, code_bytes, queries, n_queries, tops);
+static void lfr_hamming_batch_neon(const uint8_t* items, uint32_t n_items, uint32_t code_bytes, const uint8_t* queries,
+                                   uint32_t n_queries, lfr_top* tops) {
+  lfr_hamming_batch_by(lfr_hamming_scan_neon, items, n_items, code_bytes, queries, n_queries, tops);
 }
 
 /* ---- distances --------------------------------------------------------------------------------------------- */
@@ -136,11 +136,11 @@ LFR_INLINE void distances_of_rows(const uint8_t* items, uint32_t n_items, uint32
   load_query(query, code_bytes, wide_query);
   uint32_t i = 0;
   for (; n_items - i >= 16; i += 16) store_distances(items + (size_t)i * code_bytes, wide_query, code_bytes, out + i);
-  for (; i < n_items; i++) out[i] = (uint16_t)lfr_distance(items + (size_t)i * code_bytes, query, code_bytes);
+  lfr_hamming_distances_portable(items + (size_t)i * code_bytes, n_items - i, code_bytes, query, out + i);
 }
 
-static void distances(const uint8_t* items, uint32_t n_items, uint32_t code_bytes, const uint8_t* query,
-                      uint16_t* out) {
+static void lfr_hamming_distances_neon(const uint8_t* items, uint32_t n_items, uint32_t code_bytes,
+                                       const uint8_t* query, uint16_t* out) {
   if (code_bytes == 8)
     distances_of_rows(items, n_items, 8, query, out);
   else if (code_bytes == 16)
@@ -148,7 +148,7 @@ static void distances(const uint8_t* items, uint32_t n_items, uint32_t code_byte
   else if (code_bytes % 16 == 0)
     distances_of_rows(items, n_items, code_bytes, query, out);
   else
-    lfr_distances_body(items, n_items, code_bytes, query, out);
+    lfr_hamming_distances_portable(items, n_items, code_bytes, query, out);
 }
 
 /* ---- bit planes -------------------------------------------------------------------------------------------- */
@@ -183,19 +183,18 @@ LFR_INLINE void mismatch_words(const lfr_planes* block, uint32_t n_words, const 
   }
 }
 
-static void mismatch(const lfr_planes* block, const uint64_t* mask, int64_t factor, int64_t* mismatches) {
+static void lfr_plane_mismatches_neon(const lfr_planes* block, const uint64_t* mask, int64_t factor,
+                                      int64_t* mismatches) {
   switch (block->n_words) {
     case 2: mismatch_words(block, 2, mask, factor, mismatches); break;
     case 3: mismatch_words(block, 3, mask, factor, mismatches); break;
     case 4: mismatch_words(block, 4, mask, factor, mismatches); break;
-    default: lfr_mismatch_body(block, mask, factor, mismatches);
+    default: lfr_plane_mismatches_portable(block, mask, factor, mismatches);
   }
 }
 
-static void count(const lfr_planes* block, const uint64_t* mask, int64_t factor, int64_t* counts) {
-  lfr_count_body(block, mask, factor, counts);
-}
-
-const lfr_variant lfr_neon = {scan, batch, distances, mismatch, count};
+/* Each plane is counted once: too little to gain. */
+const lfr_variant lfr_neon = {lfr_hamming_scan_neon, lfr_hamming_batch_neon, lfr_hamming_distances_neon,
+                              lfr_plane_mismatches_neon, lfr_plane_counts_portable};
 
 #endif

@@ -4,8 +4,6 @@
 /* Limits of items and of rated rows that keep every sum within 64 bits. */
 #define MAX_COUNT (1u << 24)
 
-static int bit_at(const uint8_t* code, uint32_t k) { return (code[k >> 3] >> (k & 7)) & 1; }
-
 /* log2(x) for x > 0, in units of 1/65536, rounded down: the integer part, then 16 squarings of a mantissa in [1, 2). */
 static int64_t log2_fixed(uint64_t x) {
   const int whole = 63 - __builtin_clzll(x);
@@ -35,7 +33,7 @@ static int64_t sum_votes(const uint8_t* rows, const uint16_t* weights, uint32_t 
     const uint8_t* row = rows + (size_t)i * (code_bits / 8);
     const int64_t weight = weights ? weights[i] : 1;
     total += weight;
-    for (uint32_t k = 0; k < code_bits; k++) votes[k] += bit_at(row, k) ? weight : -weight;
+    for (uint32_t k = 0; k < code_bits; k++) votes[k] += lfr_bit_at(row, k) ? weight : -weight;
   }
   return total;
 }
@@ -59,7 +57,7 @@ static int64_t catalogue_change(const climb* at, uint32_t k, int bit, const lfr_
 }
 
 static void flip_bit(const climb* at, uint32_t k, uint8_t* code) {
-  const int bit = bit_at(code, k);
+  const int bit = lfr_bit_at(code, k);
   const uint8_t* byte = at->items + (k >> 3);
   for (uint32_t i = 0; i < at->n_items; i++, byte += at->code_bytes)
     at->distances[i] = (uint16_t)(at->distances[i] + (((*byte >> (k & 7)) & 1) == bit ? 1 : -1));
@@ -90,7 +88,7 @@ int lfr_refine(const uint8_t* items, uint32_t n_items, uint32_t code_bits, const
   for (uint32_t sweep = 0, flips = 1; sweep < max_sweeps && flips; sweep++) {
     flips = 0;
     for (uint32_t k = 0; k < code_bits; k++) {
-      const int bit = bit_at(code, k);
+      const int bit = lfr_bit_at(code, k);
       const int64_t rated_change = -temperature->step * (bit ? votes[k] : -votes[k]);
       if (rated_change - total * catalogue_change(&at, k, bit, temperature) <= 0) continue;
       flip_bit(&at, k, code);

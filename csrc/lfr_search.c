@@ -40,7 +40,7 @@ static void sift_up(lfr_hit* hits, uint32_t at, lfr_hit hit) {
  */
 void lfr_top_offer(lfr_top* top, uint32_t item_index, uint32_t distance) {
   const lfr_hit hit = {item_index, distance};
-  if (top->exclude && (top->exclude[item_index >> 3] >> (item_index & 7)) & 1) return;
+  if (top->exclude && lfr_bit_at(top->exclude, item_index)) return;
   if (top->size < top->capacity) {
     sift_up(top->hits, top->size++, hit);
   } else if (is_worse(&top->hits[0], &hit)) {

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -17,20 +18,26 @@ def require_tool(name):
         pytest.skip(f"{name} is not installed (Debian: apt-get install pkgconf cmake)")
 
 
+def start(*command, variables=None, **options):
+    """Run a program as a user would from a shell, perhaps with more variables; the finished process.
+
+    An outer make exports variables for its children: cmake colours its output where it finds MAKE_TERMOUT, and an
+    inner make takes over the flags of the outer one. A shell has none of them.
+    """
+    of_make = re.compile("MAKE|MFLAGS$")
+    environment = {name: value for name, value in os.environ.items() if not of_make.match(name)} | (variables or {})
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment, **options)
+
+
 def run(*command, **options):
     """Run a program that must succeed; what it prints."""
-    finished = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    finished = start(*command, **options)
     assert finished.returncode == 0, f"{command}\n{finished.stdout}{finished.stderr}"
     return finished.stdout
 
 
-def quiet_environment():
-    """Ours, without what an outer make left in it for its children."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
-
-
 def make(*arguments):
-    return run("make", "-s", "-C", str(ROOT / "csrc"), *arguments, env=quiet_environment())
+    return run("make", "-s", "-C", str(ROOT / "csrc"), *arguments)
 
 
 def once(tmp_path_factory, name, build):
@@ -67,16 +74,15 @@ def built_by_cmake(tmp_path_factory):
 
     def build(folder):
         build_by_cmake(ROOT / "csrc", folder / "build", *definitions)
-        run("cmake", "--install", str(folder / "build"), env={**os.environ, "DESTDIR": str(folder / "root")})
+        run("cmake", "--install", str(folder / "build"), variables={"DESTDIR": str(folder / "root")})
 
     return once(tmp_path_factory, "cmake", build)
 
 
 def pkg_config(staged):
-    """The environment in which pkg-config finds the staged package."""
+    """The variables with which pkg-config finds the staged package."""
     require_tool("pkg-config")
-    found = {"PKG_CONFIG_LIBDIR": str(staged / "usr/lib/machine/pkgconfig"), "PKG_CONFIG_SYSROOT_DIR": str(staged)}
-    return {**quiet_environment(), **found}
+    return {"PKG_CONFIG_LIBDIR": str(staged / "usr/lib/machine/pkgconfig"), "PKG_CONFIG_SYSROOT_DIR": str(staged)}
 
 
 @pytest.fixture(scope="session")
@@ -84,7 +90,7 @@ def by_pkg_config(staged, tmp_path_factory):
     """The folder of the programs, as examples/c/Makefile builds them."""
 
     def build(folder):
-        run("make", "-s", "-C", str(EXAMPLES), f"BUILD={folder}", "CFLAGS=-O1", env=pkg_config(staged))
+        run("make", "-s", "-C", str(EXAMPLES), f"BUILD={folder}", "CFLAGS=-O1", variables=pkg_config(staged))
 
     return once(tmp_path_factory, "by-pkg-config", build)
 
@@ -98,6 +104,5 @@ def by_cmake(staged, tmp_path_factory):
 
 def start_program(folder, staged, name, *arguments):
     """Run a program of the example against the staged library; the finished process."""
-    environment = {**os.environ, "LD_LIBRARY_PATH": str(staged / "usr/lib/machine")}
-    command = [str(folder / name), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    library = {"LD_LIBRARY_PATH": str(staged / "usr/lib/machine")}
+    return start(str(folder / name), *map(str, arguments), variables=library)

@@ -18,7 +18,9 @@ typedef struct test {
 
 /* Each list ends with a NULL promise. */
 extern const test search_tests[];
-extern const test training_tests[];
+extern const test code_tests[];
+extern const test plane_tests[];
+extern const test fit_tests[];
 extern const test upload_tests[];
 extern const test refine_tests[];
 extern const test mask_tests[];
@@ -61,6 +63,14 @@ const char* next_isa(void);
 /* Code lengths on both sides of the words and registers that variants work in. */
 extern const uint32_t all_code_bits[];
 extern const size_t n_all_code_bits;
+
+/* Numbers of rows on both sides of the words and blocks of bit planes. */
+extern const uint32_t row_counts[];
+extern const size_t n_row_counts;
+
+/* sums[j * f + k] = sum_i weights[i] d_ij d_ik, in f * f * n steps; NULL weights are all 1. */
+void naive_gram(const uint8_t* rows, uint32_t n, uint32_t f, const uint16_t* weights, int64_t* sums);
+int oracle_is_too_slow(uint32_t f, uint32_t n);
 
 static inline int sign_at(const uint8_t* code, size_t k) { return (code[k / 8] >> (k % 8)) & 1 ? 1 : -1; }
 

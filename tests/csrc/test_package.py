@@ -1,12 +1,11 @@
 """The C library as others get it: what is installed, under which names and versions, and what it exports."""
 
 import re
-import subprocess
 import tomllib
 
 import pytest
 
-from tests.csrc.conftest import ROOT, make, pkg_config, quiet_environment, require_tool, run
+from tests.csrc.conftest import ROOT, make, pkg_config, require_tool, run, start
 
 MANUAL = (ROOT / "csrc/README.md").read_text()
 HEADER = (ROOT / "csrc/lfr.h").read_text()
@@ -65,12 +64,7 @@ def test_uninstall_removes_every_file_that_install_put_there(tmp_path):
 
 @pytest.mark.usefixtures("staged")
 def test_an_install_below_half_a_path_is_refused_in_one_sentence():
-    finished = subprocess.run(
-        ["make", "-s", "-C", str(ROOT / "csrc"), "install", "PREFIX=opt"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    finished = start("make", "-s", "-C", str(ROOT / "csrc"), "install", "PREFIX=opt")
     assert finished.returncode != 0
     assert 'PREFIX is "opt": it must be a whole path' in finished.stderr
 
@@ -96,14 +90,14 @@ def test_the_first_commands_of_the_manual_work_as_printed(tmp_path):
     require_tool("pkg-config")
     commands = re.search(r"^```sh\n(.*?)^```$", MANUAL, re.M | re.S)[1].replace("/opt/lightfr", f"{tmp_path}/prefix")
     (tmp_path / "csrc").symlink_to(ROOT / "csrc")
-    printed = run("bash", "-e", "-c", commands, cwd=tmp_path, env=quiet_environment())
+    printed = run("bash", "-e", "-c", commands, cwd=tmp_path)
     assert printed.splitlines()[-2:] == ["item 0, distance 1", "item 1, distance 5"]
 
 
 def test_header_package_and_python_have_one_version_and_the_soname_is_the_abi(staged, built_by_cmake):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["version"] == VERSION
-    assert run("pkg-config", "--modversion", "lightfr", env=pkg_config(staged)).strip() == VERSION
+    assert run("pkg-config", "--modversion", "lightfr", variables=pkg_config(staged)).strip() == VERSION
     for root in (staged, built_by_cmake / "root"):
         assert soname(root / "usr/lib/machine/liblightfr.so") == f"liblightfr.so.{ABI}"
 
@@ -118,10 +112,19 @@ def test_cmake_finds_this_version_for_those_who_ask_for_it_or_an_older_one_of_it
     script = tmp_path / "ask.cmake"
     config = staged / "usr/lib/machine/cmake/lightfr/lightfrConfigVersion.cmake"
     script.write_text(f'include("{config}")\nmessage("serves: ${{PACKAGE_VERSION_COMPATIBLE}}")\n')
-    asked = subprocess.run(
-        ["cmake", f"-DPACKAGE_FIND_VERSION={wanted}", "-P", str(script)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    asked = start("cmake", f"-DPACKAGE_FIND_VERSION={wanted}", "-P", str(script))
+    assert asked.returncode == 0
     assert asked.stderr.strip() == ("serves: TRUE" if serves else "serves:")
+
+
+def test_tools_see_what_a_shell_would_give_them_even_when_make_runs_the_tests_in_a_terminal(monkeypatch):
+    for name in ("MAKEFLAGS", "MAKELEVEL", "MAKE_TERMOUT", "MAKE_TERMERR", "MFLAGS"):
+        monkeypatch.setenv(name, "1")
+    assert not re.search(r"^(MAKE|MFLAGS)", run("env"), re.M)
+
+
+def test_no_source_of_the_library_computes_in_floating_point():
+    """Devices and servers must agree to the bit, and not every machine rounds alike."""
+    for path in sorted((ROOT / "csrc").glob("*.[ch]")):
+        code = re.sub(r'/\*.*?\*/|"[^"\n]*"', "", path.read_text(), flags=re.DOTALL)
+        assert re.findall(r"\b(?:double|float|_Complex)\b|\bmath\.h\b|\b\d+\.\d*|\B\.\d+", code) == [], path.name

@@ -119,47 +119,113 @@ static int prepare_and_sweep(const lfr_fit_terms* terms) {
   return status == LFR_OK ? lfr_fit_sweep(gram, vector, F, 3, code, NULL, &loss) : status;
 }
 
-/* Each term alone, just below and just beyond the greatest that is accepted: f * (f * entry + linear) < 2^61.
- * The gram is looked at coarsely, to within a factor of two. */
-static void test_fit_overflow(void) {
-  const int64_t entry = ((INT64_C(1) << 61) - 1) / (F * F), linear = ((INT64_C(1) << 61) - 1) / F;
-  const int32_t targets[N] = {1, -1, 1};
-  const uint16_t weights[N] = {65535, 0, 1};
-  static int64_t unit_gram[F * F], extra[F];
-  for (int i = 0; i < F * F; i++) unit_gram[i] = i % 2 ? -1 : 1;
-  const lfr_fit_terms base = {.code_bits = F, .n_rows = N, .rows = items, .targets = targets};
-  for (int beyond = 0; beyond < 2; beyond++) {
-    const int expected = beyond ? LFR_ERR_OVERFLOW : LFR_OK;
-    const int64_t e = beyond ? entry + entry / 1000 : entry - entry / 1000;
-    const int64_t l = beyond ? linear + linear / 1000 : linear - linear / 1000;
-    lfr_fit_terms terms = base;
-    CHECK_STATUS(expected, (terms.balance = e, prepare_and_sweep(&terms)));
-    terms = base;
-    CHECK_STATUS(expected, (terms.row_factor = e / N, prepare_and_sweep(&terms)));
-    terms.weights = weights;
-    CHECK_STATUS(expected, (terms.row_factor = e / 65536, prepare_and_sweep(&terms)));
-    terms = base;
-    CHECK_STATUS(expected, (terms.target_factor = -l / N, prepare_and_sweep(&terms)));
-    terms = base;
-    terms.gram = unit_gram;
-    CHECK_STATUS(expected, (terms.gram_factor = beyond ? -e : -e / 2, prepare_and_sweep(&terms)));
-    terms = base;
-    terms.extra = extra;
-    CHECK_STATUS(expected, (extra[F - 1] = -l, prepare_and_sweep(&terms)));
+/* The greatest sizes of an entry and of a linear term that are accepted alone: f (f entry + linear) < 2^61. */
+static const int64_t most_entry = (INT64_C(1) << 61) / (F * F) - 1, most_linear = (INT64_C(1) << 61) / F - 1;
+
+/* `*factor`, a field of `terms`, is accepted up to `most`, and refused from the next number on; of either sign. */
+static void check_edge(lfr_fit_terms* terms, int64_t* factor, int64_t most) {
+  const int64_t away = most < 0 ? -1 : 1;
+  for (int64_t beyond = -1; beyond <= 2; beyond++) {
+    *factor = most + beyond * away;
+    CHECK_STATUS(beyond > 0 ? LFR_ERR_OVERFLOW : LFR_OK, prepare_and_sweep(terms));
   }
+  *factor = 0;
 }
 
-/* A sweep may be given sums that lfr_fit_prepare did not make. */
+/* A gram and column sums of -1 and 1 count as 2, for they are looked at coarsely. */
+static void test_fit_overflow(void) {
+  const int32_t targets[N] = {1, -1, 1};
+  const uint16_t weights[N] = {65535, 0, 1};
+  static int64_t units[F * F], extra[F];
+  for (int i = 0; i < F * F; i++) units[i] = i % 2 ? -1 : 1;
+  lfr_fit_terms terms = {.code_bits = F, .n_rows = N, .rows = items, .targets = targets};
+  check_edge(&terms, &terms.balance, most_entry);
+  check_edge(&terms, &terms.row_factor, most_entry / N);
+  check_edge(&terms, &terms.target_factor, most_linear / N);
+  check_edge(&terms, &terms.target_factor, -(most_linear / N));
+  terms.weights = weights;
+  check_edge(&terms, &terms.row_factor, most_entry / 65536);
+  check_edge(&terms, &terms.target_factor, most_linear / (N * 65535));
+  terms.weights = NULL;
+  terms.gram = units;
+  check_edge(&terms, &terms.gram_factor, most_entry / 2);
+  check_edge(&terms, &terms.gram_factor, -(most_entry / 2));
+  terms.column_sums = units;
+  check_edge(&terms, &terms.column_factor, -(most_linear / 2));
+  terms.extra = extra;
+  check_edge(&terms, &extra[F - 1], -most_linear);
+  /* One unit decides: a rounded sum of 2^61 - 64 would be 2^61. */
+  terms.balance = most_entry;
+  check_edge(&terms, &extra[F - 1], 1 - F);
+}
+
+/* Bounds whose low 64 bits alone would look small. */
+static void test_fit_bounds_do_not_wrap(void) {
+  enum { MANY = 1 << 18 };
+  static int64_t least[F * F];
+  for (int i = 0; i < F * F; i++) least[i] = INT64_MIN;
+  const lfr_fit_terms wrapping[] = {
+      {.gram = least, .gram_factor = INT64_MIN},                  /* 2^126 */
+      {.gram = least, .gram_factor = 2},                          /* 2^64 */
+      {.column_sums = least, .column_factor = 1, .extra = least}, /* 2^64 */
+      {.row_factor = INT64_MAX, .balance = INT64_MAX},
+      {.row_factor = INT64_C(1) << 52},    /* f f entry = 2^64 */
+      {.target_factor = INT64_C(1) << 58}, /* f linear = 2^64 */
+  };
+  for (size_t i = 0; i < N_ELEMENTS(wrapping); i++) {
+    lfr_fit_terms terms = wrapping[i];
+    terms.code_bits = F;
+    CHECK_STATUS(LFR_ERR_OVERFLOW, lfr_fit_prepare(&terms, gram, vector));
+  }
+  /* n_rows max |w t| = 2^18 * 2^15 * 2^31 = 2^64 */
+  uint8_t* rows = exact(MANY * CODE_BYTES);
+  int32_t* targets = exact(MANY * sizeof *targets);
+  uint16_t* weights = exact(MANY * sizeof *weights);
+  memset(rows, 0, MANY * CODE_BYTES);
+  for (int i = 0; i < MANY; i++) targets[i] = INT32_MIN, weights[i] = 1 << 15;
+  const lfr_fit_terms many = {
+      .code_bits = F, .n_rows = MANY, .rows = rows, .targets = targets, .weights = weights, .target_factor = 1};
+  CHECK_STATUS(LFR_ERR_OVERFLOW, lfr_fit_prepare(&many, gram, vector));
+  free(weights);
+  free(targets);
+  free(rows);
+}
+
+/* A sweep may be given sums that lfr_fit_prepare did not make: f (f entry + linear) < 3 * 2^61. */
 static void test_sweep_overflow(void) {
-  const int64_t edges[] = {INT64_MIN, INT64_MAX, INT64_C(1) << 61, -(INT64_C(1) << 61)};
-  static int64_t quadratic[F * F], linear[F];
-  for (size_t i = 0; i < N_ELEMENTS(edges); i++) {
-    quadratic[1] = quadratic[F] = edges[i];
-    CHECK_STATUS(LFR_ERR_OVERFLOW, lfr_fit_sweep(quadratic, linear, F, 3, code, NULL, NULL));
-    quadratic[1] = quadratic[F] = 0;
-    linear[F - 1] = edges[i];
-    CHECK_STATUS(LFR_ERR_OVERFLOW, lfr_fit_sweep(quadratic, linear, F, 3, code, NULL, NULL));
-    linear[F - 1] = 0;
+  enum { LEAST_ENTRY = 1, LEAST_LINEAR = 1 }; /* what zeros count as */
+  const int64_t limit = (INT64_C(3) << 55) - 1;
+  const int64_t entry = (limit - LEAST_LINEAR) / F, linear = limit - F * LEAST_ENTRY;
+  const struct {
+    int64_t entry, linear;
+    int status;
+  } cases[] = {
+      {-entry, 0, LFR_OK},
+      {-entry - 1, 0, LFR_ERR_OVERFLOW},
+      {0, -linear, LFR_OK},
+      {0, -linear - 1, LFR_ERR_OVERFLOW},
+      {-entry, -(limit - F * entry), LFR_OK},
+      {-entry, -(limit - F * entry) - 1, LFR_ERR_OVERFLOW},
+      {INT64_MIN, 0, LFR_ERR_OVERFLOW},
+      {INT64_MAX, 0, LFR_ERR_OVERFLOW},
+      {INT64_C(1) << 61, 0, LFR_ERR_OVERFLOW},
+      {INT64_C(1) << 52, 0, LFR_ERR_OVERFLOW}, /* f f entry = 2^64 */
+      {0, INT64_MIN, LFR_ERR_OVERFLOW},
+      {0, INT64_MAX, LFR_ERR_OVERFLOW},
+      {0, -(INT64_C(1) << 58), LFR_ERR_OVERFLOW}, /* f linear = 2^64 */
+  };
+  static int64_t quadratic[F * F], terms[F];
+  for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+    int64_t loss;
+    /* Once with one number of that size, which must not be overlooked, and once with nothing else. */
+    for (int k = 0; k < F * F; k++) quadratic[k] = 0;
+    for (int k = 0; k < F; k++) terms[k] = 0;
+    quadratic[1] = quadratic[F] = cases[i].entry;
+    terms[F - 1] = cases[i].linear;
+    CHECK_STATUS(cases[i].status, lfr_fit_sweep(quadratic, terms, F, 3, code, NULL, &loss));
+    for (int k = 0; k < F * F; k++) quadratic[k] = cases[i].entry;
+    for (int k = 0; k < F; k++) terms[k] = cases[i].linear;
+    CHECK_STATUS(cases[i].status, lfr_fit_sweep(quadratic, terms, F, 3, code, NULL, &loss));
   }
 }
 
@@ -239,8 +305,10 @@ const test status_tests[] = {
     {"search refuses bad lengths, pointers and k", test_search_status},
     {"pack, unpack and gather refuse bad signs, counts and indices", test_code_status},
     {"fit and gram refuse bad lengths, pointers, factors and sweeps", test_fit_status},
-    {"each term of a fit is refused where its sums could overflow, and accepted below", test_fit_overflow},
-    {"a sweep refuses sums that could overflow", test_sweep_overflow},
+    {"each term of a fit is accepted up to the last number below the bound, and refused from the next",
+     test_fit_overflow},
+    {"a fit whose bound passes 64 bits is refused", test_fit_bounds_do_not_wrap},
+    {"a sweep accepts sums up to the last number below its bound, and refuses the next", test_sweep_overflow},
     {"gradients, ternary rows and aggregation refuse bad values, counts and shifts", test_upload_status},
     {"nothing to do is no error and needs no buffers", test_empty_inputs},
     {NULL, NULL}};

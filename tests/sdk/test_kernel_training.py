@@ -85,10 +85,21 @@ def test_a_zero_gradient_keeps_the_old_bit():
     assert fit.linear_signs(b"\xa5") == b"\xa5"
 
 
-def test_a_fit_that_might_overflow_is_refused_instead_of_wrapping():
-    terms = oracle.FitTerms(np.ones((2, 8), np.int8), np.ones(2, np.int32), 2**58, 1)
+def fit_two_rows_of_ones(row_factor, target_factor):
+    terms = oracle.FitTerms(np.ones((2, 8), np.int8), np.ones(2, np.int32), row_factor, target_factor)
+    return kernel_fit(terms, np.ones(8, np.int8), 1)
+
+
+@pytest.mark.parametrize(("row_factor", "target_factor"), [(2**54 - 1, 8), (0, 2**57), (0, -(2**57)), (2**58, 1)])
+def test_a_fit_that_might_overflow_is_refused_instead_of_wrapping(row_factor, target_factor):
+    """Two rows of 8 bits: 16 (8 row_factor + |target_factor|) must stay below 2^61."""
     with pytest.raises(errors.KernelOverflowError):
-        kernel_fit(terms, np.ones(8, np.int8), 1)
+        fit_two_rows_of_ones(row_factor, target_factor)
+
+
+@pytest.mark.parametrize(("row_factor", "target_factor"), [(2**54 - 1, 7), (0, 2**57 - 1), (0, 1 - 2**57)])
+def test_a_fit_is_accepted_up_to_the_last_unit_below_the_bound(row_factor, target_factor):
+    fit_two_rows_of_ones(row_factor, target_factor)
 
 
 @settings(max_examples=60)

@@ -1,88 +1,5 @@
-/* Codes, Gram and user fit against the definitions in lfr.h, written with signs and plain loops. */
+/* The user fit against its definition in lfr.h, written with signs and plain loops. */
 #include "test.h"
-
-/* An oracle of f * f * n steps is left out beyond this many, to keep the run short under an emulator. */
-#define MAX_ORACLE_STEPS (80 * 1000 * 1000)
-
-static const uint32_t row_counts[] = {0, 1, 7, 63, 64, 65, 128, 166, 255, 256, 257, 600};
-
-static int oracle_is_too_slow(uint32_t f, uint32_t n) { return (uint64_t)f * f * n > MAX_ORACLE_STEPS; }
-
-/* ---- codes ------------------------------------------------------------------------------------------------- */
-
-static void test_pack(void) {
-  for (size_t n = 0; n <= 1024; n += 8) {
-    int8_t *signs = exact(n), *back = exact(n);
-    uint8_t* codes = exact_odd(n / 8);
-    for (size_t i = 0; i < n; i++) signs[i] = random_below(2) ? 1 : -1;
-    CHECK_STATUS(LFR_OK, lfr_pack(signs, n, codes));
-    for (size_t i = 0; i < n; i++) CHECK(sign_at(codes, i) == signs[i], "bit %zu of %zu", i, n);
-    CHECK_STATUS(LFR_OK, lfr_unpack(codes, n, back));
-    CHECK(n == 0 || !memcmp(signs, back, n), "%zu signs did not come back", n);
-    free_odd(codes);
-    free(back);
-    free(signs);
-  }
-}
-
-static void test_gather(void) {
-  for (size_t b = 0; b < n_all_code_bits; b++) {
-    enum { N_ITEMS = 37, N_ROWS = 90 };
-    const uint32_t f = all_code_bits[b];
-    const size_t code_bytes = f / 8;
-    uint8_t *items = random_codes(N_ITEMS, f), *rows = exact_odd(N_ROWS * code_bytes);
-    uint32_t indices[N_ROWS];
-    for (int i = 0; i < N_ROWS; i++) indices[i] = i ? random_below(N_ITEMS) : N_ITEMS - 1;
-    CHECK_STATUS(LFR_OK, lfr_gather(items, N_ITEMS, f, indices, N_ROWS, rows));
-    for (int i = 0; i < N_ROWS; i++)
-      CHECK(!memcmp(rows + i * code_bytes, items + indices[i] * code_bytes, code_bytes), "row %d, %" PRIu32 " bits", i,
-            f);
-    free_odd(rows);
-    free_odd(items);
-  }
-}
-
-/* ---- gram -------------------------------------------------------------------------------------------------- */
-
-/* sums[j * f + k] = sum_i weights[i] d_ij d_ik; NULL weights are all 1. */
-static void naive_gram(const uint8_t* rows, uint32_t n, uint32_t f, const uint16_t* weights, int64_t* sums) {
-  int8_t signs[LFR_MAX_CODE_BITS];
-  memset(sums, 0, (size_t)f * f * sizeof *sums);
-  for (uint32_t i = 0; i < n; i++) {
-    const int64_t weight = weights ? weights[i] : 1;
-    for (uint32_t k = 0; k < f; k++) signs[k] = (int8_t)sign_at(rows + (size_t)i * (f / 8), k);
-    for (uint32_t j = 0; j < f; j++)
-      for (uint32_t k = 0; k < f; k++) sums[(size_t)j * f + k] += weight * (signs[j] * signs[k]);
-  }
-}
-
-static void check_gram(uint32_t f, uint32_t n) {
-  const size_t bytes = (size_t)f * f * sizeof(int64_t);
-  uint8_t* items = random_codes(n, f);
-  int64_t *expected = exact(bytes), *gram = exact(bytes), *column_sums = exact(f * sizeof *column_sums);
-  naive_gram(items, n, f, NULL, expected);
-  FOR_EACH_ISA(isa) {
-    CHECK_STATUS(LFR_OK, lfr_gram(items, n, f, gram, column_sums));
-    CHECK(!memcmp(gram, expected, bytes), "%s: gram of %" PRIu32 " rows of %" PRIu32 " bits", isa, n, f);
-    for (uint32_t k = 0; k < f; k++) {
-      int64_t sum = 0;
-      for (uint32_t i = 0; i < n; i++) sum += sign_at(items + (size_t)i * (f / 8), k);
-      CHECK(column_sums[k] == sum, "%s: column %" PRIu32 " of %" PRIu32 " rows of %" PRIu32 " bits", isa, k, n, f);
-    }
-  }
-  free(column_sums);
-  free(gram);
-  free(expected);
-  free_odd(items);
-}
-
-static void test_gram(void) {
-  for (size_t b = 0; b < n_all_code_bits; b++)
-    for (size_t c = 0; c < N_ELEMENTS(row_counts); c++)
-      if (!oracle_is_too_slow(all_code_bits[b], row_counts[c])) check_gram(all_code_bits[b], row_counts[c]);
-}
-
-/* ---- user fit ---------------------------------------------------------------------------------------------- */
 
 /* Q: quadratic, l: linear, b: signs of the user code, as in lfr.h. */
 typedef struct fit {
@@ -211,7 +128,7 @@ static void fit_once(uint32_t f, uint32_t n, uint32_t which) {
 static void test_fit(void) {
   uint32_t which = 0;
   for (size_t b = 0; b < n_all_code_bits; b++)
-    for (size_t c = 0; c < N_ELEMENTS(row_counts); c++, which++)
+    for (size_t c = 0; c < n_row_counts; c++, which++)
       if (!oracle_is_too_slow(all_code_bits[b], row_counts[c])) fit_once(all_code_bits[b], row_counts[c], which % 16);
   for (which = 0; which < 16; which++) fit_once(64, 166, which);
 }
@@ -277,11 +194,8 @@ static void test_diagonal_is_ignored(void) {
   free_odd(start);
 }
 
-const test training_tests[] = {{"pack and unpack follow the bit order of lfr.h and undo each other", test_pack},
-                               {"gather copies the rows asked for", test_gather},
-                               {"gram and column sums equal sums of products of signs", test_gram},
-                               {"a fit equals the definition, with and without each term", test_fit},
-                               {"a zero vote keeps the bit, and later bits see earlier flips", test_zero_keeps_the_bit},
-                               {"rows of weight zero count for nothing and hide no overflow", test_zero_weights},
-                               {"a sweep ignores the diagonal, whatever stands there", test_diagonal_is_ignored},
-                               {NULL, NULL}};
+const test fit_tests[] = {{"a fit equals the definition, with and without each term", test_fit},
+                          {"a zero vote keeps the bit, and later bits see earlier flips", test_zero_keeps_the_bit},
+                          {"rows of weight zero count for nothing and hide no overflow", test_zero_weights},
+                          {"a sweep ignores the diagonal, whatever stands there", test_diagonal_is_ignored},
+                          {NULL, NULL}};
