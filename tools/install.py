@@ -18,10 +18,9 @@ from pathlib import Path
 
 # A line of pip, and what to say of it; the first match counts.
 STEPS = [
-    (re.compile(r"Obtaining file://.*?([^/]+)$"), "reading {0}"),
     (re.compile(r"\s*Installing build dependencies: started"), "fetching what the build needs"),
-    (re.compile(r"Collecting ([\w.-]+)"), "collecting {0}"),
-    (re.compile(r"\s*Downloading (\S+?)-\d\S* \((.*)\)"), "downloading {0}, {1}"),
+    (re.compile(r"(?:Collecting |Processing \S*/)([a-zA-Z0-9._]+(?:-[a-zA-Z][a-zA-Z0-9._]*)*)"), "collecting {0}"),
+    (re.compile(r"\s*Downloading (\S+?)-\d\S* \(([\d.]+ [MG]B)\)"), "downloading {0}, {1}"),
     (re.compile(r"\s*Building (?:editable|wheel) for ([\w.-]+) .*started"), "building {0}"),
     (re.compile(r"Installing collected packages: (.*)"), "unpacking {count} packages"),
 ]
