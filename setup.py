@@ -1,10 +1,10 @@
-"""Builds the two C extensions; everything else about the project stands in pyproject.toml."""
+"""Builds the C kernel; the rest of this distribution stands in pyproject.toml."""
 
 import os
 import shutil
 import sysconfig
 
-from setuptools import find_packages, setup
+from setuptools import setup
 
 
 def require_compiler() -> None:
@@ -18,7 +18,4 @@ def require_compiler() -> None:
 
 
 require_compiler()
-setup(
-    packages=find_packages("sdk") + find_packages("harness"),
-    cffi_modules=["sdk/build_kernel.py:ffibuilder", "harness/build_floor.py:ffibuilder"],
-)
+setup(cffi_modules=["sdk/build_kernel.py:ffibuilder"])

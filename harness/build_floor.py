@@ -4,13 +4,13 @@ from pathlib import Path
 
 from cffi import FFI
 
-SOURCE = Path(__file__).resolve().parent / "lightfr_harness" / "bench" / "floor.c"
+SOURCE = "lightfr_harness/bench/floor.c"  # from this folder, as setuptools wants it
 
 ffibuilder = FFI()
 ffibuilder.cdef("uint64_t lfr_floor_read(const uint8_t *bytes, size_t n);")
 ffibuilder.set_source(
     "lightfr_harness.bench._floor",
-    SOURCE.read_text(),
+    (Path(__file__).resolve().parent / SOURCE).read_text(),
     extra_compile_args=["-std=c11", "-O3", "-g0"],
-    depends=[str(SOURCE)],
+    depends=[SOURCE],
 )

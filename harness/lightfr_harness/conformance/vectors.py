@@ -8,8 +8,9 @@ from pathlib import Path
 
 from lightfr.errors import InvalidInputError
 
-# The source tree; an installed package has no vectors, and is told where they are.
-DEFAULT_FOLDER = Path(__file__).parents[3] / "vectors" / "v1"
+# A checkout has the vectors at its top, an installed harness carries a copy.
+CHECKOUT = Path(__file__).parents[3] / "vectors" / "v1"
+DEFAULT_FOLDER = CHECKOUT if CHECKOUT.is_dir() else Path(__file__).parents[1] / "vectors" / "v1"
 FILE = "aggregation.json"
 
 
