@@ -85,6 +85,27 @@ def test_the_manual_explains_every_symbol():
     assert [name for name in SYMBOLS if f"`{name}" not in MANUAL] == []
 
 
+def test_the_manual_names_every_source_file():
+    assert [path.name for path in (ROOT / "csrc").glob("*.[ch]") if f"`{path.name}`" not in MANUAL] == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (["-std=c11", "-U__GNUC__"], "lightfr needs GCC or Clang"),
+        (["-std=c99"], "lightfr is written in C11"),
+        (
+            ["-std=c11", "-U__BYTE_ORDER__", "-D__BYTE_ORDER__=__ORDER_BIG_ENDIAN__"],
+            "big-endian machines are not supported",
+        ),
+    ],
+)
+def test_a_compiler_or_machine_that_is_not_supported_is_told_why(flags, sentence):
+    finished = start("cc", *flags, "-fsyntax-only", str(ROOT / "csrc/lfr_portable.c"))
+    assert finished.returncode != 0
+    assert sentence in finished.stderr
+
+
 @pytest.mark.usefixtures("staged")
 def test_the_first_commands_of_the_manual_work_as_printed(tmp_path):
     require_tool("pkg-config")
