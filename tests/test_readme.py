@@ -1,6 +1,7 @@
 """What the README shows is what happens."""
 
 import doctest
+import re
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -13,14 +14,14 @@ def test_the_readme_session_runs_as_printed():
 
 
 def test_every_file_the_documents_point_to_exists():
-    import re
-
     for document in [
         ROOT / "README.md",
         ROOT / "CONTRIBUTING.md",
         *(ROOT / "docs").glob("*.md"),
         ROOT / "csrc/README.md",
         ROOT / "examples/c/README.md",
+        ROOT / "harness/README.md",
+        ROOT / "vectors/README.md",
     ]:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text()):
             assert (document.parent / target).exists(), f"{document.name} points to {target}"

@@ -1,0 +1,31 @@
+"""Two distributions, one release: what both pyproject.toml say agrees. `make wheel` tries what is built from them."""
+
+import tomllib
+from pathlib import Path
+
+import lightfr
+
+ROOT = Path(__file__).parent.parent
+SDK = tomllib.loads((ROOT / "pyproject.toml").read_text())
+HARNESS = tomllib.loads((ROOT / "harness/pyproject.toml").read_text())
+
+
+def test_both_have_the_version_that_the_package_tells():
+    assert SDK["project"]["version"] == HARNESS["project"]["version"] == lightfr.__version__
+
+
+def test_the_harness_asks_for_the_sdk_of_its_own_version():
+    assert f"lightfr=={lightfr.__version__}" in HARNESS["project"]["dependencies"]
+
+
+def test_the_sdk_asks_for_three_packages_and_offers_no_more():
+    names = {requirement.split(">")[0] for requirement in SDK["project"]["dependencies"]}
+    assert names == {"cffi", "protobuf", "cryptography"}
+    assert "optional-dependencies" not in SDK["project"]
+
+
+def test_both_are_built_alike_and_licensed_alike():
+    assert SDK["build-system"] == HARNESS["build-system"]
+    for key in ("license", "license-files", "authors", "requires-python", "urls"):
+        assert SDK["project"][key] == HARNESS["project"][key]
+    assert (ROOT / "harness/LICENSE").read_text() == (ROOT / "LICENSE").read_text()
