@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from lightfr.device import key_id
 from lightfr.errors import ArtifactFileError, CatalogueFileError, DeltaError, ManifestError
 from lightfr.model.catalogue import Catalogue
 from lightfr.model.deltas import apply_delta
 from lightfr.model.manifest import Manifest
-from lightfr.trust import key_id
 from lightfr_harness.server.artifacts.catalogue import write_catalogue
 from lightfr_harness.server.artifacts.deltas import make_delta
 from lightfr_harness.server.authority import Authority

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from lightfr._wire.channel import Channel
-    from lightfr.trust import Trust
+    from lightfr.device import Trust
 
 _CURRENT = "current"
 

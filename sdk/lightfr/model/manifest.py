@@ -12,7 +12,7 @@ from lightfr.errors import ManifestError
 from lightfr.v1 import manifest_pb2
 
 if TYPE_CHECKING:
-    from lightfr.trust import Trust
+    from lightfr.device import Trust
 
 WIRE_VERSION = 1
 MANIFEST_LIMIT_BYTES = 65_536
