@@ -8,7 +8,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from lightfr.device import key_id
-from lightfr.errors import ArtifactFileError, CatalogueFileError, DeltaError, ManifestError
+from lightfr.errors import ArtifactFileError, DeltaError, ManifestError
 from lightfr.model.catalogue import Catalogue
 from lightfr.model.deltas import apply_delta
 from lightfr.model.manifest import Manifest
@@ -80,10 +80,10 @@ def test_a_bad_catalogue_is_refused(known, tmp_path):
     path, n_items = tmp_path / "catalogue", vector("catalogue")["item_count"]
     path.write_bytes(bytes.fromhex(known["file"]))
     if known["at"] == "open":
-        with pytest.raises(CatalogueFileError):
+        with pytest.raises(ArtifactFileError):
             Catalogue.open(path, n_items)
         return
-    with Catalogue.open(path, n_items) as catalogue, pytest.raises(CatalogueFileError):
+    with Catalogue.open(path, n_items) as catalogue, pytest.raises(ArtifactFileError):
         getattr(catalogue, known["at"])(known["asked"])
 
 
