@@ -1,6 +1,8 @@
 """The device object: loaded without an invitation, asked who it is, forgotten without a trace."""
 
 import errno
+import subprocess
+import sys
 from inspect import signature
 
 import pytest
@@ -43,6 +45,14 @@ def test_a_device_opens_clients_as_client_open_does():
     known = {"server", "identity", "trust"}
     options = {name: p.default for name, p in opened.items() if p.kind is p.KEYWORD_ONLY and name not in known}
     assert {name: p.default for name, p in own.items() if p.kind is p.KEYWORD_ONLY} == options
+
+
+def test_loading_a_device_loads_no_parser_of_certificates(device):
+    code = "import sys, lightfr; print(lightfr.Device.load(sys.argv[1]).status().server); print(*sys.modules)"
+    command = [sys.executable, "-c", code, str(device.folder)]
+    server, loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert server == device.server
+    assert "cryptography.x509" not in loaded.split()
 
 
 def test_a_folder_without_a_device_cannot_be_loaded(tmp_path):
