@@ -17,9 +17,9 @@ from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
 import lightfr.v1
+from lightfr.device import Trust, key_id
 from lightfr.errors import ManifestError
 from lightfr.model.manifest import Manifest
-from lightfr.trust import Trust, key_id
 from lightfr.v1 import manifest_pb2
 
 LARGEST = {"uint32": 2**32 - 1, "uint64": 2**64 - 1, "bool": True, "string": "\u00e9", "bytes": bytes(range(256))}

@@ -12,7 +12,7 @@ from lightfr.ranking import Ranked, rank, rank_batch, recommend
 if TYPE_CHECKING:
     from lightfr.aio import AsyncClient
     from lightfr.client import Client, Participation, Recommendation, Status
-    from lightfr.enrollment import Enrolled, enroll
+    from lightfr.device import Device, DeviceStatus
     from lightfr.interactions import RatingScale
     from lightfr.keys import CallbackKey, FileKey, KeyProvider, PassphraseKey
 
@@ -24,7 +24,8 @@ _LAZY = {
     "AsyncClient": "lightfr.aio",
     "CallbackKey": "lightfr.keys",
     "Client": "lightfr.client",
-    "Enrolled": "lightfr.enrollment",
+    "Device": "lightfr.device",
+    "DeviceStatus": "lightfr.device",
     "FileKey": "lightfr.keys",
     "KeyProvider": "lightfr.keys",
     "Participation": "lightfr.client",
@@ -32,14 +33,14 @@ _LAZY = {
     "RatingScale": "lightfr.interactions",
     "Recommendation": "lightfr.client",
     "Status": "lightfr.client",
-    "enroll": "lightfr.enrollment",
 }
 
 __all__ = [
     "AsyncClient",
     "CallbackKey",
     "Client",
-    "Enrolled",
+    "Device",
+    "DeviceStatus",
     "FileKey",
     "ItemCodes",
     "ItemSet",
@@ -53,7 +54,6 @@ __all__ = [
     "Status",
     "UserCode",
     "__version__",
-    "enroll",
     "errors",
     "rank",
     "rank_batch",

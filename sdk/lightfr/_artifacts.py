@@ -9,9 +9,9 @@ from typing import BinaryIO
 from lightfr.errors import ArtifactFileError
 
 
-def open_artifact(path: str | os.PathLike[str], what: str, error_type: type[ArtifactFileError]) -> BinaryIO:
-    """Open a file for reading; raises error_type if that cannot be done."""
+def open_artifact(path: str | os.PathLike[str], what: str) -> BinaryIO:
+    """Open a file for reading; raises ArtifactFileError if that cannot be done."""
     try:
         return open(path, "rb")
     except OSError as error:
-        raise error_type(f"cannot open {what} '{Path(path).name}': {error.strerror}") from error
+        raise ArtifactFileError(f"cannot open {what} '{Path(path).name}': {error.strerror}") from error

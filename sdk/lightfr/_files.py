@@ -5,6 +5,7 @@ Tests replace these functions to refuse any one of them, or to end the program t
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from contextlib import contextmanager, suppress
@@ -56,6 +57,15 @@ def remove(path: Path) -> None:
     path.unlink(missing_ok=True)
 
 
+def remove_folder_if_empty(path: Path) -> None:
+    """Remove a folder unless something is in it."""
+    try:
+        path.rmdir()
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+
+
 def make_folder(path: Path) -> None:
     """Make one folder that only its owner may enter."""
     path.mkdir(mode=0o700)
@@ -71,16 +81,24 @@ def fsync_folder(path: Path) -> None:
 
 
 def lock(path: Path) -> int:
-    """Take the lock that a file stands for until the returned descriptor is closed; StoreLockedError if it is taken."""
-    file = open_file(path, os.O_RDWR | os.O_CREAT)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BaseException as error:
-        os.close(file)
-        if isinstance(error, BlockingIOError):
+    """Take the lock that a file stands for until the returned descriptor is closed; StoreLockedError if it is taken.
+
+    Whoever holds the lock may remove the file.
+    """
+    while True:
+        file = open_file(path, os.O_RDWR | os.O_CREAT)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # A file that was removed between these two steps excludes nobody: the next one gets another file.
+            if path.exists() and os.path.samestat(os.fstat(file), path.stat()):
+                return file
+        except BlockingIOError:
+            os.close(file)
             raise StoreLockedError from None
-        raise
-    return file
+        except BaseException:
+            os.close(file)
+            raise
+        os.close(file)
 
 
 # What follows is made of the operations above.
@@ -113,6 +131,18 @@ def require_folder(path: Path) -> None:
     with suppress(FileExistsError):  # another process was faster
         make_folder(path)
     fsync_folder(path.parent)
+
+
+def overwrite_and_remove(path: Path) -> None:
+    """Remove a file that may be absent, with zeros in the place of its content as far as the medium allows that."""
+    with suppress(FileNotFoundError):
+        file = open_file(path, CHANGE)
+        try:
+            write_all(file, bytes(os.fstat(file).st_size), 0)
+            fsync(file)
+        finally:
+            os.close(file)
+    remove(path)
 
 
 def temporary_of(path: Path) -> Path:

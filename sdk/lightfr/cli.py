@@ -16,15 +16,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from lightfr.client import Client
+    from lightfr.device import Device
 
 _DEFAULT_FOLDER = "~/.lightfr"
 _EPILOG = """\
 a first session:
-  lightfr enroll invitation.json     an operator makes invitations: lightfr-harness ca token
+  lightfr enroll invitation.json     an operator makes the invitation with: lightfr-harness ca token
   lightfr sync                       fetch the catalogue and its codes
   lightfr rate "The Third Man" 5
   lightfr recommend
-  lightfr participate                help to train; see docs/embedding.md for what leaves the device
+  lightfr participate                help to train; docs/embedding.md lists what leaves the device
 """
 
 
@@ -50,7 +51,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     folder = os.environ.get("LIGHTFR_FOLDER", _DEFAULT_FOLDER)
     parser.add_argument(
-        "--folder", default=folder, help=f"where identity, key and data lie (LIGHTFR_FOLDER; now {folder})"
+        "--folder",
+        default=folder,
+        help=f"the folder of the identity, the key and the data (default: {folder}; LIGHTFR_FOLDER sets another)",
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
@@ -59,33 +62,32 @@ def _parser() -> argparse.ArgumentParser:
         added.set_defaults(run=run)
         return added
 
-    command("enroll", _enroll, "get an identity for this device").add_argument("invitation", help="a JSON file")
-    rate = command("rate", _rate, "keep a rating")
-    rate.add_argument("item", help="item id")
-    rate.add_argument("rating", type=float, help="1 to 5")
-    command("unrate", _unrate, "forget a rating").add_argument("item", help="item id")
+    command("enroll", _enroll, "get an identity for this device").add_argument(
+        "invitation", help="the JSON file of the invitation"
+    )
+    rate = command("rate", _rate, "keep a rating of an item")
+    rate.add_argument("item", help="the item's id")
+    rate.add_argument("rating", type=float, help="a number from 1 to 5")
+    command("unrate", _unrate, "forget the rating of an item").add_argument("item", help="the item's id")
     command("sync", _sync, "fetch the newest model")
     participate = command("participate", _participate, "take part in training rounds")
-    participate.add_argument("--rounds", type=int, default=1, help="how many (1), waiting as the server asks")
-    recommend = command("recommend", _recommend, "show the best items; works offline")
-    recommend.add_argument("-k", type=int, default=10, help="how many (10)")
-    recommend.add_argument("--include-rated", action="store_true", help="do not leave out what is rated already")
-    command("status", _status, "show how things stand")
-    command("export", _export, "print everything that is kept about you, as JSON")
-    forget = command("forget", _forget, "destroy the key, the ratings and the identity")
-    forget.add_argument("--yes", action="store_true", help="do not ask")
+    participate.add_argument("--rounds", type=int, default=1, help="how many rounds to take part in (default: 1)")
+    recommend = command("recommend", _recommend, "show the best items for you; works offline")
+    recommend.add_argument("-k", type=int, default=10, help="how many items to show (default: 10)")
+    recommend.add_argument("--include-rated", action="store_true", help="show items that you have rated, too")
+    command("status", _status, "show the identity, the model and the counts of this device")
+    command("export", _export, "print everything that this device keeps about you, as JSON")
+    forget = command("forget", _forget, "destroy the key, the ratings and the identity of this device")
+    forget.add_argument("--yes", action="store_true", help="do not ask first")
     return parser
 
 
 def _enroll(options: argparse.Namespace) -> None:
-    from lightfr import _files
-    from lightfr.enrollment import enroll
+    from lightfr.device import Device
 
     folder = _folder(options)
-    enrolled = enroll(options.invitation, folder)
-    with _files.step("save the server's address"):
-        _files.save(folder / "server", enrolled.server.encode())
-    print(f"enrolled; the identity is in {folder}. Next: lightfr sync")
+    device = Device.enroll(options.invitation, folder)
+    print(f"This device is enrolled with {device.server}; its identity is in {folder}. Next: lightfr sync")
 
 
 def _rate(options: argparse.Namespace) -> None:
@@ -95,14 +97,15 @@ def _rate(options: argparse.Namespace) -> None:
 
 def _unrate(options: argparse.Namespace) -> None:
     with _client(options) as client:
-        print("forgotten" if client.unrate(_item_id(client, options.item)) else "there was no such rating")
+        there_was_one = client.unrate(_item_id(client, options.item))
+        print("The rating was forgotten." if there_was_one else "There was no such rating.")
 
 
 def _sync(options: argparse.Namespace) -> None:
     with _client(options) as client:
         news = "new" if client.sync() else "unchanged"
         status = client.status()
-        print(f"model version {status.model_version} ({news}): {status.item_count:,} items of {status.code_bits} bits")
+        print(f"Model version {status.model_version} ({news}): {status.item_count:,} items of {status.code_bits} bits")
 
 
 def _participate(options: argparse.Namespace) -> None:
@@ -112,12 +115,15 @@ def _participate(options: argparse.Namespace) -> None:
             outcome = client.participate()
             done += outcome.took_part
             if outcome.took_part:
-                print(f"took part in a round ({done} of {options.rounds})", flush=True)
+                print(f"Took part in a round ({done} of {options.rounds}).", flush=True)
             elif outcome.reason == "training_finished":
-                print("training is finished")
+                print("Training is finished.")
                 return
             else:
-                print(f"no place now ({outcome.reason}); again in {outcome.retry_after_seconds:.1f} s", flush=True)
+                print(
+                    f"There is no place now ({outcome.reason}); trying again in {outcome.retry_after_seconds:.1f} s",
+                    flush=True,
+                )
             time.sleep(outcome.retry_after_seconds)
 
 
@@ -128,10 +134,11 @@ def _recommend(options: argparse.Namespace) -> None:
 
 
 def _status(options: argparse.Namespace) -> None:
+    device = _device(options)
     with _client(options) as client:
-        status = client.status()
-        for name in status.__slots__:
-            print(f"{name.replace('_', ' '):16} {getattr(status, name)}")
+        for status in (device.status(), client.status()):
+            for name in status.__slots__:
+                print(f"{name.replace('_', ' '):16} {getattr(status, name)}")
 
 
 def _export(options: argparse.Namespace) -> None:
@@ -140,55 +147,45 @@ def _export(options: argparse.Namespace) -> None:
 
 
 def _forget(options: argparse.Namespace) -> None:
+    import shutil
+
+    from lightfr import _files, device
     from lightfr.keys import FileKey
     from lightfr.store import discard
 
     folder = _folder(options)
-    if not options.yes and not _agrees("destroy the key, all ratings and the identity?"):
-        print("nothing was changed")
-        return
-    discard(folder / "data", FileKey(folder / "key"))
-    _remove(folder)
-    print("forgotten")
-
-
-def _agrees(question: str) -> bool:
-    try:
-        return input(f"{question} [y/N] ").strip().lower() == "y"
-    except EOFError:  # nobody is there to ask
-        return False
-
-
-def _remove(folder: Path) -> None:
-    """Delete what the command keeps, and the folder if nothing else is in it."""
-    models = folder / "data" / "models"
-    for file in models.iterdir() if models.is_dir() else ():
-        file.unlink()
-    for name in ("identity.pem", "trust.pem", "enrolling.pem", "server"):
-        (folder / name).unlink(missing_ok=True)
-    for emptied in (models, folder / "data", folder):
+    if not options.yes:
         try:
-            emptied.rmdir()
-        except OSError:
+            reply = input(f"Destroy the key, all ratings and the identity in {folder}? [y/N] ")
+        except EOFError:  # nobody is there to ask
+            reply = ""
+        if reply.strip().lower() != "y":
+            print("Nothing was changed.")
             return
+    data = folder / "data"
+    discard(data, FileKey(folder / "key"))
+    with _files.step(f"remove {data}"):
+        if data.is_dir():
+            shutil.rmtree(data)
+    device.forget(folder)
+    left = f" Other files are left in {folder}." if folder.exists() else ""
+    print(f"Everything about this device and its user was removed.{left}")
+
+
+def _device(options: argparse.Namespace) -> Device:
+    from lightfr.device import Device
+
+    folder = _folder(options)
+    if not (folder / "identity.pem").exists():
+        raise EnrollmentError(f"there is no identity in {folder}: run `lightfr enroll INVITATION` first")
+    return Device.load(folder)
 
 
 def _client(options: argparse.Namespace) -> Client:
-    from lightfr.client import Client
     from lightfr.keys import FileKey
 
     folder = _folder(options)
-    try:
-        server = (folder / "server").read_text(errors="replace")
-    except OSError as error:
-        raise EnrollmentError(f"there is no identity in {folder}: lightfr enroll INVITATION first") from error
-    return Client.open(
-        folder / "data",
-        server=server,
-        identity=folder / "identity.pem",
-        trust=folder / "trust.pem",
-        key=FileKey(folder / "key"),
-    )
+    return _device(options).client(folder / "data", key=FileKey(folder / "key"))
 
 
 def _folder(options: argparse.Namespace) -> Path:

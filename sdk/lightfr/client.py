@@ -13,6 +13,7 @@ from lightfr._wire import coordinator, encode_update, tls
 from lightfr._wire.channel import Channel
 from lightfr.clear_round import PENDING_UPLOAD, ClearRound
 from lightfr.codes import UserCode
+from lightfr.device import Identity, Trust
 from lightfr.errors import (
     InvalidInputError,
     NotPrivateError,
@@ -23,13 +24,11 @@ from lightfr.errors import (
 from lightfr.interactions import LEVELS, Interactions, RatingScale
 from lightfr.model.folder import LoadedModel, ModelFolder
 from lightfr.ranking import recommend
-from lightfr.renewal import Identity
 from lightfr.secagg.contribution import gate_vector, round_vector
 from lightfr.secagg.session import DEFAULT_MINIMUM_COHORT, require_minimum_cohort
 from lightfr.secure_round import SecureRound, is_begun
 from lightfr.store import Store
 from lightfr.training import fit_for_round, fit_for_use, make_update
-from lightfr.trust import Trust
 from lightfr.v1 import model_pb2
 
 if TYPE_CHECKING:
@@ -113,21 +112,22 @@ class Client:
         key: KeyProvider,
         scale: RatingScale | None = None,
         minimum_cohort: int = DEFAULT_MINIMUM_COHORT,
-        not_private: bool = False,
+        allow_clear_uploads: bool = False,
     ) -> Client:
         """Open the data of one user in a folder, making it when there is none. Needs no network.
 
         `server` is https://host:port; `identity` and `trust` are the PEM files that enrolment wrote; `key` keeps the
         secret that encrypts the store. `scale` is the range of ratings, 1 to 5 unless given when the folder was made.
         With secure aggregation this device takes part only among at least `minimum_cohort` devices; fewer than 256 are
-        for tests. `not_private` lets it upload in the clear, which reveals its ratings to the server: for audits only.
+        for tests. `allow_clear_uploads` lets it upload in the clear, which reveals its ratings to the server; that is
+        for audits only.
         """
         require_minimum_cohort(minimum_cohort)
         trusted = Trust(trust)
         channel = Channel(server, tls.context(trusted.path, identity))
         store = Store.open(folder, key)
         try:
-            allow_clear = not_private or channel.host in _LOOPBACK
+            allow_clear = allow_clear_uploads or channel.host in _LOOPBACK
             models = ModelFolder(Path(folder) / "models", trusted)
             client = cls(store, Identity(identity, trusted), channel, models, allow_clear)
             client._minimum_cohort = minimum_cohort
@@ -303,7 +303,7 @@ class Client:
         if model.manifest.message.model.privacy_mode not in self._privacy_modes():
             raise NotPrivateError(
                 "training with this server would reveal the user's ratings to it, so nothing was sent; "
-                "for audits, open the client with not_private=True"
+                "for audits, open the client with allow_clear_uploads=True"
             )
 
     def _resumed(self) -> ClearRound | SecureRound | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lightfr import _kernel
-from lightfr.errors import BufferSizeError, CodesFileError, ItemIndexError, LightFRError
+from lightfr.errors import ArtifactFileError, BufferSizeError, ItemIndexError, LightFRError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -66,12 +66,12 @@ class ItemCodes:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], code_bits: int, *, n_items: int | None = None) -> ItemCodes:
-        """Map a file of packed codes. Raises CodesFileError unless it holds whole rows (and n_items, if given)."""
+        """Map a file of packed codes. Raises ArtifactFileError unless it holds whole rows (and n_items, if given)."""
         _kernel.require_code_bits(code_bits)
         try:
             file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
-            raise CodesFileError(f"cannot open codes file '{Path(path).name}': {error.strerror}") from error
+            raise ArtifactFileError(f"cannot open codes file '{Path(path).name}': {error.strerror}") from error
         try:
             return cls._map_file(file, code_bits, n_items)
         except BaseException:
@@ -83,7 +83,7 @@ class ItemCodes:
         size, row = os.fstat(file).st_size, code_bits // 8
         expected = size - size % row if n_items is None else n_items * row
         if size != expected:
-            raise CodesFileError(f"codes file has {size} bytes, expected {expected}", size, expected)
+            raise ArtifactFileError(f"codes file has {size} bytes, expected {expected}", size, expected)
         # An empty file cannot be mapped, and need not be.
         mapped = mmap.mmap(file, size, access=mmap.ACCESS_READ) if size else None
         codes = cls(mapped if mapped is not None else b"", code_bits)
@@ -127,7 +127,7 @@ class ItemCodes:
         if self._map is not None:
             size, expected = os.fstat(self._file).st_size, self.n_items * self.code_bytes
             if size < expected:
-                raise CodesFileError(f"codes file shrank to {size} bytes, expected {expected}", size, expected)
+                raise ArtifactFileError(f"codes file shrank to {size} bytes, expected {expected}", size, expected)
         return self._pointer
 
     def release_pages(self) -> None:

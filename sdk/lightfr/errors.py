@@ -64,21 +64,13 @@ class ItemIdError(InvalidInputError):
 
 
 class ArtifactFileError(LightFRError, OSError):
-    """A downloaded file that is missing, unreadable, of the wrong size, or changed while it was open."""
+    """A downloaded file that is missing, unreadable, corrupt, or changed while it was open: fetch it again."""
 
     def __init__(self, reason: str, actual_bytes: int | None = None, expected_bytes: int | None = None) -> None:
         self.reason = reason
         self.actual_bytes = actual_bytes
         self.expected_bytes = expected_bytes
         super().__init__(reason)
-
-
-class CodesFileError(ArtifactFileError):
-    """A file of item codes that cannot be used: fetch it again."""
-
-
-class CatalogueFileError(ArtifactFileError):
-    """A file of item ids that cannot be used, or that is corrupt inside: fetch it again."""
 
 
 class KernelError(LightFRError):

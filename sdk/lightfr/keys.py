@@ -52,40 +52,42 @@ class FileKey:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise StoreKeyError(f"the key file cannot be opened: {error.strerror}") from error
+            raise StoreKeyError(f"the key file {self._path} cannot be opened: {error.strerror}") from error
         try:
-            return _read_private(file)
+            mode = os.fstat(file).st_mode & 0o777
+            if mode & 0o077:
+                raise StoreKeyError(
+                    f"the key file {self._path} has mode {mode:03o}, so others may use it: change the mode to 600, "
+                    "then rotate the key"
+                )
+            secret = _files.read(file, _MAX_SECRET_BYTES + 1, 0)
+        except OSError as error:
+            raise StoreKeyError(f"the key file {self._path} cannot be read: {error.strerror}") from error
         finally:
             os.close(file)
+        if len(secret) > _MAX_SECRET_BYTES:
+            raise StoreKeyError(
+                f"the key file {self._path} has more than {_MAX_SECRET_BYTES} bytes, so lightfr did not write it"
+            )
+        return secret
 
     def save(self, secret: bytes) -> None:
-        """Replace the file by a new one of mode 0600. Raises StoreWriteError, and then the old one mostly stands."""
-        with _files.step("save the key file"):
+        """Replace the file by a new one of mode 0600, in a folder that is made if it is missing.
+
+        Raises StoreWriteError, and then the old file mostly stands.
+        """
+        with _files.step(f"save the key file {self._path}"):
+            _files.require_folder(self._path.parent)
             _files.save(self._path, secret)
 
     def destroy(self) -> None:
         """Remove the file, and what an interrupted save may have left of it."""
         if not self._path.parent.exists():
             return
-        with _files.step("remove the key file"):
+        with _files.step(f"remove the key file {self._path}"):
             _files.remove(_files.temporary_of(self._path))
             _files.remove(self._path)
             _files.fsync_folder(self._path.parent)
-
-
-def _read_private(file: int) -> bytes:
-    mode = os.fstat(file).st_mode & 0o777
-    if mode & 0o077:
-        raise StoreKeyError(
-            f"the key file has mode {mode:03o}, others may use it: change it to 600, then rotate the key"
-        )
-    try:
-        secret = _files.read(file, _MAX_SECRET_BYTES + 1, 0)
-    except OSError as error:
-        raise StoreKeyError(f"the key file cannot be read: {error.strerror}") from error
-    if len(secret) > _MAX_SECRET_BYTES:
-        raise StoreKeyError(f"the key file has more than {_MAX_SECRET_BYTES} bytes: it is not one of ours")
-    return secret
 
 
 class CallbackKey:
@@ -143,11 +145,12 @@ class PassphraseKey:
     """
 
     def __init__(self, path: str | os.PathLike[str], passphrase: str) -> None:
+        self._path = Path(path)
         self._file = FileKey(path)
         self._lock = threading.Lock()
         sealed = self._file.load()
         self._header = _new_header() if sealed is None else sealed[: _HEADER.size]
-        self._cipher = _derive(passphrase, self._header)
+        self._cipher = self._derive(passphrase, self._header)
 
     def load(self) -> bytes | None:
         """Return the secret. Raises StoreKeyError when the passphrase is wrong or the file was changed."""
@@ -157,7 +160,7 @@ class PassphraseKey:
     def save(self, secret: bytes) -> None:
         """Seal the secret and replace the file."""
         with self._lock:
-            self._save(secret)
+            self._file.save(_seal(self._cipher, self._header, secret))
 
     def destroy(self) -> None:
         """Remove the file."""
@@ -166,7 +169,7 @@ class PassphraseKey:
     def change_passphrase(self, passphrase: str) -> None:
         """Seal the secret anew. Should that fail, the old passphrase opens the file, or else the new one does."""
         header = _new_header()
-        cipher = _derive(passphrase, header)
+        cipher = self._derive(passphrase, header)
         with self._lock:
             secret = self._load()
             if secret is not None:
@@ -177,16 +180,36 @@ class PassphraseKey:
         sealed = self._file.load()
         if sealed is None:
             return None
-        header, nonce, body = _split(sealed)
+        header, body_start = sealed[: _HEADER.size], _HEADER.size + _NONCE_BYTES
         if header != self._header:
-            raise StoreKeyError("the key file was replaced by another one: make a new PassphraseKey")
+            raise StoreKeyError(f"the key file {self._path} was replaced by another one: make a new PassphraseKey")
         try:
-            return self._cipher.decrypt(nonce, body, header)
+            return self._cipher.decrypt(sealed[_HEADER.size : body_start], sealed[body_start:], header)
         except (InvalidTag, ValueError):  # ValueError: too short to hold a nonce
-            raise StoreKeyError("the passphrase is wrong, or the key file is damaged") from None
+            raise StoreKeyError(f"the passphrase is wrong, or the key file {self._path} is damaged") from None
 
-    def _save(self, secret: bytes) -> None:
-        self._file.save(_seal(self._cipher, self._header, secret))
+    def _derive(self, passphrase: str, header: bytes) -> AESGCM:
+        n, r, p, salt = self._read_header(header)
+        # Keyboards differ in how they compose letters; NFC makes the same text the same bytes.
+        password = unicodedata.normalize("NFC", passphrase).encode(errors="surrogatepass")
+        if not password:
+            raise InvalidInputError("the passphrase is empty")
+        return AESGCM(hashlib.scrypt(password, salt=salt, n=n, r=r, p=p, maxmem=128 * r * (n + p + 2), dklen=32))
+
+    def _read_header(self, header: bytes) -> tuple[int, int, int, bytes]:
+        if len(header) < _HEADER.size:
+            raise StoreKeyError(
+                f"the key file {self._path} has {len(header)} bytes, but a whole one has more than {_HEADER.size}"
+            )
+        magic, version, n, r, p, salt = _HEADER.unpack(header)
+        if magic != _MAGIC:
+            raise StoreKeyError(f"the key file {self._path} was not written by a PassphraseKey")
+        if version != _VERSION:
+            raise StoreVersionError(f"key file {self._path}", version, _VERSION)
+        in_range = n > 1 and r > 0 and 128 * n * r <= _MAX_MEMORY_BYTES and 0 < p <= _MAX_PARALLEL
+        if not in_range or n & (n - 1):
+            raise StoreKeyError(f"the key file {self._path} is damaged: its scrypt cost is out of range")
+        return n, r, p, salt
 
 
 def _new_header() -> bytes:
@@ -196,37 +219,3 @@ def _new_header() -> bytes:
 def _seal(cipher: AESGCM, header: bytes, secret: bytes) -> bytes:
     nonce = os.urandom(_NONCE_BYTES)
     return header + nonce + cipher.encrypt(nonce, secret, header)
-
-
-def _split(sealed: bytes) -> tuple[bytes, bytes, bytes]:
-    start = _HEADER.size + _NONCE_BYTES
-    return sealed[: _HEADER.size], sealed[_HEADER.size : start], sealed[start:]
-
-
-def _derive(passphrase: str, header: bytes) -> AESGCM:
-    n, r, p, salt = _require_header(header)
-    memory = 128 * r * (n + p + 2)
-    key = hashlib.scrypt(_require_passphrase(passphrase), salt=salt, n=n, r=r, p=p, maxmem=memory, dklen=32)
-    return AESGCM(key)
-
-
-def _require_header(header: bytes) -> tuple[int, int, int, bytes]:
-    if len(header) < _HEADER.size:
-        raise StoreKeyError(f"the key file has {len(header)} bytes, expected more than {_HEADER.size}")
-    magic, version, n, r, p, salt = _HEADER.unpack(header)
-    if magic != _MAGIC:
-        raise StoreKeyError("the key file is not one that a PassphraseKey wrote")
-    if version != _VERSION:
-        raise StoreVersionError("key file", version, _VERSION)
-    in_range = n > 1 and r > 0 and 128 * n * r <= _MAX_MEMORY_BYTES and 0 < p <= _MAX_PARALLEL
-    if not in_range or n & (n - 1):
-        raise StoreKeyError("the key file is damaged: its scrypt cost is none that we would use")
-    return n, r, p, salt
-
-
-def _require_passphrase(passphrase: str) -> bytes:
-    # Keyboards differ in how they compose letters; NFC makes the same text the same bytes.
-    data = unicodedata.normalize("NFC", passphrase).encode(errors="surrogatepass")
-    if not data:
-        raise InvalidInputError("the passphrase is empty")
-    return data

@@ -18,12 +18,12 @@ from lightfr import ItemCodes
 from lightfr._wire import channel, coordinator, decode_round_model
 from lightfr._wire.downloads import download
 from lightfr._wire.refusals import refusal
+from lightfr.device import Trust, key_id
 from lightfr.errors import LightFRError
 from lightfr.model.catalogue import Catalogue
 from lightfr.model.deltas import HEADER, apply_delta
 from lightfr.model.manifest import Manifest
 from lightfr.training import PublishedModel
-from lightfr.trust import Trust, key_id
 from lightfr.v1 import coordinator_pb2, enrollment_pb2, error_pb2, manifest_pb2, model_pb2
 from lightfr_harness.server.artifacts.catalogue import write_catalogue
 from lightfr_harness.server.artifacts.deltas import make_delta

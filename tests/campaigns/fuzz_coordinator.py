@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import http_exceptions
 
-from lightfr import Client, FileKey, enroll
+from lightfr import Device, FileKey
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import enrollment_pb2, secure_pb2, update_pb2
 from lightfr_harness.server.authority import Authority
@@ -238,9 +238,8 @@ def _require_good_service(authority, coordinator, folder):
     folder.mkdir()
     invited = authority.invite(coordinator.addresses["server"], coordinator.addresses["enrollment"], 600)
     (folder / "invitation.json").write_text(json.dumps(invited))
-    device = enroll(folder / "invitation.json", folder)
-    how = {"server": device.server, "identity": device.identity, "trust": device.trust}
-    with Client.open(folder / "data", key=FileKey(folder / "key"), **how) as client:
+    device = Device.enroll(folder / "invitation.json", folder)
+    with device.client(folder / "data", key=FileKey(folder / "key")) as client:
         client.sync()
         client.rate(ITEMS[3], 5)
         client.participate()

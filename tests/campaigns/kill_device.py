@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from lightfr import Client, FileKey, enroll
+from lightfr import Device, FileKey
 from lightfr_harness.server.authority import Authority
 from lightfr_harness.server.coordinator.child import CoordinatorProcess
 from tests.campaigns.kill_store import kill_options, show
@@ -25,9 +25,7 @@ ITEMS = 2_000
 
 
 def open_client(folder):
-    server = (folder / "server").read_text()
-    pems = {"identity": folder / "identity.pem", "trust": folder / "trust.pem"}
-    return Client.open(folder / "data", server=server, key=FileKey(folder / "key"), **pems)
+    return Device.load(folder).client(folder / "data", key=FileKey(folder / "key"))
 
 
 def work(folder, number):
@@ -99,8 +97,7 @@ def campaign(kills, seed=0, report=lambda line: None):
             folder, done = base / "device", 0
             invited = authority.invite(coordinator.addresses["server"], coordinator.addresses["enrollment"], 600)
             (base / "invitation.json").write_text(json.dumps(invited))
-            enroll(base / "invitation.json", folder)
-            (folder / "server").write_text(invited["server"])
+            Device.enroll(base / "invitation.json", folder)
             for kill in range(kills):
                 acknowledged = kill_once(folder, done, draw.uniform(0, 0.4))
                 done = require_kept(folder, acknowledged)

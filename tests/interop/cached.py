@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from typer.testing import CliRunner
 
-from lightfr import Client, FileKey, cli, enroll
+from lightfr import Client, FileKey, cli, device
 from lightfr_harness.cli import app
 from lightfr_harness.devices.proxy import CountingProxy
 from lightfr_harness.server.coordinator import downloads
@@ -220,7 +220,9 @@ class Cached:
         addresses = self.live.addresses
         invitation = self.authority.invite(addresses["server"], addresses["enrollment"], 600)
         (folder / "invitation.json").write_text(json.dumps(invitation))
-        return Device(folder, enroll(folder / "invitation.json", folder), f"https://localhost:{self.own_link.port}")
+        return Device(
+            folder, device.Device.enroll(folder / "invitation.json", folder), f"https://localhost:{self.own_link.port}"
+        )
 
     @property
     def manifest(self):

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lightfr import enrollment
+from lightfr.device import Device, Trust
 from lightfr.model.manifest import Manifest
-from lightfr.trust import Trust
 from lightfr.v1 import coordinator_pb2
 from lightfr_harness.server.authority import Authority
 from lightfr_harness.server.coordinator.child import CoordinatorProcess
@@ -34,7 +33,7 @@ def enrolled(coordinator, folder):
     invitation = authority.invite(coordinator.addresses["server"], coordinator.addresses["enrollment"], 60)
     authority.close()
     (folder / "invitation.json").write_text(json.dumps(invitation))
-    return enrollment.enroll(folder / "invitation.json", folder / "device").identity.parent
+    return Device.enroll(folder / "invitation.json", folder / "device").identity.parent
 
 
 def test_the_documented_curl_command_gets_a_signed_manifest(coordinator, tmp_path):

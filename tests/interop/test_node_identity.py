@@ -9,7 +9,7 @@ from cryptography import x509
 
 from lightfr._wire import coordinator, tls
 from lightfr._wire.channel import Channel, address_of
-from lightfr.enrollment import new_key_and_request, save_identity
+from lightfr.device import new_key_and_request, save_identity
 from lightfr.errors import IdentityRefusedError
 
 

@@ -9,8 +9,10 @@ from importlib.metadata import entry_points
 
 import pytest
 
-from lightfr import cli
+from lightfr import Device, FileKey, cli
+from lightfr.store import Store
 
+FORGOTTEN = "Everything about this device and its user was removed.\n"
 COMMANDS = ["enroll", "rate", "unrate", "sync", "participate", "recommend", "status", "export", "forget"]
 
 
@@ -58,18 +60,18 @@ def says(status, name, value):
 
 def test_a_first_session(coordinator, invitation, lightfr, folder):
     assert "Next: lightfr sync" in lightfr("enroll", invitation(coordinator))
-    assert lightfr("sync") == "model version 1 (new): 300 items of 64 bits\n"
-    assert lightfr("sync") == "model version 1 (unchanged): 300 items of 64 bits\n"
+    assert lightfr("sync") == "Model version 1 (new): 300 items of 64 bits\n"
+    assert lightfr("sync") == "Model version 1 (unchanged): 300 items of 64 bits\n"
     assert lightfr("rate", "item 3", 5) == ""
     assert lightfr("rate", "item 4", "1.5") == ""
-    assert lightfr("unrate", "item 4") == "forgotten\n"
-    assert lightfr("unrate", "item 4") == "there was no such rating\n"
+    assert lightfr("unrate", "item 4") == "The rating was forgotten.\n"
+    assert lightfr("unrate", "item 4") == "There was no such rating.\n"
     lines = lightfr("recommend", "-k", 299).splitlines()
     assert [line.split()[0] for line in lines] == [str(place) for place in range(1, 300)]
     assert "item 3" not in {line.split("  ")[-1] for line in lines}
     assert "  item 3\n" in lightfr("recommend", "-k", 300, "--include-rated")
     assert len(lightfr("recommend").splitlines()) == 10
-    assert lightfr("participate") == "took part in a round (1 of 1)\n"
+    assert lightfr("participate") == "Took part in a round (1 of 1).\n"
     status = lightfr("status")
     for name, value in {"item count": 300, "rating count": 1, "rounds": 1, "upload pending": False}.items():
         assert says(status, name, value)
@@ -84,8 +86,8 @@ def test_training_that_is_over_is_said(start_coordinator, invitation, lightfr, m
     coordinator = start_coordinator(goal=1, rounds=2)
     lightfr("enroll", invitation(coordinator))
     printed = lightfr("participate", "--rounds", 3)
-    assert "took part in a round (2 of 3)\n" in printed
-    assert printed.endswith("training is finished\n")
+    assert "Took part in a round (2 of 3).\n" in printed
+    assert printed.endswith("Training is finished.\n")
     # It waits as long as it says, and not at all after an upload.
     assert [f"{pause:.1f} s" for pause in pauses if pause] == re.findall(r"again in (.*)", printed)
 
@@ -100,12 +102,31 @@ def test_integer_ids(start_coordinator, invitation, lightfr, fails):
     assert lightfr("recommend").split()[-1] == "5"
 
 
-def test_forgetting_leaves_nothing_but_a_lock(enrolled, lightfr, folder, fails):
+def test_forgetting_leaves_no_file_and_no_key_and_no_folder(enrolled, lightfr, folder, fails):
+    """Whatever an interruption anywhere may have left."""
     lightfr("sync")
     lightfr("rate", "item 1", 5)
-    assert lightfr("forget", "--yes") == "forgotten\n"
-    assert [file.name for file in folder.rglob("*") if file.is_file()] == ["store.lock"]
-    assert "enroll INVITATION first" in fails("recommend")
+    identity = ["identity.pem", "identity.new", "enrolling.pem", "renewing.pem", "trust.pem", "server"]
+    data = ["data/store.lfr", "data/models/current", "data/models/0ab1.part", "data/models/0ab1.patched"]
+    for name in [*identity, *data, "key"]:
+        for leftover in (folder / name, folder / f"{name}.new"):
+            if not leftover.exists():
+                leftover.write_bytes(b"-----BEGIN PRIVATE KEY-----")
+    assert lightfr("forget", "--yes") == FORGOTTEN
+    assert not folder.exists(), sorted(folder.rglob("*"))
+    assert "`lightfr enroll INVITATION` first" in fails("recommend")
+
+
+def test_forgetting_leaves_the_files_of_others_and_says_so(enrolled, lightfr, folder):
+    (folder / "notes.txt").write_text("mine")
+    assert lightfr("forget", "--yes").endswith(f"Other files are left in {folder}.\n")
+    assert [file.name for file in folder.rglob("*")] == ["notes.txt"]
+
+
+def test_a_store_that_is_in_use_is_not_forgotten(enrolled, lightfr, folder, fails):
+    with Store.open(folder / "data", FileKey(folder / "key")):
+        assert "open already" in fails("forget", "--yes")
+    assert lightfr("status")
 
 
 def test_a_folder_that_was_forgotten_can_be_used_again(coordinator, invitation, enrolled, lightfr):
@@ -120,28 +141,41 @@ def test_a_folder_that_was_forgotten_can_be_used_again(coordinator, invitation, 
 @pytest.mark.parametrize(("reply", "forgets"), [("y", True), (" Y ", True), ("n", False), ("", False), ("yes", False)])
 def test_forgetting_asks_first(enrolled, lightfr, folder, monkeypatch, reply, forgets):
     monkeypatch.setattr("builtins.input", lambda question: reply)
-    assert lightfr("forget").endswith("forgotten\n" if forgets else "nothing was changed\n")
+    assert lightfr("forget") == (FORGOTTEN if forgets else "Nothing was changed.\n")
     assert (folder / "identity.pem").exists() is not forgets
 
 
 def test_forgetting_without_anybody_to_ask_changes_nothing(enrolled, folder):
     command = [sys.executable, "-m", "lightfr", "--folder", str(folder), "forget"]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
-    assert done.stdout.endswith("nothing was changed\n")
+    assert done.stdout.endswith("Nothing was changed.\n")
     assert (folder / "identity.pem").exists()
 
 
 def test_forgetting_where_nothing_is_does_no_harm(lightfr):
-    assert lightfr("forget", "--yes") == "forgotten\n"
+    assert lightfr("forget", "--yes") == FORGOTTEN
 
 
 @pytest.mark.parametrize("command", [["sync"], ["rate", "x", "1"], ["status"], ["export"], ["participate"]])
 def test_before_enrolment_every_command_says_what_to_do(fails, command):
-    assert "enroll INVITATION first" in fails(*command)
+    assert "`lightfr enroll INVITATION` first" in fails(*command)
 
 
-def test_errors_are_one_line(coordinator, enrolled, invitation, fails, lightfr, tmp_path):
-    assert "identity already" in fails("enroll", invitation(coordinator))
+def test_enrolling_again_changes_nothing(coordinator, invitation, enrolled, lightfr, folder):
+    before = (folder / "identity.pem").read_bytes()
+    assert coordinator.addresses["server"] in lightfr("enroll", invitation(coordinator))
+    assert (folder / "identity.pem").read_bytes() == before
+
+
+def test_the_status_names_the_device(coordinator, enrolled, lightfr, folder):
+    status = lightfr("status")
+    known = Device.load(folder).status()
+    assert says(status, "device id", known.device_id)
+    assert says(status, "certificate ends", known.certificate_ends)
+    assert says(status, "server", coordinator.addresses["server"])
+
+
+def test_errors_are_one_line(enrolled, fails, lightfr, tmp_path):
     assert "sync() first" in fails("recommend")
     assert "sync() first" in fails("rate", "item 1", 5)
     lightfr("sync")
@@ -200,7 +234,7 @@ def test_python_runs_the_same_command(enrolled, folder):
         command = [sys.executable, "-m", "lightfr", "--folder", str(folder), *arguments]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
-    assert run("sync").stdout == "model version 1 (new): 300 items of 64 bits\n"
+    assert run("sync").stdout == "Model version 1 (new): 300 items of 64 bits\n"
     assert run("rate", "item 1", "5").returncode == 0
     refused = run("rate", "item 1", "17")
     assert (refused.returncode, refused.stdout, len(refused.stderr.splitlines())) == (1, "", 1)

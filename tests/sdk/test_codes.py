@@ -29,25 +29,25 @@ def test_an_empty_file_is_an_empty_catalogue(tmp_path):
 
 
 def test_a_missing_file_is_named_without_its_folder(tmp_path):
-    with pytest.raises(errors.CodesFileError, match=r"cannot open codes file 'absent\.codes'"):
+    with pytest.raises(errors.ArtifactFileError, match=r"cannot open codes file 'absent\.codes'"):
         ItemCodes.open(tmp_path / "absent.codes", 64)
 
 
 def test_a_file_that_holds_no_whole_rows_is_refused_with_the_numbers(codes_file):
     codes_file.write_bytes(bytes(81))
-    with pytest.raises(errors.CodesFileError) as caught:
+    with pytest.raises(errors.ArtifactFileError) as caught:
         ItemCodes.open(codes_file, 64)
     assert (caught.value.actual_bytes, caught.value.expected_bytes) == (81, 80)
 
 
 def test_a_file_with_another_number_of_items_is_refused(codes_file):
-    with pytest.raises(errors.CodesFileError, match="has 80 bytes, expected 88"):
+    with pytest.raises(errors.ArtifactFileError, match="has 80 bytes, expected 88"):
         ItemCodes.open(codes_file, 64, n_items=11)
 
 
 def test_a_refused_file_leaves_no_descriptor_open(codes_file):
     before = len(os.listdir("/proc/self/fd"))
-    with pytest.raises(errors.CodesFileError):
+    with pytest.raises(errors.ArtifactFileError):
         ItemCodes.open(codes_file, 64, n_items=11)
     assert len(os.listdir("/proc/self/fd")) == before
 
@@ -55,7 +55,7 @@ def test_a_refused_file_leaves_no_descriptor_open(codes_file):
 def test_a_file_that_shrinks_while_mapped_is_an_error_not_a_crash(codes_file):
     with ItemCodes.open(codes_file, 64) as codes:
         os.truncate(codes_file, 40)
-        with pytest.raises(errors.CodesFileError, match="shrank to 40 bytes, expected 80"):
+        with pytest.raises(errors.ArtifactFileError, match="shrank to 40 bytes, expected 80"):
             rank(UserCode.random(64), codes, 1)
 
 
@@ -134,4 +134,4 @@ def test_public_errors_have_one_root_and_their_natural_builtin():
             assert issubclass(error, errors.LightFRError), name
     assert issubclass(errors.CodeLengthError, ValueError)
     assert issubclass(errors.ItemIndexError, IndexError)
-    assert issubclass(errors.CodesFileError, OSError)
+    assert issubclass(errors.ArtifactFileError, OSError)

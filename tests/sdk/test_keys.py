@@ -68,12 +68,30 @@ def test_a_key_file_too_large_to_be_one_is_refused(path):
         FileKey(path).load()
 
 
-def test_a_key_file_in_no_folder_cannot_be_saved_but_is_destroyed(tmp_path):
-    provider = FileKey(tmp_path / "absent" / "key")
-    with pytest.raises(errors.StoreWriteError, match="key file") as caught:
-        provider.save(b"secret")
-    assert caught.value.errno == errno.ENOENT
+@pytest.mark.parametrize("make", [FileKey, passphrase_key])
+def test_saving_a_key_makes_its_folder_for_the_owner_alone(make, tmp_path):
+    provider = make(tmp_path / "new" / "folder" / "key")
+    assert provider.load() is None
     provider.destroy()
+    provider.save(b"secret")
+    assert provider.load() == b"secret"
+    assert (tmp_path / "new" / "folder").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("make", [FileKey, passphrase_key])
+def test_a_key_whose_folder_cannot_be_made_is_an_error_that_names_the_file(make, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(errors.LightFRError, match=f"the key file {tmp_path / 'file' / 'key'}"):
+        make(tmp_path / "file" / "key").save(b"secret")
+
+
+@pytest.mark.parametrize("make", [FileKey, passphrase_key])
+def test_every_error_of_a_key_file_names_it(make, path):
+    for content, mode in ((b"secret", 0o644), (bytes(64 * 1024 + 1), 0o600)):
+        path.write_bytes(content)
+        path.chmod(mode)
+        with pytest.raises(errors.StoreKeyError, match=f"the key file {path} "):
+            make(path).load()
 
 
 @pytest.mark.parametrize("make", [FileKey, passphrase_key])

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from lightfr import enroll
+from lightfr import Device
 from lightfr.secagg.session import DEFAULT_MINIMUM_COHORT
 from lightfr_harness.devices.late_round import CHANGED
 from lightfr_harness.devices.processes import cpu_seconds
@@ -55,7 +55,7 @@ def _session(folder: Path, items: int, bits: int, ratings: int, progress: Progre
         invitation = folder / "invitation.json"
         invited = authority.invite(f"https://localhost:{proxy.port}", server.addresses["enrollment"], 600)
         invitation.write_text(json.dumps(invited))
-        device = enroll(invitation, folder / "device")
+        device = Device.enroll(invitation, folder / "device")
         seen = watched_session(device, ratings, items, DEFAULT_MINIMUM_COHORT, proxy, progress)
     authority.close()
     return _record(items, bits, {phase["phase"]: phase for phase in seen})

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lightfr import Enrolled, enroll
+from lightfr import Device
 from lightfr.secagg.session import DEFAULT_MINIMUM_COHORT
 from lightfr_harness.devices.proxy import CountingProxy
 from lightfr_harness.devices.watching import Progress, watched_session
@@ -59,11 +59,11 @@ def _proxy_of(server: CoordinatorProcess) -> CountingProxy:
     return CountingProxy("127.0.0.1", int(server.addresses["server"].rsplit(":", 1)[1]))
 
 
-def _enrolled(folder: Path, authority: Authority, server: CoordinatorProcess, proxy: CountingProxy) -> Enrolled:
+def _enrolled(folder: Path, authority: Authority, server: CoordinatorProcess, proxy: CountingProxy) -> Device:
     invited = authority.invite(f"https://localhost:{proxy.port}", server.addresses["enrollment"], 600)
     invitation = folder / "invitation.json"
     invitation.write_text(json.dumps(invited))
-    return enroll(invitation, folder / "device")
+    return Device.enroll(invitation, folder / "device")
 
 
 @contextmanager

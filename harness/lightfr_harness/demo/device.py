@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from lightfr import Client, FileKey, enroll
+from lightfr import Client, Device, FileKey
 
 SHOWN = 5
 # The server's pace spreads crowds over minutes. These are few, and somebody is watching.
@@ -19,16 +19,9 @@ LONGEST_PAUSE_SECONDS = 1.0
 
 def main(folder: Path, minimum_cohort: int) -> None:
     """Live one device's life."""
-    device = enroll(folder / "invitation.json", folder)
+    device = Device.enroll(folder / "invitation.json", folder)
     ratings = json.loads((folder / "ratings.json").read_text())
-    with Client.open(
-        folder / "data",
-        server=device.server,
-        identity=device.identity,
-        trust=device.trust,
-        key=FileKey(folder / "key"),
-        minimum_cohort=minimum_cohort,
-    ) as client:
+    with device.client(folder / "data", key=FileKey(folder / "key"), minimum_cohort=minimum_cohort) as client:
         client.rate_many((item_id, rating) for item_id, rating in ratings)
         client.sync()
         before = shown(client)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from lightfr._wire import coordinator, tls
 from lightfr._wire.channel import Channel
+from lightfr.device import Trust
 from lightfr.model.manifest import Manifest
 from lightfr.secagg import Vector, gate_blocks, round_blocks
-from lightfr.trust import Trust
 from lightfr.v1 import model_pb2
 from lightfr_harness.server.authority import Authority
 from lightfr_harness.simulation.part import STEPS, Part

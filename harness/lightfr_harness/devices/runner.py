@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lightfr.enrollment import new_key_and_request, pem
+from lightfr.device import new_key_and_request, pem
 from lightfr.errors import InvalidInputError, OutOfRangeError
 from lightfr_harness.devices.enforcement import Enforcement
 from lightfr_harness.devices.link import Loop

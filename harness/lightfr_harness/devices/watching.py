@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lightfr import Enrolled
+from lightfr import Device
 from lightfr_harness.devices import device_session
 from lightfr_harness.devices.proxy import CountingProxy
 
@@ -18,7 +18,7 @@ Progress = Callable[[str], None]
 
 
 def watched_session(
-    device: Enrolled, ratings: int, popular: int, minimum_cohort: int, proxy: CountingProxy, progress: Progress
+    device: Device, ratings: int, popular: int, minimum_cohort: int, proxy: CountingProxy, progress: Progress
 ) -> list[dict[str, Any]]:
     """Run the device's session to its end; for each phase its name, what it said, and what was seen of it."""
     folder = device.identity.parent

@@ -16,12 +16,11 @@ from pathlib import Path
 from lightfr._wire import coordinator, tls
 from lightfr._wire.channel import Channel
 from lightfr.clear_round import TOO_LATE
-from lightfr.enrollment import new_key_and_request, pem
+from lightfr.device import Trust, new_key_and_request, pem
 from lightfr.errors import RefusedError
 from lightfr.model.folder import LoadedModel, ModelFolder
 from lightfr.secagg import Vector, gate_vector, round_vector
 from lightfr.secagg.session import DEFAULT_MINIMUM_COHORT
-from lightfr.trust import Trust
 from lightfr.v1 import model_pb2
 from lightfr_harness.server.authority import Authority
 from lightfr_harness.simulation.fleet import SimulatedDevice

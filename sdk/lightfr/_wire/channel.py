@@ -72,7 +72,7 @@ class Channel:
             with self._request("POST", f"/lightfr.v1.{method}", headers, request) as response:
                 return _read(response, limit_bytes)
 
-        return self._with_patience(once)
+        return self._with_retries(once)
 
     @contextmanager
     def get(self, path: str, headers: dict[str, str]) -> Iterator[HTTPResponse]:
@@ -80,7 +80,7 @@ class Channel:
         with self._request("GET", path, headers, None, accepted=(200, 206, 416)) as response:
             yield response
 
-    def become(self, context: ssl.SSLContext) -> None:
+    def use_identity(self, context: ssl.SSLContext) -> None:
         """Go on with another identity, from the next request on."""
         self.close()
         self._context = context
@@ -91,7 +91,7 @@ class Channel:
             self._connection.close()
         self._connection = None
 
-    def _with_patience(self, once: Callable[[], T]) -> T:
+    def _with_retries(self, once: Callable[[], T]) -> T:
         for tried in range(1, _TRIES + 1):
             try:
                 return once()

@@ -83,10 +83,10 @@ def check_in(channel: Channel, known_model_version: int, privacy_modes: Sequence
 
 
 def _assignment(message: coordinator_pb2.Assignment) -> Assignment:
-    require(len(message.round_id) == ROUND_ID_BYTES, "a round_id has not 16 bytes")
-    require(len(message.manifest_sha256) == 32, "a manifest_sha256 has not 32 bytes")
+    require(len(message.round_id) == ROUND_ID_BYTES, "round_id must be 16 bytes")
+    require(len(message.manifest_sha256) == 32, "manifest_sha256 must be 32 bytes")
     require(1 <= message.deadline_ms <= _DAY_MS, "a deadline is out of range")
-    require(len(message.peer_id) in (0, ROUND_ID_BYTES), "a peer_id has not 16 bytes")
+    require(len(message.peer_id) in (0, ROUND_ID_BYTES), "peer_id must be 16 bytes")
     return Assignment(
         message.round_id,
         message.model_version,

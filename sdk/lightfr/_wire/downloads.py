@@ -55,7 +55,12 @@ class Sources:
             return download(self._coordinator, artifact, folder)
         try:
             return download(self._cache, artifact, folder, tries=1)
-        except _FAULTS_OF_A_CACHE:
+        except _FAULTS_OF_A_CACHE as error:
+            import logging
+
+            logging.getLogger("lightfr.downloads").warning(
+                "the cache %s failed (%s): the coordinator is asked instead", self._cache.host, type(error).__name__
+            )
             self._cache.close()
             self._cache = None
         try:

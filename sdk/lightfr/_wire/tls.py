@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import select
 import ssl
 import time
 from http.client import HTTPSConnection
 from typing import TYPE_CHECKING
 
-from lightfr.errors import IdentityRefusedError, InvalidInputError
+from lightfr.errors import InvalidInputError, ProtocolError, ServerUnavailableError
 
 if TYPE_CHECKING:
-    import os
     from pathlib import Path
 
 # How long a device waits for a server that says nothing after the handshake, in seconds.
@@ -28,7 +28,7 @@ def context(trust: Path, identity: str | os.PathLike[str] | None) -> ssl.SSLCont
             made.load_cert_chain(identity)
         except (OSError, ssl.SSLError) as error:
             raise InvalidInputError(
-                "the identity is no PEM file with a key and its certificate: enrol first"
+                f"the identity {os.fspath(identity)} is not a PEM file with a key and its certificate: enrol first"
             ) from error
     return made
 
@@ -40,7 +40,7 @@ def _load_trust(made: ssl.SSLContext, trust: Path) -> None:
         if b"-----BEGIN X509 CRL-----" in trust.read_bytes():
             made.verify_flags |= ssl.VerifyFlags.VERIFY_CRL_CHECK_LEAF
     except (OSError, ssl.SSLError) as error:
-        raise InvalidInputError("the trust is no PEM file with the authority's certificate") from error
+        raise InvalidInputError(f"the trust file {trust} is not a PEM file with the authority's certificate") from error
 
 
 class Connection(HTTPSConnection):
@@ -63,18 +63,18 @@ class Connection(HTTPSConnection):
 
 
 def _await_verdict(sock: ssl.SSLSocket) -> None:
+    """Wait for a session ticket. A server that refuses the certificate sends an alert, which is raised as SSLError."""
     ends = time.monotonic() + _SILENCE
-    while not _has_ticket(sock) and (left := ends - time.monotonic()) > 0:
-        if not select.select([sock], [], [], left)[0]:
+    poller = select.poll()  # select.select takes no descriptor above 1023
+    poller.register(sock, select.POLLIN)
+    while not (sock.session is not None and sock.session.has_ticket) and (left := ends - time.monotonic()) > 0:
+        if not poller.poll(left * 1000):
             return
         try:
             # Reading makes OpenSSL take in what arrived: a ticket, an alert, or the end.
-            if not sock.recv(1):
-                raise IdentityRefusedError("the server closed the connection after seeing this device's certificate")
-            raise IdentityRefusedError("the server spoke before it was asked")
+            if sock.recv(1):
+                raise ProtocolError("the server broke the protocol: it spoke before it was asked")
+            # An end without an alert does not say that the certificate was refused: the server may be restarting.
+            raise ServerUnavailableError("the server closed the connection after the handshake: try again later")
         except ssl.SSLWantReadError:
             continue
-
-
-def _has_ticket(sock: ssl.SSLSocket) -> bool:
-    return sock.session is not None and sock.session.has_ticket

@@ -13,7 +13,7 @@ from struct import Struct
 from typing import TYPE_CHECKING
 
 from lightfr._artifacts import open_artifact
-from lightfr.errors import CatalogueFileError, ItemIdError, ItemIndexError, LightFRError
+from lightfr.errors import ArtifactFileError, ItemIdError, ItemIndexError, LightFRError
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -69,8 +69,8 @@ class Catalogue:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], n_items: int | None = None) -> Catalogue:
-        """Map a catalogue file. Raises CatalogueFileError unless header and size agree (with n_items, if given)."""
-        with open_artifact(path, "catalogue file", CatalogueFileError) as file:
+        """Map a catalogue file. Raises ArtifactFileError unless header and size agree (with n_items, if given)."""
+        with open_artifact(path, "catalogue file") as file:
             mapped = _map_whole(file.fileno())
         try:
             return cls(mapped, n_items)
@@ -100,7 +100,7 @@ class Catalogue:
         try:
             return self._search(item_id.encode() if isinstance(item_id, str) else item_id)
         except IndexError as error:
-            raise CatalogueFileError(
+            raise ArtifactFileError(
                 f"catalogue file is corrupt: its order names a row beyond its {self._n_items} items"
             ) from error
 
@@ -129,7 +129,7 @@ class Catalogue:
     def _text_of(self, row: int) -> bytes:
         start, stop = self._text_start + self._by_row[row], self._text_start + self._by_row[row + 1]
         if not 1 <= stop - start <= MAX_ID_BYTES or stop > len(self._map):
-            raise CatalogueFileError("catalogue file is corrupt: an id is not 1 to 255 bytes inside its text")
+            raise ArtifactFileError("catalogue file is corrupt: an id is not 1 to 255 bytes inside its text")
         return self._map[start:stop]
 
     def _require_whole(self) -> None:
@@ -138,7 +138,7 @@ class Catalogue:
             raise LightFRError("this catalogue is closed")
         size, expected = self._map.size(), len(self._map)
         if size < expected:
-            raise CatalogueFileError(f"catalogue file shrank to {size} bytes, expected {expected}", size, expected)
+            raise ArtifactFileError(f"catalogue file shrank to {size} bytes, expected {expected}", size, expected)
 
     def close(self) -> None:
         """Unmap the file. Further look-ups raise LightFRError; closing twice is fine."""
@@ -162,30 +162,30 @@ def _map_whole(file: int) -> mmap.mmap:
     except (OSError, ValueError, OverflowError) as error:
         # ValueError: an empty file; OverflowError: a file beyond the address space.
         size = os.fstat(file).st_size
-        raise CatalogueFileError(f"cannot map a catalogue file of {size} bytes", size) from error
+        raise ArtifactFileError(f"cannot map a catalogue file of {size} bytes", size) from error
 
 
 def _read_header(mapped: mmap.mmap, expected_items: int | None) -> tuple[int, int]:
     """Return kind and number of items."""
     if len(mapped) < HEADER.size:
-        raise CatalogueFileError(f"catalogue file has {len(mapped)} bytes, no header", len(mapped), HEADER.size)
+        raise ArtifactFileError(f"catalogue file has {len(mapped)} bytes, no header", len(mapped), HEADER.size)
     magic, version, kind, zero, n_items = HEADER.unpack_from(mapped)
     if (magic, version, zero) != (MAGIC, FORMAT_VERSION, 0) or kind not in (KIND_INT, KIND_STR):
-        raise CatalogueFileError(f"not a catalogue file of format version {FORMAT_VERSION}")
+        raise ArtifactFileError(f"not a catalogue file of format version {FORMAT_VERSION}")
     if not 1 <= n_items <= MAX_ITEMS:
-        raise CatalogueFileError(f"catalogue file has {n_items} items, expected 1 to {MAX_ITEMS}")
+        raise ArtifactFileError(f"catalogue file has {n_items} items, expected 1 to {MAX_ITEMS}")
     if expected_items not in (None, n_items):
-        raise CatalogueFileError(f"catalogue file has {n_items} items, expected {expected_items}")
+        raise ArtifactFileError(f"catalogue file has {n_items} items, expected {expected_items}")
     return kind, n_items
 
 
 def _require_size(mapped: mmap.mmap, text_start: int, offsets_end: int | None) -> None:
-    """Raise CatalogueFileError unless the file ends where the text does; its length is the last of the offsets."""
+    """Raise ArtifactFileError unless the file ends where the text does; its length is the last of the offsets."""
     actual, expected = len(mapped), text_start
     if offsets_end is not None and actual >= text_start:
         expected += int.from_bytes(mapped[offsets_end - 4 : offsets_end], "little")
     if actual != expected:
-        raise CatalogueFileError(f"catalogue file has {actual} bytes, expected {expected}", actual, expected)
+        raise ArtifactFileError(f"catalogue file has {actual} bytes, expected {expected}", actual, expected)
 
 
 def _decode(text: bytes) -> str:
@@ -194,4 +194,4 @@ def _decode(text: bytes) -> str:
     except UnicodeDecodeError:
         pass
     # Raised outside the handler, whose error carries the bytes of the id.
-    raise CatalogueFileError("catalogue file is corrupt: an id is not UTF-8")
+    raise ArtifactFileError("catalogue file is corrupt: an id is not UTF-8")

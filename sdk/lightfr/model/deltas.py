@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from lightfr._artifacts import open_artifact
 from lightfr._kernel import MAX_CODE_BITS, MIN_CODE_BITS
-from lightfr.errors import ArtifactFileError, CodesFileError, DeltaError
+from lightfr.errors import ArtifactFileError, DeltaError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,8 +43,8 @@ def apply_delta(
     After an error new_file holds an unusable part of the codes: write to a temporary file.
     """
     with (
-        open_artifact(delta_path, "delta file", ArtifactFileError) as delta_file,
-        open_artifact(old_codes_path, "codes file", CodesFileError) as old_file,
+        open_artifact(delta_path, "delta file") as delta_file,
+        open_artifact(old_codes_path, "codes file") as old_file,
     ):
         header = _read_header(delta_file)
         _require_fit(header, os.fstat(old_file.fileno()).st_size, max_bytes)
@@ -153,7 +153,7 @@ def _read_old(old_file: BinaryIO, header: _Header, first: int, beyond: int) -> b
     wanted = max(min(beyond, header.old_items) - first, 0) * header.code_bytes
     chunk = old_file.read(wanted)
     if len(chunk) != wanted:
-        raise CodesFileError("codes file shrank while it was read", len(chunk), wanted)
+        raise ArtifactFileError("codes file shrank while it was read", len(chunk), wanted)
     return chunk.ljust((beyond - first) * header.code_bytes, b"\0")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lightfr import _files
 from lightfr._wire.downloads import Sources, install
 from lightfr.codes import ItemCodes
-from lightfr.errors import ArtifactError, ArtifactFileError, CodesFileError, DeltaError, ManifestError, ProtocolError
+from lightfr.errors import ArtifactError, ArtifactFileError, DeltaError, ManifestError, ProtocolError
 from lightfr.model.catalogue import Catalogue
 from lightfr.model.deltas import apply_delta
 from lightfr.model.manifest import Manifest
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from lightfr._wire.channel import Channel
-    from lightfr.trust import Trust
+    from lightfr.device import Trust
 
 _CURRENT = "current"
 
@@ -112,8 +112,12 @@ class ModelFolder:
             try:
                 changes, base = sources.download(delta, self._path), self._path / old.message.codes.sha256.hex()
                 self._patch(changes, base, final, codes.size_bytes)
-            except (ArtifactError, DeltaError, CodesFileError):
-                pass
+            except (ArtifactError, DeltaError, ArtifactFileError) as error:
+                import logging
+
+                logging.getLogger("lightfr.model").warning(
+                    "a delta could not be used (%s): the whole codes are fetched instead", type(error).__name__
+                )
         sources.download(codes, self._path)
 
     def _patch(self, changes: Path, base: Path, final: Path, size_bytes: int) -> None:

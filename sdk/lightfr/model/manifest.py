@@ -12,7 +12,7 @@ from lightfr.errors import ManifestError
 from lightfr.v1 import manifest_pb2
 
 if TYPE_CHECKING:
-    from lightfr.trust import Trust
+    from lightfr.device import Trust
 
 WIRE_VERSION = 1
 MANIFEST_LIMIT_BYTES = 65_536
@@ -95,7 +95,7 @@ def _check_artifacts(message: manifest_pb2.Manifest) -> None:
         artifacts.append(message.open_rows)
         _require(message.open_rows.size_bytes == (model.item_count + 7) // 8, "open_rows has another size")
     digests = [artifact.sha256 for artifact in artifacts] + [delta.from_sha256 for delta in message.codes_deltas]
-    _require(all(len(digest) == 32 for digest in digests), "a digest has not 32 bytes")
+    _require(all(len(digest) == 32 for digest in digests), "a digest must be 32 bytes")
     for artifact in artifacts:
         _require(artifact.size_bytes <= _LARGEST_ARTIFACT_BYTES, "an artifact is too large")
 

@@ -255,10 +255,11 @@ def discard(folder: str | os.PathLike[str], keys: KeyProvider) -> None:
 
 
 def _erase(path: Path, keys: KeyProvider) -> None:
+    """Destroy the key, then remove the files; the caller holds the lock, whose file goes last."""
     with _files.step("destroy its key"):
         keys.destroy()
-    # The lock file stays: a program that waits to lock a removed file would not exclude one that makes a new file.
     with _files.step("remove its files"):
         _files.remove(_files.temporary_of(path))
         _files.remove(path)
         _files.fsync_folder(path.parent)
+        _files.remove(path.with_name(_LOCK_NAME))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lightfr import Client, FileKey, enroll
+from lightfr import Client, Device, FileKey
 from lightfr._wire import channel as channels
 from tests.certificates import client_pem
 from tests.sdk.client.publisher import Publisher
@@ -17,7 +17,7 @@ def enrolled(invitation, tmp_path):
     def make(coordinator):
         nonlocal count
         count += 1
-        return enroll(invitation(coordinator), tmp_path / f"device{count}")
+        return Device.enroll(invitation(coordinator), tmp_path / f"device{count}")
 
     return make
 

@@ -1,6 +1,8 @@
 """Artifacts from the address that a manifest names: a cache that works, and every way in which one does not."""
 
 import errno
+import logging
+import re
 import socket
 
 import pytest
@@ -119,12 +121,15 @@ def test_a_cache_that_does_not_know_the_device_is_done_without(publisher, cache,
 
 
 @pytest.mark.parametrize("status", [400, 403, 404, 416, 429, 500, 502, 503, 504])
-def test_a_cache_that_refuses_is_asked_once_in_a_sync(publisher, cache, publish, open_device, status):
+def test_a_cache_that_refuses_is_asked_once_in_a_sync(publisher, cache, publish, open_device, status, caplog):
     cache.answer = lambda *_: (status, {"Content-Type": "text/html"}, b"<h1>no</h1>")
     message = publish(1, random_codes(1))
     assert open_device().sync()
     assert asked(cache.server) == whole(message.catalogue)
     assert asked(publisher.server) == whole(message.catalogue, message.codes)
+    (warning,) = caplog.record_tuples
+    assert warning[:2] == ("lightfr.downloads", logging.WARNING)
+    assert re.fullmatch(r"the cache localhost failed \(\w+Error\): the coordinator is asked instead", warning[2])
 
 
 @pytest.mark.parametrize("fault", ["expired", "other_authority", "wrong_host"])

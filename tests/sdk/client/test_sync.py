@@ -1,6 +1,7 @@
 """Syncing: what is fetched, what is refused, and that a sync which fails anywhere changes nothing."""
 
 import errno
+import logging
 import threading
 import time
 
@@ -85,12 +86,14 @@ def test_a_delta_that_leads_to_other_codes_falls_back_to_the_whole(publisher, de
 
 
 @pytest.mark.parametrize("lie", [b"", b"no delta", bytes(400)])
-def test_a_delta_that_is_none_falls_back_to_the_whole(publisher, device, codes, lie):
+def test_a_delta_that_is_none_falls_back_to_the_whole(publisher, device, codes, lie, caplog):
     message = publisher.publish(2, with_changed_rows(codes))
     message.codes_deltas.add(from_sha256=_digest(codes), artifact=publisher.keep(lie))
     publisher.sign(message)
     assert device.sync()
     assert served(device) == (2, with_changed_rows(codes)[0].tobytes())
+    said = "a delta could not be used (DeltaError): the whole codes are fetched instead"
+    assert caplog.record_tuples == [("lightfr.model", logging.WARNING, said)]
 
 
 def test_a_delta_whose_download_has_another_digest_falls_back_to_the_whole(publisher, device, codes):

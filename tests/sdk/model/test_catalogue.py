@@ -34,8 +34,8 @@ def read_everything(path, ids):
     def answer(question, argument):
         try:
             return question(argument)
-        except errors.CatalogueFileError:
-            return errors.CatalogueFileError
+        except errors.ArtifactFileError:
+            return errors.ArtifactFileError
 
     with Catalogue.open(path) as catalogue:
         found = [(item_id, answer(catalogue.row_of, item_id)) for item_id in ids]
@@ -60,7 +60,7 @@ def test_every_truncation_and_every_extension_is_refused(small):
     whole = path.read_bytes()
     for changed in [whole[:size] for size in range(len(whole))] + [whole + b"\0"]:
         path.write_bytes(changed)
-        with pytest.raises(errors.CatalogueFileError):
+        with pytest.raises(errors.ArtifactFileError):
             Catalogue.open(path)
 
 
@@ -73,11 +73,11 @@ def test_a_flipped_bit_gives_a_typed_error_or_an_answer_that_the_file_bears_out(
         path.write_bytes(changed)
         try:
             found, by_row = read_everything(path, ids)
-        except errors.CatalogueFileError:
+        except errors.ArtifactFileError:
             continue
         assert bit >= 8 * HEADER.size, "a changed header was accepted"
         for item_id, row in found:
-            assert row in (None, errors.CatalogueFileError) or by_row[row] == item_id
+            assert row in (None, errors.ArtifactFileError) or by_row[row] == item_id
 
 
 @settings(max_examples=300)
@@ -94,7 +94,7 @@ def test_any_bytes_behind_a_right_header_give_answers_or_typed_errors(folder, da
     path.write_bytes(HEADER.pack(b"LFRC", 1, kind, 0, m) + body + order + (text if kind == 2 else b""))
     found, by_row = read_everything(path, ["a", "\0", "zz", 0, -5, 2**62])
     for item_id, row in found:
-        assert row in (None, errors.CatalogueFileError) or by_row[row] == item_id
+        assert row in (None, errors.ArtifactFileError) or by_row[row] == item_id
 
 
 @pytest.mark.parametrize(
@@ -111,14 +111,14 @@ def test_any_bytes_behind_a_right_header_give_answers_or_typed_errors(folder, da
 def test_corrupt_entries_are_refused_when_met(tmp_path, offsets, order, text, reason):
     path = tmp_path / "items.ids"
     path.write_bytes(HEADER.pack(b"LFRC", 1, 2, 0, 3) + struct.pack("<4I3I", *offsets, *order) + text)
-    with Catalogue.open(path) as catalogue, pytest.raises(errors.CatalogueFileError, match=reason):
+    with Catalogue.open(path) as catalogue, pytest.raises(errors.ArtifactFileError, match=reason):
         catalogue.row_of("b")
 
 
 def test_text_that_is_not_utf_8_is_refused_without_showing_it(tmp_path):
     path = tmp_path / "items.ids"
     path.write_bytes(HEADER.pack(b"LFRC", 1, 2, 0, 1) + struct.pack("<3I", 0, 2, 0) + b"\xc3\x28")
-    with Catalogue.open(path) as catalogue, pytest.raises(errors.CatalogueFileError, match="not UTF-8") as caught:
+    with Catalogue.open(path) as catalogue, pytest.raises(errors.ArtifactFileError, match="not UTF-8") as caught:
         catalogue.id_of(0)
     assert caught.value.__context__ is None
 
@@ -127,21 +127,21 @@ def test_text_that_is_not_utf_8_is_refused_without_showing_it(tmp_path):
 def test_an_impossible_number_of_items_is_refused(tmp_path, m):
     path = tmp_path / "items.ids"
     path.write_bytes(HEADER.pack(b"LFRC", 1, 1, 0, m))
-    with pytest.raises(errors.CatalogueFileError, match="expected 1 to 4294967295"):
+    with pytest.raises(errors.ArtifactFileError, match="expected 1 to 4294967295"):
         Catalogue.open(path)
 
 
 def test_a_catalogue_of_another_number_of_items_is_refused(small):
     path, ids = small
-    with pytest.raises(errors.CatalogueFileError, match=f"has {len(ids)} items, expected 9"):
+    with pytest.raises(errors.ArtifactFileError, match=f"has {len(ids)} items, expected 9"):
         Catalogue.open(path, n_items=9)
 
 
 def test_missing_and_empty_files_are_refused_without_the_folder(tmp_path):
-    with pytest.raises(errors.CatalogueFileError, match=r"cannot open catalogue file 'absent\.ids': No such file"):
+    with pytest.raises(errors.ArtifactFileError, match=r"cannot open catalogue file 'absent\.ids': No such file"):
         Catalogue.open(tmp_path / "absent.ids")
     (tmp_path / "empty.ids").touch()
-    with pytest.raises(errors.CatalogueFileError, match="cannot map a catalogue file of 0 bytes"):
+    with pytest.raises(errors.ArtifactFileError, match="cannot map a catalogue file of 0 bytes"):
         Catalogue.open(tmp_path / "empty.ids")
 
 
@@ -149,7 +149,7 @@ def test_opening_refusing_and_closing_leave_no_descriptor(small):
     path, _ = small
     before = len(os.listdir("/proc/self/fd"))
     Catalogue.open(path).close()
-    with pytest.raises(errors.CatalogueFileError):
+    with pytest.raises(errors.ArtifactFileError):
         Catalogue.open(path, n_items=9)
     assert len(os.listdir("/proc/self/fd")) == before
 
@@ -159,7 +159,7 @@ def test_a_file_that_shrinks_while_mapped_is_an_error_not_a_crash(small):
     with Catalogue.open(path) as catalogue:
         os.truncate(path, 0)
         for look_up in (lambda: catalogue.row_of(ids[0]), lambda: catalogue.id_of(0)):
-            with pytest.raises(errors.CatalogueFileError, match="shrank to 0 bytes"):
+            with pytest.raises(errors.ArtifactFileError, match="shrank to 0 bytes"):
                 look_up()
 
 

@@ -170,7 +170,7 @@ def test_applying_takes_half_a_mib_and_four_bytes_a_changed_row(tmp_path):
 
 def test_missing_files_are_named_without_their_folder(tmp_path):
     (tmp_path / "delta").write_bytes(pack(CONTENT))
-    with pytest.raises(errors.CodesFileError, match="cannot open codes file 'old': No such file"):
+    with pytest.raises(errors.ArtifactFileError, match="cannot open codes file 'old': No such file"):
         apply_delta(tmp_path / "delta", tmp_path / "old", io.BytesIO(), max_bytes=6)
     with pytest.raises(errors.ArtifactFileError, match="cannot open delta file 'absent': No such file"):
         apply_delta(tmp_path / "absent", tmp_path / "old", io.BytesIO(), max_bytes=6)
@@ -185,7 +185,7 @@ def test_old_codes_that_shrink_meanwhile_are_an_error(tmp_path):
     old, new = random_versions(5, 50_000, 50_000, 8, 0.2)
     (tmp_path / "delta").write_bytes(make_delta(old, new))
     old.tofile(tmp_path / "old")
-    with pytest.raises(errors.CodesFileError, match="shrank"):
+    with pytest.raises(errors.ArtifactFileError, match="shrank"):
         apply_delta(tmp_path / "delta", tmp_path / "old", Shrinking(), max_bytes=new.size)
 
 

@@ -8,9 +8,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lightfr.device import key_id
 from lightfr.errors import ManifestError
 from lightfr.model.manifest import MANIFEST_LIMIT_BYTES, SIGNED_LIMIT_BYTES, Manifest
-from lightfr.trust import key_id
 from lightfr.v1 import manifest_pb2
 
 # The secret key of the first test in RFC 8032, part 7.1.

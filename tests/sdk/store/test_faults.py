@@ -216,4 +216,4 @@ def test_a_crash_while_forgetting_never_leaves_a_key_without_saying_so(files, tm
             break
         key_was_there = (base / "keys" / "key").exists()
         assert (base / "store" / "store.lfr").exists() or not key_was_there
-    assert at == 7
+    assert at == 8

@@ -1,8 +1,13 @@
 """Who a device talks to, and to whom it sends nothing at all."""
 
+import os
+import resource
+import socket
 import ssl
 import subprocess
 import sys
+import threading
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,9 +15,16 @@ from cryptography import x509
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from lightfr._wire import channel as channels
 from lightfr._wire import tls
 from lightfr._wire.channel import Channel
-from lightfr.errors import IdentityRefusedError, InvalidInputError, ServerNotTrustedError
+from lightfr.errors import (
+    IdentityRefusedError,
+    InvalidInputError,
+    ProtocolError,
+    ServerNotTrustedError,
+    ServerUnavailableError,
+)
 from tests.certificates import CLIENT_FAULTS, SERVER_FAULTS, client_pem, plain_server_context, server_pem
 from tests.sdk.wire.servers import ScriptedServer
 
@@ -109,6 +121,69 @@ def test_a_server_that_sends_no_tickets_is_believed_after_a_while(authority, tmp
     context.num_tickets = 0
     with ScriptedServer(context, ok) as server:
         assert call(server, trust_of(authority), client_pem(authority, tmp_path)) == b"answer"
+
+
+class SilentServer:
+    """Shakes hands as often as it is asked to, says what it is told to, and closes the connection."""
+
+    def __init__(self, context, says=b""):
+        self._context, self._says, self.handshakes = context, says, 0
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"https://localhost:{self._listener.getsockname()[1]}"
+        self._thread = threading.Thread(target=self._serve)
+
+    def _serve(self):
+        with suppress(OSError):  # the listener was shut down
+            while True:
+                accepted, _ = self._listener.accept()
+                with self._context.wrap_socket(accepted, server_side=True) as sock:
+                    self.handshakes += 1
+                    if self._says:
+                        sock.sendall(self._says)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        self._listener.close()
+
+
+def context_without_tickets(authority, tmp_path):
+    context = plain_server_context(server_pem(authority, tmp_path, "localhost"))
+    context.num_tickets = 0
+    return context
+
+
+def test_a_server_that_closes_after_the_handshake_may_be_restarting_and_is_tried_again(
+    authority, tmp_path, monkeypatch, sent
+):
+    monkeypatch.setattr(channels, "_FIRST_PAUSE", 0.001)
+    closing = SilentServer(context_without_tickets(authority, tmp_path))
+    with closing as server, pytest.raises(ServerUnavailableError, match="try again later"):
+        call(server, trust_of(authority), client_pem(authority, tmp_path))
+    assert (server.handshakes, sent) == (3, [])
+
+
+def test_a_server_that_speaks_first_breaks_the_protocol(authority, tmp_path, sent):
+    hasty = SilentServer(context_without_tickets(authority, tmp_path), b"HTTP/1.1 200 OK")
+    with hasty as server, pytest.raises(ProtocolError, match="spoke before it was asked"):
+        call(server, trust_of(authority), client_pem(authority, tmp_path))
+    assert sent == []
+
+
+def test_a_process_with_more_than_a_thousand_open_files_can_talk(authority, tmp_path):
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, limits[1]), limits[1]))
+    try:
+        with ScriptedServer(authority.server_context(), ok) as server, ExitStack() as many:
+            while many.enter_context(open(os.devnull)).fileno() < 1030:
+                pass
+            assert call(server, trust_of(authority), client_pem(authority, tmp_path)) == b"answer"
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 def test_waiting_for_the_verdict_does_not_wait_for_the_silence(authority, tmp_path, monkeypatch):

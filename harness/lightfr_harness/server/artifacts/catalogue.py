@@ -11,7 +11,7 @@ from typing import cast
 
 import numpy as np
 
-from lightfr.errors import CatalogueFileError, InvalidInputError, OutOfRangeError
+from lightfr.errors import ArtifactFileError, InvalidInputError, OutOfRangeError
 from lightfr.model.catalogue import (
     FORMAT_VERSION,
     HEADER,
@@ -35,7 +35,7 @@ def write_catalogue(path: str | os.PathLike[str], ids: Sequence[str] | Sequence[
     """Write the ids, row by row, and put the file in place when it is complete.
 
     Raises ItemIdError, OutOfRangeError (their number, or all their bytes) or CatalogueError for ids that cannot be
-    written, and CatalogueFileError when the disk fails.
+    written, and ArtifactFileError when the disk fails.
     """
     if not 1 <= len(ids) <= MAX_ITEMS:
         raise OutOfRangeError("number of item ids", len(ids), 1, MAX_ITEMS)
@@ -48,7 +48,7 @@ def write_catalogue(path: str | os.PathLike[str], ids: Sequence[str] | Sequence[
             _write(Path(stage) / "complete", parts)
             os.replace(Path(stage) / "complete", target)
     except OSError as error:
-        raise CatalogueFileError(f"cannot write catalogue file '{target.name}': {error.strerror}") from error
+        raise ArtifactFileError(f"cannot write catalogue file '{target.name}': {error.strerror}") from error
 
 
 def _require_one_kind(ids: Sequence[str] | Sequence[int]) -> type:

@@ -42,5 +42,5 @@ def test_a_new_catalogue_replaces_the_old_one_whole_and_leaves_nothing_beside_it
 
 
 def test_a_folder_that_is_not_there_is_a_typed_error(tmp_path):
-    with pytest.raises(errors.CatalogueFileError, match=r"cannot write catalogue file 'items\.ids'"):
+    with pytest.raises(errors.ArtifactFileError, match=r"cannot write catalogue file 'items\.ids'"):
         write_catalogue(tmp_path / "absent" / "items.ids", [1])

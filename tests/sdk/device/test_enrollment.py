@@ -4,12 +4,15 @@ import errno
 import json
 import ssl
 from base64 import b64encode
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 
-from lightfr import Client, FileKey, enroll, enrollment
+from lightfr import Device, FileKey
+from lightfr._wire import coordinator as calls
+from lightfr.device import new_key_and_request, pem
 from lightfr.errors import (
     EnrollmentError,
     InvalidInputError,
@@ -17,6 +20,7 @@ from lightfr.errors import (
     ServerUnavailableError,
     StoreWriteError,
 )
+from lightfr_harness.server.authority import Authority
 from tests.certificates import signing_request
 from tests.sdk.store.faults import CrashError, Files
 
@@ -26,13 +30,13 @@ LOST = ServerUnavailableError("the answer was lost")
 @pytest.fixture
 def answer(monkeypatch):
     """Do something with the answers of the server: `answer(function)`."""
-    real = enrollment.coordinator.enroll
+    real = calls.enroll
 
     def use(change):
-        monkeypatch.setattr(enrollment.coordinator, "enroll", lambda *request: change(real(*request)))
+        monkeypatch.setattr(calls, "enroll", lambda *request: change(real(*request)))
 
     yield use
-    monkeypatch.setattr(enrollment.coordinator, "enroll", real)
+    monkeypatch.setattr(calls, "enroll", real)
 
 
 def changed(invitation, **fields):
@@ -49,42 +53,43 @@ def lose(_certificates):
 
 
 def test_a_device_enrols_and_can_talk(coordinator, invitation, tmp_path):
-    device = enroll(invitation(coordinator), tmp_path / "new" / "folder")
+    device = Device.enroll(invitation(coordinator), tmp_path / "new" / "folder")
     assert device.server == coordinator.addresses["server"]
     assert (device.identity, device.trust) == tuple(tmp_path / "new/folder" / n for n in ("identity.pem", "trust.pem"))
-    how = {"server": device.server, "identity": device.identity, "trust": device.trust}
-    with Client.open(tmp_path / "data", key=FileKey(tmp_path / "key"), **how) as client:
+    with device.client(tmp_path / "data", key=FileKey(tmp_path / "key")) as client:
         assert client.sync()
 
 
 def test_only_the_owner_reads_what_enrolment_wrote(coordinator, invitation, tmp_path, answer):
     answer(lose)
     with pytest.raises(ServerUnavailableError):
-        enroll(invitation(coordinator), tmp_path / "lost")
+        Device.enroll(invitation(coordinator), tmp_path / "lost")
     assert (tmp_path / "lost").stat().st_mode & 0o777 == 0o700
     assert {f.name: f.stat().st_mode & 0o777 for f in (tmp_path / "lost").iterdir()} == {
         "enrolling.pem": 0o600,
+        "server": 0o600,
         "trust.pem": 0o600,
     }
     answer(lambda certificates: certificates)
-    device = enroll(invitation(coordinator), tmp_path / "done")
+    device = Device.enroll(invitation(coordinator), tmp_path / "done")
     assert {f.name: f.stat().st_mode & 0o777 for f in device.identity.parent.iterdir()} == {
         "identity.pem": 0o600,
+        "server": 0o600,
         "trust.pem": 0o600,
     }
 
 
 def test_a_token_is_spent_once(coordinator, invitation, tmp_path):
     invited = invitation(coordinator)
-    enroll(invited, tmp_path / "first")
+    Device.enroll(invited, tmp_path / "first")
     with pytest.raises(EnrollmentError, match="new invitation"):
-        enroll(invited, tmp_path / "second")
+        Device.enroll(invited, tmp_path / "second")
     assert not (tmp_path / "second/identity.pem").exists()
 
 
 def test_an_unknown_token_is_refused(coordinator, invitation, tmp_path):
     with pytest.raises(EnrollmentError, match="TOKEN"):
-        enroll(changed(invitation(coordinator), token="x" * 32), tmp_path / "device")
+        Device.enroll(changed(invitation(coordinator), token="x" * 32), tmp_path / "device")
 
 
 def test_after_a_lost_answer_the_same_certificate_comes_again(coordinator, invitation, tmp_path, answer):
@@ -97,9 +102,9 @@ def test_after_a_lost_answer_the_same_certificate_comes_again(coordinator, invit
     answer(keep_and_lose)
     for _ in range(2):
         with pytest.raises(ServerUnavailableError):
-            enroll(invited, tmp_path / "device")
+            Device.enroll(invited, tmp_path / "device")
     answer(lambda certificates: certificates)
-    device = enroll(invited, tmp_path / "device")
+    device = Device.enroll(invited, tmp_path / "device")
     assert lost[0] == lost[1]
     assert certificate_of(device.identity).public_bytes(Encoding.DER) == lost[0][0]
     assert not (tmp_path / "device/enrolling.pem").exists()
@@ -110,7 +115,7 @@ def test_enrolment_interrupted_at_any_file_operation_is_finished_by_repeating_it
     coordinator, invitation, tmp_path, monkeypatch, fault
 ):
     files = Files(monkeypatch)
-    enroll(invitation(coordinator), tmp_path / "healthy")
+    Device.enroll(invitation(coordinator), tmp_path / "healthy")
     at, count = 0, files.count
     assert count > 12
     while at < count:
@@ -118,22 +123,53 @@ def test_enrolment_interrupted_at_any_file_operation_is_finished_by_repeating_it
         invited, folder = invitation(coordinator), tmp_path / f"{at}"
         files.arm(at, fault, errno.ENOSPC)
         with pytest.raises((StoreWriteError, CrashError)):
-            enroll(invited, folder)
+            Device.enroll(invited, folder)
         files.heal()
-        if not (folder / "identity.pem").exists():
-            enroll(invited, folder)
+        Device.enroll(invited, folder)
         certificate_of(folder / "identity.pem")
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(folder / "identity.pem")
 
 
-def test_a_folder_with_an_identity_is_left_alone(coordinator, invitation, tmp_path):
-    device = enroll(invitation(coordinator), tmp_path / "device")
-    before = device.identity.read_bytes()
+def test_enrolling_again_loads_the_device(coordinator, invitation, tmp_path):
     invited = invitation(coordinator)
-    with pytest.raises(EnrollmentError, match="already"):
-        enroll(invited, tmp_path / "device")
+    device = Device.enroll(invited, tmp_path / "device")
+    before = device.identity.read_bytes()
+    assert Device.enroll(invited, tmp_path / "device") == device
+    assert Device.load(tmp_path / "device") == device
     assert device.identity.read_bytes() == before
-    enroll(invited, tmp_path / "another")  # the token was not spent
+
+
+def test_enrolling_a_known_device_with_another_invitation_of_its_server_does_not_spend_it(
+    coordinator, invitation, tmp_path
+):
+    device = Device.enroll(invitation(coordinator), tmp_path / "device")
+    another = invitation(coordinator)
+    assert Device.enroll(another, tmp_path / "device") == device
+    Device.enroll(another, tmp_path / "another")
+
+
+def test_the_invitation_of_another_server_leaves_the_device_alone(coordinator, invitation, tmp_path):
+    device = Device.enroll(invitation(coordinator), tmp_path / "device")
+    before = device.identity.read_bytes()
+    with pytest.raises(EnrollmentError, match="https://localhost:1: enrol into another folder"):
+        Device.enroll(changed(invitation(coordinator), server="https://localhost:1"), tmp_path / "device")
+    assert device.identity.read_bytes() == before
+    assert Device.load(tmp_path / "device") == device
+
+
+def test_an_expired_identity_is_replaced(coordinator, authority, invitation, tmp_path):
+    device = Device.enroll(invitation(coordinator), tmp_path / "device")
+    long_ago = datetime.now(UTC) - timedelta(days=400)
+    private_key, request = new_key_and_request()
+    past = Authority(authority.folder, now=lambda: long_ago)
+    device.identity.write_bytes(private_key + pem("CERTIFICATE", past.issue(request)[1]))
+    past.close()
+    (device.folder / "renewing.pem").write_bytes(b"too late")
+    assert Device.enroll(invitation(coordinator), tmp_path / "device") == device
+    assert device.status().certificate_ends > datetime.now(UTC)
+    assert not (device.folder / "renewing.pem").exists()
+    with device.client(tmp_path / "data", key=FileKey(tmp_path / "key")) as client:
+        assert client.sync()
 
 
 BAD_INVITATIONS = [
@@ -153,25 +189,25 @@ BAD_INVITATIONS = [
 def test_a_damaged_invitation_is_refused_before_anything_is_written(tmp_path, content):
     (tmp_path / "invitation.json").write_bytes(content)
     with pytest.raises(EnrollmentError, match="invitation"):
-        enroll(tmp_path / "invitation.json", tmp_path / "device")
+        Device.enroll(tmp_path / "invitation.json", tmp_path / "device")
     assert not (tmp_path / "device").exists()
 
 
 def test_an_invitation_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(EnrollmentError, match="invitation"):
-        enroll(tmp_path / "absent.json", tmp_path / "device")
+        Device.enroll(tmp_path / "absent.json", tmp_path / "device")
 
 
 @pytest.mark.parametrize("field", ["server", "enrollment"])
 def test_an_address_that_is_none_is_refused(coordinator, invitation, tmp_path, field):
     with pytest.raises(InvalidInputError, match="https://host:port"):
-        enroll(changed(invitation(coordinator), **{field: "http://localhost:1"}), tmp_path / "device")
+        Device.enroll(changed(invitation(coordinator), **{field: "http://localhost:1"}), tmp_path / "device")
     assert not (tmp_path / "device/identity.pem").exists()
 
 
 def test_a_trust_that_is_none_is_refused(coordinator, invitation, tmp_path):
     with pytest.raises(InvalidInputError, match="trust"):
-        enroll(changed(invitation(coordinator), trust="not PEM"), tmp_path / "device")
+        Device.enroll(changed(invitation(coordinator), trust="not PEM"), tmp_path / "device")
 
 
 @pytest.fixture
@@ -180,13 +216,13 @@ def interrupted(coordinator, invitation, tmp_path, answer):
     invited = invitation(coordinator)
     answer(lose)
     with pytest.raises(ServerUnavailableError):
-        enroll(invited, tmp_path / "device")
+        Device.enroll(invited, tmp_path / "device")
     answer(lambda certificates: certificates)
     return invited, tmp_path / "device"
 
 
 def other_key(content):
-    private_key, _ = enrollment.new_key_and_request()
+    private_key, _ = new_key_and_request()
     return private_key + content[content.index(b"-----BEGIN CERTIFICATE REQUEST") :]
 
 
@@ -206,9 +242,9 @@ def test_a_damaged_enrolling_file_is_named_and_removing_it_helps(interrupted, in
     invited, folder = interrupted
     (folder / "enrolling.pem").write_bytes(damage((folder / "enrolling.pem").read_bytes()))
     with pytest.raises(InvalidInputError, match=r"enrolling\.pem is damaged: remove it"):
-        enroll(invited, folder)
+        Device.enroll(invited, folder)
     (folder / "enrolling.pem").unlink()
-    enroll(invitation(coordinator), folder)
+    Device.enroll(invitation(coordinator), folder)
 
 
 def test_the_private_key_is_never_sent(coordinator, invitation, tmp_path, monkeypatch):
@@ -216,7 +252,7 @@ def test_the_private_key_is_never_sent(coordinator, invitation, tmp_path, monkey
     monkeypatch.setattr(
         ssl.SSLSocket, "sendall", lambda self, data, *f: (sent.append(bytes(data)), sendall(self, data, *f))[1]
     )
-    device = enroll(invitation(coordinator), tmp_path / "device")
+    device = Device.enroll(invitation(coordinator), tmp_path / "device")
     key = load_pem_private_key(device.identity.read_bytes(), None)
     secret = key.private_numbers().private_value.to_bytes(32, "big")
     der = key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
@@ -227,24 +263,31 @@ def test_the_private_key_is_never_sent(coordinator, invitation, tmp_path, monkey
         assert form not in wire
 
 
-@pytest.mark.parametrize("lie", [b"no certificate", None])
-def test_a_certificate_that_is_none_or_of_another_key_is_refused(
-    coordinator, authority, invitation, tmp_path, answer, lie
+@pytest.mark.parametrize("fault", ["no certificate", "garbage", "for another key", "garbage after a good one"])
+def test_certificates_that_are_no_use_are_not_kept_and_the_next_try_works(
+    coordinator, authority, invitation, tmp_path, answer, fault
 ):
-    answer(lambda _: [lie or authority.issue(signing_request())[1]])
-    with pytest.raises(EnrollmentError, match="enrol again"):
-        enroll(invitation(coordinator), tmp_path / "device")
-    assert not (tmp_path / "device/identity.pem").exists()
+    faults = {
+        "no certificate": lambda good: [b"no certificate"],
+        "garbage": lambda good: [b"0" * 500],
+        "for another key": lambda good: [authority.issue(signing_request())[1]],
+        "garbage after a good one": lambda good: [*good, b"0" * 500],
+    }
+    invited, folder = invitation(coordinator), tmp_path / "device"
+    answer(faults[fault])
+    with pytest.raises(EnrollmentError, match="no usable certificate, or one for another key: enrol again"):
+        Device.enroll(invited, folder)
+    assert not list(folder.glob("identity*"))
+    answer(lambda certificates: certificates)
+    assert Device.enroll(invited, folder).identity.exists()
 
 
 def test_a_server_of_another_authority_is_not_told_the_token(coordinator, invitation, tmp_path, monkeypatch):
-    from lightfr_harness.server.authority import Authority
-
     stranger = Authority.init(tmp_path / "stranger", ["localhost"])
     trust = (stranger.folder / "trust.pem").read_text()
     stranger.close()
     sent = []
     monkeypatch.setattr(ssl.SSLSocket, "sendall", lambda self, data, *f: sent.append(data))
     with pytest.raises(ServerNotTrustedError):
-        enroll(changed(invitation(coordinator), trust=trust), tmp_path / "device")
+        Device.enroll(changed(invitation(coordinator), trust=trust), tmp_path / "device")
     assert sent == []

@@ -1,8 +1,9 @@
 """A device renews its certificate by itself, with a real coordinator, and is interrupted anywhere."""
 
 import errno
+import logging
 import ssl
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -11,19 +12,20 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lightfr import Enrolled, renewal
+from lightfr import Device, FileKey
+from lightfr._wire import coordinator as calls
 from lightfr._wire import tls
 from lightfr._wire.channel import Channel
-from lightfr.enrollment import new_key_and_request, pem
+from lightfr.device import Identity, Trust, new_key_and_request, parse_certificate, pem
 from lightfr.errors import IdentityRefusedError, RefusedError, ServerUnavailableError
-from lightfr.trust import Trust
 from lightfr_harness.server.authority import Authority
 from lightfr_harness.server.authority.certificates import make_device_certificate, make_issuer, new_key
 from tests.sdk.store.faults import CrashError, Files
 
 NOW = datetime.now(UTC)
+KEY = b"-----BEGIN PRIVATE KEY-----\n"
 GOOD = make_device_certificate(make_issuer(NOW), new_key().public_key(), "1" * 32, NOW).public_bytes(Encoding.DER)
-RENEWED_FILES = {"identity.pem", "trust.pem", "data", "key"}
+RENEWED_FILES = {"identity.pem", "trust.pem", "server", "data", "key"}
 
 
 def certificate_of(identity):
@@ -51,7 +53,8 @@ def device_of_age(authority, coordinator, tmp_path):
         past.close()
         (folder / "identity.pem").write_bytes(private_key + pem("CERTIFICATE", certificate))
         (folder / "trust.pem").write_bytes((authority.folder / "trust.pem").read_bytes())
-        return Enrolled(coordinator.addresses["server"], folder / "identity.pem", folder / "trust.pem")
+        (folder / "server").write_text(coordinator.addresses["server"])
+        return Device.load(folder)
 
     return make
 
@@ -63,22 +66,31 @@ def test_the_life_of_a_certificate_is_read_as_a_parser_reads_it(authority, shift
     certificate = make_device_certificate(make_issuer(now), new_key().public_key(), "0" * 31 + "1", now)
     content = b"-----BEGIN PRIVATE KEY-----\nabc\n" + certificate.public_bytes(Encoding.PEM)
     life = certificate.not_valid_before_utc, certificate.not_valid_after_utc
-    assert renewal.validity(content) == tuple(moment.timestamp() for moment in life)
+    assert parse_certificate(content) == ("0" * 31 + "1", *(moment.timestamp() for moment in life))
 
 
 @given(st.binary(max_size=60), st.integers(0, 700))
 def test_an_identity_that_is_none_has_no_life_and_is_not_renewed(garbage, cut):
     for content in (garbage, GOOD[:cut] + garbage, GOOD[:cut] + garbage + GOOD[cut + len(garbage) :]):
         with suppress(ValueError, IndexError):
-            renewal.validity(pem("CERTIFICATE", content))
+            parse_certificate(KEY + pem("CERTIFICATE", content))
         with suppress(ValueError, IndexError):
-            renewal.validity(content)
+            parse_certificate(content)
+
+
+@pytest.fixture
+def open_client():
+    """Open clients of a device, closed at the end."""
+    with ExitStack() as opened:
+        yield lambda device: opened.enter_context(
+            device.client(device.folder / "data", key=FileKey(device.folder / "key"))
+        )
 
 
 @pytest.fixture
 def answers(monkeypatch):
     """All certificates that the server answered with; `answers.lost` says whether they get through."""
-    real = renewal.coordinator.renew
+    real = calls.renew
 
     class Answers(list):
         lost = None
@@ -91,16 +103,14 @@ def answers(monkeypatch):
             raise kept.lost
         return kept[-1]
 
-    monkeypatch.setattr(renewal.coordinator, "renew", renew)
+    monkeypatch.setattr(calls, "renew", renew)
     return kept
 
 
-def test_a_certificate_with_two_months_left_is_renewed_and_the_device_stays_who_it_is(
-    coordinator, open_client, device_of_age
-):
+def test_a_certificate_with_two_months_left_is_renewed_and_the_device_stays_who_it_is(open_client, device_of_age):
     device = device_of_age(306)
     before = certificate_of(device.identity)
-    client = open_client(coordinator, device)
+    client = open_client(device)
     assert client.sync()
     after = certificate_of(device.identity)
     assert days_left(device.identity) == 364
@@ -114,37 +124,41 @@ def test_a_certificate_with_two_months_left_is_renewed_and_the_device_stays_who_
 
 
 @pytest.mark.parametrize("days", [0, 304])
-def test_a_certificate_with_more_left_is_left_alone(coordinator, open_client, device_of_age, answers, days):
-    assert open_client(coordinator, device_of_age(days)).sync()
+def test_a_certificate_with_more_left_is_left_alone(open_client, device_of_age, answers, days):
+    assert open_client(device_of_age(days)).sync()
     assert not answers
 
 
-def test_the_next_connection_is_made_with_the_new_certificate(coordinator, open_client, device_of_age):
-    client = open_client(coordinator, device_of_age(306))
+def test_the_next_connection_is_made_with_the_new_certificate(open_client, device_of_age):
+    device = device_of_age(306)
+    client = open_client(device)
     old = client._channel._context
     client.sync()
     assert client._channel._context is not old
     client.close()
-    assert not open_client(coordinator, client.device).sync()
+    assert not open_client(device).sync()
 
 
-def test_a_copy_of_the_old_identity_is_good_until_it_ends(coordinator, open_client, device_of_age, tmp_path):
+def test_a_copy_of_the_old_identity_is_good_until_it_ends(open_client, device_of_age, tmp_path):
     device = device_of_age(306)
     copy = tmp_path / "copy.pem"
     copy.write_bytes(device.identity.read_bytes())
-    open_client(coordinator, device).sync()
+    open_client(device).sync()
     copied = device_of_age(0)
     copied.identity.write_bytes(copy.read_bytes())
-    assert open_client(coordinator, copied).sync()
+    assert open_client(copied).sync()
 
 
 def test_after_a_lost_answer_the_same_certificate_comes_again_and_the_sync_does_not_mind(
-    coordinator, open_client, device_of_age, answers
+    open_client, device_of_age, answers, caplog
 ):
     device = device_of_age(306)
-    client = open_client(coordinator, device)
+    client = open_client(device)
     answers.lost = ServerUnavailableError("the answer was lost")
     assert client.sync(), "the model came nevertheless"
+    assert caplog.record_tuples == [
+        ("lightfr.device", logging.WARNING, "the certificate for 127.0.0.1 was not renewed: ServerUnavailableError")
+    ]
     assert days_left(device.identity) < 60
     assert (device.identity.parent / "renewing.pem").stat().st_mode & 0o777 == 0o600
     answers.lost = None
@@ -153,30 +167,30 @@ def test_after_a_lost_answer_the_same_certificate_comes_again_and_the_sync_does_
     assert days_left(device.identity) == 364
 
 
-def test_a_server_that_does_not_know_how_is_asked_again_next_time(coordinator, open_client, device_of_age, answers):
+def test_a_server_that_does_not_know_how_is_asked_again_next_time(open_client, device_of_age, answers):
     answers.lost = RefusedError("HTTP 404", "UNSPECIFIED", "no such method")
-    client = open_client(coordinator, device_of_age(306))
+    client = open_client(device_of_age(306))
     assert client.sync()
     client.sync()
     assert len(answers) == 2
 
 
-def test_a_revoked_device_gets_no_certificate(coordinator, open_client, device_of_age, authority, answers):
+def test_a_revoked_device_gets_no_certificate(open_client, device_of_age, authority, answers):
     device = device_of_age(306)
     before = certificate_of(device.identity)
     (name,) = before.subject
     authority.revoke(name.value)
     # The coordinator's process hears of it within seconds and then refuses the connection; the authority knows at once.
     with suppress(IdentityRefusedError):
-        open_client(coordinator, device).sync()
+        open_client(device).sync()
     assert not answers
     assert certificate_of(device.identity) == before
 
 
 @pytest.mark.parametrize("spoil", [lambda content: b"", lambda content: content[:-100]])
-def test_a_damaged_rest_of_a_renewal_is_begun_anew(coordinator, open_client, device_of_age, answers, spoil):
+def test_a_damaged_rest_of_a_renewal_is_begun_anew(open_client, device_of_age, answers, spoil):
     device = device_of_age(306)
-    client = open_client(coordinator, device)
+    client = open_client(device)
     answers.lost = ServerUnavailableError("the answer was lost")
     client.sync()
     answers.lost = None
@@ -187,15 +201,13 @@ def test_a_damaged_rest_of_a_renewal_is_begun_anew(coordinator, open_client, dev
     assert not kept.exists()
 
 
-def test_what_is_left_of_a_renewal_that_was_over_is_not_used_for_the_next(
-    coordinator, open_client, device_of_age, answers
-):
+def test_what_is_left_of_a_renewal_that_was_over_is_not_used_for_the_next(open_client, device_of_age, answers):
     device = device_of_age(306)
     kept = device.identity.parent / "renewing.pem"
     # A year ago: the identity was swapped, and the file not removed any more.
     private_key = device.identity.read_bytes().partition(b"-----BEGIN CERTIFICATE")[0]
     kept.write_bytes(private_key + request_of(private_key))
-    open_client(coordinator, device).sync()
+    open_client(device).sync()
     assert days_left(device.identity) == 364
     assert not device.identity.read_bytes().startswith(private_key), "another key"
 
@@ -209,13 +221,11 @@ def request_of(private_key):
 
 
 @pytest.mark.parametrize("garbage", [[b"garbage"], [b""]])
-def test_certificates_that_are_no_use_do_not_replace_the_old_one(
-    coordinator, open_client, device_of_age, monkeypatch, garbage
-):
+def test_certificates_that_are_no_use_do_not_replace_the_old_one(open_client, device_of_age, monkeypatch, garbage):
     device = device_of_age(306)
     before = device.identity.read_bytes()
-    monkeypatch.setattr(renewal.coordinator, "renew", lambda channel, request: garbage)
-    assert open_client(coordinator, device).sync()
+    monkeypatch.setattr(calls, "renew", lambda channel, request: garbage)
+    assert open_client(device).sync()
     assert device.identity.read_bytes() == before
 
 
@@ -229,7 +239,7 @@ def test_a_renewal_interrupted_at_any_file_operation_leaves_a_good_identity_and_
         trust = Trust(device.trust)
         channel = Channel(device.server, tls.context(trust.path, device.identity))
         with closing(channel):
-            renewal.Identity(device.identity, trust).renew_if_due(channel)
+            Identity(device.identity, trust).renew_if_due(channel)
 
     renew(device_of_age(306))
     count = files.count
