@@ -13,25 +13,24 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lightfr._wire import coordinator, encode_update, tls
+from lightfr._wire import coordinator, tls
 from lightfr._wire.channel import Channel
-from lightfr.clear_round import PENDING_UPLOAD, ClearRound
 from lightfr.codes import UserCode
 from lightfr.errors import (
     InvalidInputError,
     LightFRError,
     NotPrivateError,
     NotSyncedError,
-    ProtocolError,
     ServerUnavailableError,
 )
 from lightfr.interactions import LEVELS, Interactions, RatingScale
 from lightfr.model.folder import LoadedModel, ModelFolder
+from lightfr.participation import finish, kept_round
 from lightfr.ranking import recommend
 from lightfr.renewal import Identity
+from lightfr.rounds import ClearRound, RoundParticipant
 from lightfr.secagg.contribution import gate_vector, round_vector
 from lightfr.secagg.session import DEFAULT_MINIMUM_COHORT, require_minimum_cohort
-from lightfr.secure_round import SecureRound, is_begun
 from lightfr.store import Store
 from lightfr.training import fit_for_round, fit_for_use, make_update
 from lightfr.trust import Trust
@@ -314,13 +313,14 @@ class Client:
                 item_id_kind=model.catalogue.kind if model else "",
                 rating_count=len(self._store.ratings),
                 rounds=int.from_bytes(self._store.get(_ROUNDS) or b"", "little"),
-                upload_pending=self._store.get(PENDING_UPLOAD) is not None or is_begun(self._store),
+                upload_pending=kept_round(self._store) is not None,
             )
 
     def export_my_data(self) -> dict[str, Any]:
         """Return all that is kept about this user, readable and ready for JSON: for the user, not for logs."""
         with self._state:
             span = self._scale.maximum - self._scale.minimum
+            pending = ClearRound.from_values(self._store.get)
             return {
                 "ratings": [
                     {"item_id": item_id, "rating": self._scale.minimum + level * span / LEVELS}
@@ -329,7 +329,7 @@ class Client:
                 "rating_scale": [self._scale.minimum, self._scale.maximum],
                 "user_code": (self._store.get(_USER_CODE) or b"").hex(),
                 "rounds": self.status().rounds,
-                "pending_upload": (self._store.get(PENDING_UPLOAD) or b"").hex(),
+                "pending_upload": pending.outgoing.request.hex() if pending else "",
             }
 
     def forget(self) -> None:
@@ -421,16 +421,17 @@ class Client:
                 "for audits, open the client with allow_clear_uploads=True"
             )
 
-    def _resumed(self) -> ClearRound | SecureRound | None:
+    def _resumed(self) -> ClearRound | RoundParticipant | None:
         """The round that was begun before, unless the model has moved on since."""
-        clear = ClearRound.resume(self._store, self._channel)
-        secure = SecureRound.resume(self._store, self._channel)
-        if secure is not None and (self._model is None or self._model.manifest.sha256 != secure.manifest_sha256):
-            secure.leave()
-            secure = None
-        return clear or secure
+        begun = kept_round(self._store)
+        if isinstance(begun, RoundParticipant) and (
+            self._model is None or self._model.manifest.sha256 != begun.manifest_sha256
+        ):
+            self._store.update(begun.values_to_clear)
+            return None
+        return begun
 
-    def _begun(self, assignment: coordinator.Assignment) -> ClearRound | SecureRound:
+    def _begun(self, assignment: coordinator.Assignment) -> ClearRound | RoundParticipant:
         """Take the place: with the round's model, and in a mode that this device agrees to."""
         if self._model is None or self._model.manifest.sha256 != assignment.manifest_sha256:
             self._sync()
@@ -440,33 +441,29 @@ class Client:
         self._require_private(model)
         model.published.set_open_rows(self._models.open_rows(self._channel, model.manifest))
         if model.manifest.message.model.privacy_mode != model_pb2.PRIVACY_MODE_CLEAR:
-            if not assignment.peer_id:
-                raise ProtocolError("the server broke the protocol: an assignment without a peer_id")
-            key = model.manifest.signing_key
-            return SecureRound.begin(self._store, self._channel, assignment, key, self._minimum_cohort)
+            masked = RoundParticipant.begin(assignment, model.manifest.signing_key, self._minimum_cohort)
+            self._store.update(masked.values())
+            return masked
         with self._state:
             update, code = self._update(model)
-            return ClearRound.begin(self._store, self._channel, assignment, encode_update(update), code)
+            clear = ClearRound.begin(assignment, update)
+            self._store.update({**clear.values(), **code})
+            return clear
 
     def _finish(
-        self, current: ClearRound | SecureRound, progress: Callable[[RoundStage], None], stop: threading.Event
+        self,
+        current: ClearRound | RoundParticipant,
+        progress: Callable[[RoundStage], None],
+        stop: threading.Event,
     ) -> bool:
         """Go through the rest of a round; count it if the server has this device's part."""
-        try:
-            if isinstance(current, ClearRound):
-                took_part = current.run()
-                if took_part:
-                    progress(RoundStage.UPLOADED)
-            else:
-                took_part = current.run(self._vector, lambda method: progress(_STAGES[method]), stop)
-        except LightFRError:
-            if stop.is_set():
-                self._store.update(current.forgotten)
-            raise
+        took_part = finish(
+            current, self._store, self._channel, self._vector, lambda method: progress(_STAGES[method]), stop
+        )
         if took_part:
             with self._state:
                 rounds = self.status().rounds + 1
-                self._store.update({_ROUNDS: rounds.to_bytes(8, "little"), **current.forgotten})
+                self._store.update({_ROUNDS: rounds.to_bytes(8, "little"), **current.values_to_clear})
         return took_part
 
     def _update(self, model: LoadedModel) -> tuple[RowUpdate, dict[str, bytes]]:

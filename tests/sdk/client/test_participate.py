@@ -5,7 +5,6 @@ import threading
 
 import pytest
 
-from lightfr.clear_round import TOO_LATE
 from lightfr.errors import (
     IdentityRefusedError,
     NotPrivateError,
@@ -14,6 +13,7 @@ from lightfr.errors import (
     ServerUnavailableError,
     UpdateRequiredError,
 )
+from lightfr.rounds import TOO_LATE
 from lightfr.v1 import coordinator_pb2, model_pb2
 from tests.sdk.client.publisher import random_codes, refusal
 from tests.sdk.store.faults import CrashError
