@@ -11,10 +11,12 @@ from lightfr.ranking import Ranked, rank, rank_batch, recommend
 
 if TYPE_CHECKING:
     from lightfr.aio import AsyncClient
-    from lightfr.client import Client, Participation, Reason, Recommendation, RoundStage, Status
+    from lightfr.client import Client, ItemIdKind, Recommendation, Status
     from lightfr.enrollment import Enrolled, enroll
     from lightfr.interactions import RatingScale
     from lightfr.keys import CallbackKey, FileKey, KeyProvider, PassphraseKey
+    from lightfr.participation import Participation, Reason, RoundStage
+    from lightfr.store import discard
 
 __version__ = "0.1.0"
 
@@ -26,14 +28,16 @@ _LAZY = {
     "Client": "lightfr.client",
     "Enrolled": "lightfr.enrollment",
     "FileKey": "lightfr.keys",
+    "ItemIdKind": "lightfr.client",
     "KeyProvider": "lightfr.keys",
-    "Participation": "lightfr.client",
+    "Participation": "lightfr.participation",
     "PassphraseKey": "lightfr.keys",
     "RatingScale": "lightfr.interactions",
-    "Reason": "lightfr.client",
+    "Reason": "lightfr.participation",
     "Recommendation": "lightfr.client",
-    "RoundStage": "lightfr.client",
+    "RoundStage": "lightfr.participation",
     "Status": "lightfr.client",
+    "discard": "lightfr.store",
     "enroll": "lightfr.enrollment",
 }
 
@@ -44,6 +48,7 @@ __all__ = [
     "Enrolled",
     "FileKey",
     "ItemCodes",
+    "ItemIdKind",
     "ItemSet",
     "KeyProvider",
     "LightFRError",
@@ -57,6 +62,7 @@ __all__ = [
     "Status",
     "UserCode",
     "__version__",
+    "discard",
     "enroll",
     "errors",
     "rank",

@@ -1,38 +1,37 @@
-"""The object that an app embeds: rate, sync, take part, recommend. Ratings and the user code stay in its store."""
+"""The object that an app embeds: rate, sync, take part, recommend. Ratings and the user code stay in its store.
+
+What a call needs beside the store and the model is imported when it is called: TLS, secure aggregation, a round.
+"""
 
 from __future__ import annotations
 
 import os
-import random
 import threading
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
-from lightfr._wire import coordinator, tls
-from lightfr._wire.channel import Channel
-from lightfr.codes import UserCode
+from lightfr.codes import ItemSet, UserCode
+from lightfr.cohorts import DEFAULT_MINIMUM_COHORT, require_minimum_cohort
 from lightfr.errors import (
     InvalidInputError,
     LightFRError,
     NotPrivateError,
     NotSyncedError,
     ServerUnavailableError,
+    UnknownItemError,
 )
-from lightfr.interactions import LEVELS, Interactions, RatingScale
+from lightfr.interactions import Interactions, RatingScale
 from lightfr.model.folder import LoadedModel, ModelFolder
-from lightfr.participation import finish, kept_round
-from lightfr.ranking import recommend
-from lightfr.renewal import Identity
-from lightfr.rounds import ClearRound, RoundParticipant
-from lightfr.secagg.contribution import gate_vector, round_vector
-from lightfr.secagg.session import DEFAULT_MINIMUM_COHORT, require_minimum_cohort
+from lightfr.participation import CANCELLED, TOOK_PART, Participation, Reason, RoundStage, until_cancelled
+from lightfr.ranking import rank, similarity_of
 from lightfr.store import Store
 from lightfr.training import fit_for_round, fit_for_use, make_update
+from lightfr.training.constants import REFINE_FROM_RATINGS
+from lightfr.training.model import CATALOGUE
 from lightfr.trust import Trust
 from lightfr.v1 import model_pb2
 
@@ -41,18 +40,27 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from lightfr._wire import coordinator
+    from lightfr._wire.channel import Channel
     from lightfr.keys import KeyProvider
+    from lightfr.participation import Progress
+    from lightfr.rounds import ClearRound, RoundParticipant
     from lightfr.secagg import Vector
     from lightfr.training import RowUpdate
+
+    ItemId = str | int
 
 # Names of the values in the store.
 _USER_CODE, _ROUNDS, _SCALE = "user_code", "rounds", "scale"
 # When to offer again after coming too late, in seconds; the server's own window is not known then.
 _PAUSE_AFTER_LATE = (1.0, 10.0)
-# How long participate() waits for its round to stop once it is cancelled, and how often it looks, in seconds.
-_CANCEL_SECONDS = 0.5
-_LOOK_SECONDS = 0.1
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_STAGES = {
+    "AdvertiseKeys": RoundStage.KEYS_SENT,
+    "ShareKeys": RoundStage.SHARES_SENT,
+    "Upload": RoundStage.UPLOADED,
+    "RevealShares": RoundStage.REVEALED,
+}
 
 
 class Recommendation(NamedTuple):
@@ -62,40 +70,11 @@ class Recommendation(NamedTuple):
     similarity: float
 
 
-class RoundStage(StrEnum):
-    """How far a device has come in a round; the server has acknowledged the message of each stage."""
+class ItemIdKind(StrEnum):
+    """What the item ids of a catalogue are."""
 
-    PLACED = "placed"
-    KEYS_SENT = "keys_sent"
-    SHARES_SENT = "shares_sent"
-    UPLOADED = "uploaded"
-    REVEALED = "revealed"
-
-
-class Reason(StrEnum):
-    """Why a device did not take part this time."""
-
-    ROUND_FULL = "round_full"
-    ALREADY_UPLOADED = "already_uploaded"
-    AGGREGATING = "aggregating"
-    TRAINING_FINISHED = "training_finished"
-    NOT_CAPABLE = "not_capable"
-    # The round went on without this device.
-    TOO_LATE = "too_late"
-    # The app cancelled the call, or called forget().
-    CANCELLED = "cancelled"
-
-
-@dataclass(frozen=True, slots=True)
-class Participation:
-    """How an offer to take part ended."""
-
-    # Whether the server has this device's upload for a round, safely.
-    took_part: bool
-    # When to offer again, in seconds; drawn at random from the server's window.
-    retry_after_seconds: float
-    # Why the device did not take part; None when it did.
-    reason: Reason | None = None
+    STR = "str"
+    INT = "int"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,28 +84,47 @@ class Status:
     model_version: int
     item_count: int
     code_bits: int
-    item_id_kind: str
+    # None before the first sync.
+    item_id_kind: ItemIdKind | None
     rating_count: int
+    # Ratings of items that the catalogue does not have: they wait for one that has them. 0 before the first sync.
+    unknown_ratings: int
     rounds: int
     upload_pending: bool
+
+
+class ExportedRating(TypedDict):
+    """One rating of an export."""
+
+    item_id: str | int
+    rating: float
+
+
+class ExportedData(TypedDict):
+    """All that is kept about a user, ready for JSON; codes and messages are in hexadecimal."""
+
+    ratings: list[ExportedRating]
+    rating_scale: list[float]
+    user_code: str
+    rounds: int
+    pending_upload: str
 
 
 class Client:
     """One user on one device. Thread-safe; recommends from the old model while a new one is on its way."""
 
     def __init__(
-        self, store: Store, identity: Identity, channel: Channel, models: ModelFolder, allow_clear: bool
+        self, store: Store, models: ModelFolder, server: str, identity: str | os.PathLike[str], trust: Trust
     ) -> None:
         """Use Client.open instead."""
         self._store = store
-        self._identity = identity
-        self._channel = channel
         self._models = models
-        self._allow_clear = allow_clear
+        self._server, self._identity, self._trust = server, identity, trust
         # _network is held during sync and participate, _state only while something in memory is read or changed.
         # Whoever needs both takes _network first.
         self._network = threading.Lock()
         self._state = threading.RLock()
+        self._allow_clear_uploads = False
         self._minimum_cohort = DEFAULT_MINIMUM_COHORT
         self._scale = RatingScale(1, 5)
         self._interactions: Interactions | None = None
@@ -158,13 +156,16 @@ class Client:
         audits only.
         """
         require_minimum_cohort(minimum_cohort)
+        # The rest of the address and of the identity is checked before the first call to the server.
+        if not server.startswith("https://"):
+            raise InvalidInputError("the server's address is not https://host:port")
+        if not Path(identity).is_file():
+            raise InvalidInputError(f"there is no identity at {os.fspath(identity)}: enrol this device first")
         trusted = Trust(trust)
-        channel = Channel(server, tls.context(trusted.path, identity))
         store = Store.open(folder, key)
         try:
-            allow_clear = allow_clear_uploads or channel.host in _LOOPBACK
-            models = ModelFolder(Path(folder) / "models", trusted)
-            client = cls(store, Identity(identity, trusted), channel, models, allow_clear)
+            client = cls(store, ModelFolder(Path(folder) / "models", trusted), server, identity, trusted)
+            client._allow_clear_uploads = allow_clear_uploads
             client._minimum_cohort = minimum_cohort
             client._scale = _agreed_scale(store, scale)
             client._model = client._models.load_or_begin_anew()
@@ -190,21 +191,50 @@ class Client:
             self._interactions = self._code_for_use = None
             return self._store.unrate(item_id)
 
-    def recommend(self, k: int = 10, *, exclude_rated: bool = True) -> list[Recommendation]:
-        """Return the k best items for this user, best first. Works offline, but not before the first sync."""
+    def ratings(self) -> list[tuple[str | int, float]]:
+        """Return what the user rated, oldest first: for the user's own screen, not for logs."""
+        return [(item_id, self._scale.rating(level)) for item_id, level in self._store.ratings.items()]
+
+    def recommend(
+        self,
+        k: int = 10,
+        *,
+        exclude_rated: bool = True,
+        exclude: Iterable[str | int] = (),
+        among: Iterable[str | int] | None = None,
+    ) -> list[Recommendation]:
+        """Return the k best items for this user, best first. Works offline, but not before the first sync.
+
+        `exclude` leaves more items out, and `among` asks about these items alone. Ids that the catalogue does not have
+        are ignored in both.
+        """
         with self._state:
             model = self._require_model()
-            rated = self._rated(model).arrays()[0] if exclude_rated else ()
-            ranked = recommend(self._fitted_for_use(model), model.codes, k, rated=rated)
+            left_out = ItemSet(model.codes.n_items, model.rows_of(exclude))
+            for row in self._rated(model).arrays()[0] if exclude_rated else ():
+                left_out.add(row)
+            asked = None if among is None else model.rows_of(among)
+            ranked = rank(self._fitted_for_use(model), model.codes, k, exclude=left_out, among=asked)
             return [Recommendation(model.catalogue.id_of(index), similarity) for index, similarity in ranked]
+
+    def score(self, item_id: str | int) -> float:
+        """Return the similarity of one item, as recommend() does. Raises UnknownItemError for an unknown id."""
+        with self._state:
+            model = self._require_model()
+            row = model.catalogue.row_of(item_id)
+            if row is None:
+                raise UnknownItemError
+            return similarity_of(self._fitted_for_use(model), model.codes, row)
 
     def sync(self) -> bool:
         """Fetch the newest model, a delta where that is smaller; say whether it is new. Resumes a broken download.
 
         Renews this device's certificate too, when it ends soon.
         """
+        from lightfr.renewal import Identity
+
         with self._network_call(threading.Event()):
-            self._identity.renew_if_due(self._channel)
+            Identity(self._identity, self._trust).renew_if_due(self._channel)
             return self._sync()
 
     def participate(
@@ -216,63 +246,42 @@ class Client:
         the cohort: seconds to minutes, most of it waiting. `progress` is called in this thread after each stage. Once
         `cancel` is set, the call returns within a second and the device leaves its round.
         """
+        progress, stop = progress or (lambda stage: None), threading.Event()
         if cancel is None:
-            return self._participate(progress or (lambda stage: None), threading.Event())
-        return self._participate_until(cancel, progress or (lambda stage: None))
+            return self._participate(progress, stop)
+        return until_cancelled(
+            lambda report: self._participate(report, stop), progress, cancel, lambda: self._interrupt(stop)
+        )
 
-    def _participate_until(self, cancel: threading.Event, progress: Callable[[RoundStage], None]) -> Participation:
-        """Take part in another thread, so that this one can return even while a call to the server is stuck."""
-        said: SimpleQueue[RoundStage | Participation | BaseException] = SimpleQueue()
-        stop = threading.Event()
-
-        def take_part() -> None:
-            try:
-                said.put(self._participate(said.put, stop))
-            except BaseException as error:
-                said.put(error)
-
-        threading.Thread(target=take_part, name="lightfr round", daemon=True).start()
-        ends = None
-        while ends is None or time.monotonic() < ends:
-            try:
-                news = said.get(timeout=_LOOK_SECONDS)
-            except Empty:
-                news = None
-            if isinstance(news, Participation):
-                return news
-            if isinstance(news, RoundStage):
-                progress(news)
-            elif news is not None:
-                raise news
-            if cancel.is_set() and ends is None:
-                self._interrupt(stop)
-                ends = time.monotonic() + _CANCEL_SECONDS
-        return _CANCELLED
-
-    def _participate(self, progress: Callable[[RoundStage], None], stop: threading.Event) -> Participation:
+    def _participate(self, progress: Progress, stop: threading.Event) -> Participation:
         try:
             with self._network_call(stop):
-                return self._offer(progress, stop)
-        except LightFRError:
+                outcome = self._offer(progress, stop)
+        except LightFRError as error:
             if not stop.is_set():
+                _log("a round failed: %s", error)
                 raise
-            return _CANCELLED
+            outcome = CANCELLED
+        _log("took part in a round" if outcome.took_part else f"did not take part in a round: {outcome.reason}")
+        return outcome
 
-    def _offer(self, progress: Callable[[RoundStage], None], stop: threading.Event) -> Participation:
+    def _offer(self, progress: Progress, stop: threading.Event) -> Participation:
+        from lightfr._wire import coordinator
+
         if self._model is not None:
             self._require_private(self._model)
         begun_before = self._resumed()
         if begun_before is not None and self._finish(begun_before, progress, stop):
-            return Participation(took_part=True, retry_after_seconds=0.0)
+            return TOOK_PART
         if stop.is_set():
-            return _CANCELLED
+            return CANCELLED
         answer = coordinator.check_in(self._channel, self._model_version(), self._privacy_modes())
         if isinstance(answer, coordinator.RetryWindow):
             return _not_this_time(answer.earliest_seconds, answer.latest_seconds, Reason(answer.reason))
         progress(RoundStage.PLACED)
         if self._finish(self._begun(answer), progress, stop):
-            return Participation(took_part=True, retry_after_seconds=0.0)
-        return _CANCELLED if stop.is_set() else _not_this_time(*_PAUSE_AFTER_LATE, Reason.TOO_LATE)
+            return TOOK_PART
+        return CANCELLED if stop.is_set() else _not_this_time(*_PAUSE_AFTER_LATE, Reason.TOO_LATE)
 
     @contextmanager
     def _network_call(self, stop: threading.Event) -> Iterator[None]:
@@ -303,32 +312,32 @@ class Client:
 
     def status(self) -> Status:
         """Say how things stand, in numbers."""
+        from lightfr.kept_rounds import kept_round
+
         with self._state:
-            model = self._model
-            shape = model.manifest.message.model if model else model_pb2.RoundModel()
+            model, rating_count = self._model, len(self._store.ratings)
             return Status(
                 model_version=self._model_version(),
-                item_count=shape.item_count,
-                code_bits=shape.code_bits,
-                item_id_kind=model.catalogue.kind if model else "",
-                rating_count=len(self._store.ratings),
-                rounds=int.from_bytes(self._store.get(_ROUNDS) or b"", "little"),
+                item_count=model.codes.n_items if model else 0,
+                code_bits=model.codes.code_bits if model else 0,
+                item_id_kind=ItemIdKind(model.catalogue.kind) if model else None,
+                rating_count=rating_count,
+                unknown_ratings=rating_count - len(self._rated(model)) if model else 0,
+                rounds=self._rounds(),
                 upload_pending=kept_round(self._store) is not None,
             )
 
-    def export_my_data(self) -> dict[str, Any]:
+    def export_my_data(self) -> ExportedData:
         """Return all that is kept about this user, readable and ready for JSON: for the user, not for logs."""
+        from lightfr.rounds import ClearRound
+
         with self._state:
-            span = self._scale.maximum - self._scale.minimum
             pending = ClearRound.from_values(self._store.get)
             return {
-                "ratings": [
-                    {"item_id": item_id, "rating": self._scale.minimum + level * span / LEVELS}
-                    for item_id, level in self._store.ratings.items()
-                ],
+                "ratings": [{"item_id": item_id, "rating": rating} for item_id, rating in self.ratings()],
                 "rating_scale": [self._scale.minimum, self._scale.maximum],
                 "user_code": (self._store.get(_USER_CODE) or b"").hex(),
-                "rounds": self.status().rounds,
+                "rounds": self._rounds(),
                 "pending_upload": pending.outgoing.request.hex() if pending else "",
             }
 
@@ -352,7 +361,8 @@ class Client:
     def close(self) -> None:
         """Close the store, the model and the connection; closing twice is fine."""
         with self._state:
-            self._channel.close()
+            if "_channel" in self.__dict__:
+                self._channel.close()
             self._store.close()
             if self._model is not None:
                 self._model.close()
@@ -366,6 +376,17 @@ class Client:
 
     def __repr__(self) -> str:
         return f"<Client at model version {self._model_version()}>"
+
+    @cached_property
+    def _channel(self) -> Channel:
+        """The connection to the server, made when a call needs it. Whoever uses it holds _network."""
+        from lightfr._wire import tls
+        from lightfr._wire.channel import Channel
+
+        return Channel(self._server, tls.context(self._trust.path, self._identity))
+
+    def _rounds(self) -> int:
+        return int.from_bytes(self._store.get(_ROUNDS) or b"", "little")
 
     def _model_version(self) -> int:
         return self._model.manifest.model_version if self._model else 0
@@ -394,10 +415,13 @@ class Client:
     def _fitted_for_use(self, model: LoadedModel) -> UserCode:
         if self._code_for_use is None:
             code, rated = self._user_code(model), self._rated(model)
-            self._code_for_use = fit_for_use(model.published, rated, code, recency=True)
+            refine = model.published.objective == CATALOGUE and len(rated) >= REFINE_FROM_RATINGS
+            self._code_for_use = fit_for_use(model.published, rated, code, recency=True, refine=refine)
         return self._code_for_use
 
     def _sync(self) -> bool:
+        from lightfr._wire import coordinator
+
         old = self._model.manifest if self._model else None
         signed = coordinator.get_manifest(self._channel, self._model_version())
         if signed is None:
@@ -408,11 +432,13 @@ class Client:
                 self._model.close()
             self._model = loaded
             self._interactions = self._code_for_use = None
+        _log("synced to model version %d", loaded.manifest.model_version)
         return True
 
     def _privacy_modes(self) -> list[int]:
         private: list[int] = [model_pb2.PRIVACY_MODE_SECAGG, model_pb2.PRIVACY_MODE_SECAGG_DP]
-        return [*private, model_pb2.PRIVACY_MODE_CLEAR] if self._allow_clear else private
+        allow_clear = self._allow_clear_uploads or self._channel.host in _LOOPBACK
+        return [*private, model_pb2.PRIVACY_MODE_CLEAR] if allow_clear else private
 
     def _require_private(self, model: LoadedModel) -> None:
         if model.manifest.message.model.privacy_mode not in self._privacy_modes():
@@ -423,6 +449,9 @@ class Client:
 
     def _resumed(self) -> ClearRound | RoundParticipant | None:
         """The round that was begun before, unless the model has moved on since."""
+        from lightfr.kept_rounds import kept_round
+        from lightfr.rounds import RoundParticipant
+
         begun = kept_round(self._store)
         if isinstance(begun, RoundParticipant) and (
             self._model is None or self._model.manifest.sha256 != begun.manifest_sha256
@@ -433,6 +462,8 @@ class Client:
 
     def _begun(self, assignment: coordinator.Assignment) -> ClearRound | RoundParticipant:
         """Take the place: with the round's model, and in a mode that this device agrees to."""
+        from lightfr.rounds import ClearRound, RoundParticipant
+
         if self._model is None or self._model.manifest.sha256 != assignment.manifest_sha256:
             self._sync()
         model = self._require_model()
@@ -450,19 +481,17 @@ class Client:
             self._store.update({**clear.values(), **code})
             return clear
 
-    def _finish(
-        self,
-        current: ClearRound | RoundParticipant,
-        progress: Callable[[RoundStage], None],
-        stop: threading.Event,
-    ) -> bool:
+    def _finish(self, current: ClearRound | RoundParticipant, progress: Progress, stop: threading.Event) -> bool:
         """Go through the rest of a round; count it if the server has this device's part."""
-        took_part = finish(
-            current, self._store, self._channel, self._vector, lambda method: progress(_STAGES[method]), stop
-        )
+        from lightfr.kept_rounds import finish
+
+        def acknowledged(method: str) -> None:
+            progress(_STAGES[method])
+
+        took_part = finish(current, self._store, self._channel, self._vector, acknowledged, stop)
         if took_part:
             with self._state:
-                rounds = self.status().rounds + 1
+                rounds = self._rounds() + 1
                 self._store.update({_ROUNDS: rounds.to_bytes(8, "little"), **current.values_to_clear})
         return took_part
 
@@ -473,6 +502,8 @@ class Client:
 
     def _vector(self, is_gate_refresh: bool, cohort: int) -> Vector:
         """What this device adds to the sum of a cohort."""
+        from lightfr.secagg import gate_vector, round_vector
+
         model = self._require_model()
         # The gate is needed again after a restart in the middle of a round.
         model.published.set_open_rows(self._models.open_rows(self._channel, model.manifest))
@@ -486,16 +517,16 @@ class Client:
             return round_vector(model.published, update, cohort)
 
 
-_CANCELLED = Participation(took_part=False, retry_after_seconds=0.0, reason=Reason.CANCELLED)
-_STAGES = {
-    "AdvertiseKeys": RoundStage.KEYS_SENT,
-    "ShareKeys": RoundStage.SHARES_SENT,
-    "Upload": RoundStage.UPLOADED,
-    "RevealShares": RoundStage.REVEALED,
-}
+def _log(message: str, *details: object) -> None:
+    """Tell the app's log what happened, under the name lightfr. Nothing of the user's may be in it."""
+    import logging
+
+    logging.getLogger("lightfr").info(message, *details)
 
 
 def _not_this_time(earliest_seconds: float, latest_seconds: float, reason: Reason) -> Participation:
+    import random
+
     # No secret: it only spreads devices out.
     pause = random.uniform(earliest_seconds, latest_seconds)  # noqa: S311
     return Participation(took_part=False, retry_after_seconds=pause, reason=reason)

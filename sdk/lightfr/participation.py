@@ -1,82 +1,97 @@
-"""How a client drives a round: every message is in the store before it is sent, so that a killed device goes on."""
+"""What an app learns about its part in training: the stage of a round, how it ended, and why it did not begin."""
 
 from __future__ import annotations
 
+import threading
 import time
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from lightfr._wire import secure
-from lightfr.errors import LightFRError
-from lightfr.rounds import ClearRound, RoundParticipant, is_too_late
-
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Callable
 
-    from lightfr._wire.channel import Channel
-    from lightfr.rounds import MakeVector
-    from lightfr.store import Store
+    Progress = Callable[["RoundStage"], None]
 
-    Round = ClearRound | RoundParticipant
-
-# A round has four phases, each with its deadline; a device that waited longer than all of them leaves.
-_DEADLINES = 5
+# Once a call is cancelled, it waits so long for its round to stop; before that, it looks so often. In seconds.
+_CANCEL_SECONDS = 0.5
+_LOOK_SECONDS = 0.1
 
 
-def kept_round(store: Store) -> Round | None:
-    """Return the round that was begun before and is not over."""
-    return ClearRound.from_values(store.get) or RoundParticipant.from_values(store.get)
+class RoundStage(StrEnum):
+    """How far a device has come in a round; the server has acknowledged the message of each stage."""
+
+    PLACED = "placed"
+    KEYS_SENT = "keys_sent"
+    SHARES_SENT = "shares_sent"
+    UPLOADED = "uploaded"
+    REVEALED = "revealed"
 
 
-def finish(
-    current: Round,
-    store: Store,
-    channel: Channel,
-    make_vector: MakeVector,
-    acknowledged: Callable[[str], None],
-    stop: threading.Event,
-) -> bool:
-    """Go through the rest of a round whose values are in the store; say whether the server has this device's part.
+class Reason(StrEnum):
+    """Why a device did not take part this time."""
 
-    `acknowledged` is called with the method of each message that the server has. `stop` makes the device leave.
+    ROUND_FULL = "round_full"
+    ALREADY_UPLOADED = "already_uploaded"
+    AGGREGATING = "aggregating"
+    TRAINING_FINISHED = "training_finished"
+    NOT_CAPABLE = "not_capable"
+    # The round went on without this device.
+    TOO_LATE = "too_late"
+    # The app cancelled the call, or called forget().
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class Participation:
+    """How an offer to take part ended."""
+
+    # Whether the server has this device's upload for a round, safely.
+    took_part: bool
+    # When to offer again, in seconds; drawn at random from the server's window.
+    retry_after_seconds: float
+    # Why the device did not take part; None when it did.
+    reason: Reason | None = None
+
+
+TOOK_PART = Participation(took_part=True, retry_after_seconds=0.0)
+CANCELLED = Participation(took_part=False, retry_after_seconds=0.0, reason=Reason.CANCELLED)
+
+
+def until_cancelled(
+    take_part: Callable[[Progress], Participation],
+    progress: Progress,
+    cancel: threading.Event,
+    interrupt: Callable[[], None],
+) -> Participation:
+    """Take part in another thread, so that this one can return even while a call to the server is stuck.
+
+    Calls `progress` in this thread. When `cancel` is set, calls `interrupt` and returns soon; a thread that is still
+    busy then leaves the round as soon as it can.
     """
-    try:
-        is_finished = _walk(current, store, channel, make_vector, acknowledged, stop)
-    except LightFRError as error:
-        if stop.is_set() or current.is_over_after(error):
-            store.update(current.values_to_clear)
-        if is_too_late(error):
-            return False
-        raise
-    if not is_finished:
-        store.update(current.values_to_clear)
-    return is_finished
+    from queue import Empty, SimpleQueue
 
+    said: SimpleQueue[RoundStage | Participation | BaseException] = SimpleQueue()
 
-def _walk(
-    current: Round,
-    store: Store,
-    channel: Channel,
-    make_vector: MakeVector,
-    acknowledged: Callable[[str], None],
-    stop: threading.Event,
-) -> bool:
-    acknowledged(_send(channel, current))
-    if isinstance(current, ClearRound):
-        return True
-    ends = time.monotonic() + _DEADLINES * current.deadline_seconds
-    while not isinstance(step := secure.next_step(channel, current.round_id), secure.Done):
-        if time.monotonic() > ends or stop.is_set():
-            return False
-        if isinstance(step, secure.Wait):
-            stop.wait(step.seconds)
-        elif current.answer(step, make_vector):
-            store.update(current.values())
-            acknowledged(_send(channel, current))
-    return True
+    def run() -> None:
+        try:
+            said.put(take_part(said.put))
+        except BaseException as error:
+            said.put(error)
 
-
-def _send(channel: Channel, current: Round) -> str:
-    method, request = current.outgoing
-    secure.send(channel, method, request)
-    return method
+    threading.Thread(target=run, name="lightfr round", daemon=True).start()
+    ends = None
+    while ends is None or time.monotonic() < ends:
+        if ends is None and cancel.is_set():
+            interrupt()
+            ends = time.monotonic() + _CANCEL_SECONDS
+        try:
+            news = said.get(timeout=_LOOK_SECONDS)
+        except Empty:
+            continue
+        if isinstance(news, Participation):
+            return news
+        if isinstance(news, BaseException):
+            raise news
+        progress(news)
+    return CANCELLED

@@ -7,7 +7,7 @@ import pytest
 
 from lightfr._wire import secure as secure_calls
 from lightfr.errors import CohortTooSmallError, ServerUnavailableError
-from lightfr.participation import kept_round
+from lightfr.kept_rounds import kept_round
 from tests.sdk.client.publisher import COORDINATED_ITEMS as ITEMS
 
 COHORT = 5
