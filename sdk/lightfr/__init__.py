@@ -11,10 +11,12 @@ from lightfr.ranking import Ranked, rank, rank_batch, recommend
 
 if TYPE_CHECKING:
     from lightfr.aio import AsyncClient
-    from lightfr.client import Client, Participation, Recommendation, Status
+    from lightfr.client import Client, ItemIdKind, Recommendation, Status
     from lightfr.device import Device, DeviceStatus
     from lightfr.interactions import RatingScale
     from lightfr.keys import CallbackKey, FileKey, KeyProvider, PassphraseKey
+    from lightfr.participation import Participation, Reason, RoundStage
+    from lightfr.store import discard
 
 __version__ = "0.1.0"
 
@@ -27,12 +29,16 @@ _LAZY = {
     "Device": "lightfr.device",
     "DeviceStatus": "lightfr.device",
     "FileKey": "lightfr.keys",
+    "ItemIdKind": "lightfr.client",
     "KeyProvider": "lightfr.keys",
-    "Participation": "lightfr.client",
+    "Participation": "lightfr.participation",
     "PassphraseKey": "lightfr.keys",
     "RatingScale": "lightfr.interactions",
+    "Reason": "lightfr.participation",
     "Recommendation": "lightfr.client",
+    "RoundStage": "lightfr.participation",
     "Status": "lightfr.client",
+    "discard": "lightfr.store",
 }
 
 __all__ = [
@@ -43,6 +49,7 @@ __all__ = [
     "DeviceStatus",
     "FileKey",
     "ItemCodes",
+    "ItemIdKind",
     "ItemSet",
     "KeyProvider",
     "LightFRError",
@@ -50,10 +57,13 @@ __all__ = [
     "PassphraseKey",
     "Ranked",
     "RatingScale",
+    "Reason",
     "Recommendation",
+    "RoundStage",
     "Status",
     "UserCode",
     "__version__",
+    "discard",
     "errors",
     "rank",
     "rank_batch",

@@ -3,27 +3,59 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+import threading
+from typing import TYPE_CHECKING
 
-from lightfr.client import Client, Participation, Recommendation, Status
+from lightfr.client import Client, ExportedData, Recommendation, Status
+from lightfr.cohorts import DEFAULT_MINIMUM_COHORT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    import os
+    from collections.abc import Callable, Iterable
     from types import TracebackType
     from typing import Self
 
+    from lightfr.interactions import RatingScale
+    from lightfr.keys import KeyProvider
+    from lightfr.participation import Participation, RoundStage
+
 
 class AsyncClient:
-    """A Client whose calls do not block the loop. Cancelling an await does not stop work that has begun."""
+    """A Client whose calls do not block the loop.
+
+    Cancelling an awaited participate() makes the device leave its round. Other work that has begun goes on.
+    """
 
     def __init__(self, client: Client) -> None:
         """Wrap a client; AsyncClient.open makes both."""
         self._client = client
 
     @classmethod
-    async def open(cls, *where: Any, **how: Any) -> AsyncClient:
+    async def open(
+        cls,
+        folder: str | os.PathLike[str],
+        *,
+        server: str,
+        identity: str | os.PathLike[str],
+        trust: str | os.PathLike[str],
+        key: KeyProvider,
+        scale: RatingScale | None = None,
+        minimum_cohort: int = DEFAULT_MINIMUM_COHORT,
+        allow_clear_uploads: bool = False,
+    ) -> AsyncClient:
         """Open as Client.open does."""
-        return cls(await asyncio.to_thread(Client.open, *where, **how))
+        client = await asyncio.to_thread(
+            Client.open,
+            folder,
+            server=server,
+            identity=identity,
+            trust=trust,
+            key=key,
+            scale=scale,
+            minimum_cohort=minimum_cohort,
+            allow_clear_uploads=allow_clear_uploads,
+        )
+        return cls(client)
 
     async def rate(self, item_id: str | int, rating: float) -> None:
         """Keep a rating."""
@@ -37,23 +69,52 @@ class AsyncClient:
         """Forget the rating of an item."""
         return await asyncio.to_thread(self._client.unrate, item_id)
 
-    async def recommend(self, k: int = 10, *, exclude_rated: bool = True) -> list[Recommendation]:
+    async def ratings(self) -> list[tuple[str | int, float]]:
+        """Return what the user rated."""
+        return await asyncio.to_thread(self._client.ratings)
+
+    async def recommend(
+        self,
+        k: int = 10,
+        *,
+        exclude_rated: bool = True,
+        exclude: Iterable[str | int] = (),
+        among: Iterable[str | int] | None = None,
+    ) -> list[Recommendation]:
         """Return the k best items."""
-        return await asyncio.to_thread(self._client.recommend, k, exclude_rated=exclude_rated)
+        return await asyncio.to_thread(
+            self._client.recommend, k, exclude_rated=exclude_rated, exclude=exclude, among=among
+        )
+
+    async def score(self, item_id: str | int) -> float:
+        """Return the similarity of one item."""
+        return await asyncio.to_thread(self._client.score, item_id)
 
     async def sync(self) -> bool:
         """Fetch the newest model."""
         return await asyncio.to_thread(self._client.sync)
 
-    async def participate(self) -> Participation:
-        """Offer to take part in a round."""
-        return await asyncio.to_thread(self._client.participate)
+    async def participate(
+        self, progress: Callable[[RoundStage], None] | None = None, cancel: threading.Event | None = None
+    ) -> Participation:
+        """Offer to take part in a round. `progress` is called in the event loop."""
+        cancel, loop = cancel or threading.Event(), asyncio.get_running_loop()
+
+        def report(stage: RoundStage) -> None:
+            if progress is not None:
+                loop.call_soon_threadsafe(progress, stage)
+
+        try:
+            return await asyncio.to_thread(self._client.participate, report, cancel)
+        except asyncio.CancelledError:
+            cancel.set()
+            raise
 
     async def status(self) -> Status:
         """Say how things stand."""
         return await asyncio.to_thread(self._client.status)
 
-    async def export_my_data(self) -> dict[str, Any]:
+    async def export_my_data(self) -> ExportedData:
         """Return all that is kept about this user."""
         return await asyncio.to_thread(self._client.export_my_data)
 

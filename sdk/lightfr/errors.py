@@ -63,6 +63,13 @@ class ItemIdError(InvalidInputError):
         )
 
 
+class UnknownItemError(InvalidInputError, LookupError):
+    """An item id that the catalogue does not have. The id itself is left out: it may tell what a user rated."""
+
+    def __init__(self) -> None:
+        super().__init__("the catalogue of this model version does not have this item id")
+
+
 class ArtifactFileError(LightFRError, OSError):
     """A downloaded file that is missing, unreadable, corrupt, or changed while it was open: fetch it again."""
 

@@ -32,6 +32,10 @@ class RatingScale:
             raise RatingError(self.minimum, self.maximum)
         return round((rating - self.minimum) / (self.maximum - self.minimum) * LEVELS)
 
+    def rating(self, level: int) -> float:
+        """Return the rating that a level stands for."""
+        return self.minimum + level * (self.maximum - self.minimum) / LEVELS
+
 
 class Interactions:
     """Rated item indices and their levels. Rating an item again replaces the old rating and makes it the newest."""

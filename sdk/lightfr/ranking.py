@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import TYPE_CHECKING, NamedTuple
 
 from lightfr import _kernel
 from lightfr.codes import ItemCodes, ItemSet, UserCode
+from lightfr.errors import ItemIndexError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -18,11 +20,36 @@ class Ranked(NamedTuple):
     similarity: float
 
 
-def rank(user_code: UserCode, item_codes: ItemCodes, k: int, *, exclude: ItemSet | None = None) -> list[Ranked]:
-    """Return the k most similar items, best first, ties to the lower index; fewer when fewer are left."""
+def rank(
+    user_code: UserCode,
+    item_codes: ItemCodes,
+    k: int,
+    *,
+    exclude: ItemSet | None = None,
+    among: Iterable[int] | None = None,
+) -> list[Ranked]:
+    """Return the k most similar items, best first, ties to the lower index; fewer when fewer are left.
+
+    `exclude` leaves items out. `among` asks about these items alone, and only their codes are read.
+    """
     pointer = item_codes.kernel_pointer()
     bitmap = None if exclude is None else exclude.bitmap(item_codes.n_items)
-    return _ranked(_kernel.topk(pointer, user_code._pointer, k, bitmap), pointer.code_bits)
+    if among is None:
+        return _ranked(_kernel.topk(pointer, user_code._pointer, k, bitmap), pointer.code_bits)
+    wanted = set(among)
+    if not all(0 <= item_index < item_codes.n_items for item_index in wanted):
+        raise ItemIndexError(item_codes.n_items)
+    # Ascending, so that the lower place among them is the lower index as well.
+    asked = array("I", sorted(i for i in wanted if bitmap is None or not bitmap[i >> 3] >> (i & 7) & 1))
+    rows = _kernel.CodesPointer(_kernel.gather(pointer, asked, len(asked)), pointer.code_bits)
+    ranked = _ranked(_kernel.topk(rows, user_code._pointer, k), pointer.code_bits)
+    return [Ranked(asked[place], similarity) for place, similarity in ranked]
+
+
+def similarity_of(user_code: UserCode, item_codes: ItemCodes, item_index: int) -> float:
+    """Return the similarity of one item."""
+    differing = int.from_bytes(user_code.reveal()) ^ int.from_bytes(item_codes.row(item_index))
+    return 1 - differing.bit_count() / item_codes.code_bits
 
 
 def rank_batch(user_codes: Sequence[UserCode], item_codes: ItemCodes, k: int) -> list[list[Ranked]]:

@@ -5,11 +5,11 @@ import time
 
 from lightfr import _wire
 from lightfr._wire import coordinator
+from lightfr.rounds import RoundParticipant
 from lightfr.secagg import round_vector
 from lightfr.v1 import coordinator_pb2, model_pb2
 from lightfr_harness.server.authority import Authority
-from lightfr_harness.simulation.part import Part
-from lightfr_harness.simulation.remote import RemoteFleet
+from lightfr_harness.simulation.remote import RemoteFleet, RoundWalk
 from tests.seeded import SeededDevice
 
 PATIENCE_SECONDS = 60
@@ -66,7 +66,7 @@ class Cohort:
         coordinator.upload(self.channels[user], coordinator.encode_upload(assignment, os.urandom(16), update))
         return assignment.round_id
 
-    def part(self, user):
+    def walk(self, user):
         """A device with a place in a round of secure aggregation, which it has not begun."""
         place, update = self.check_in(user, model_pb2.PRIVACY_MODE_SECAGG), self.update(user)
         key = self.model.manifest.signing_key
@@ -74,7 +74,8 @@ class Cohort:
         def make_vector(_, size):
             return round_vector(self.model.published, update, size)
 
-        return Part(self.channels[user], place, key, MINIMUM_COHORT, make_vector)
+        participant = RoundParticipant.begin(place, key, MINIMUM_COHORT)
+        return RoundWalk(self.channels[user], participant, make_vector)
 
     def train(self):
         """One round of all devices, in the mode of the server."""

@@ -1,7 +1,7 @@
 """The coordinator in TypeScript is killed, without a warning, and goes on where it was."""
 
 from lightfr.v1 import coordinator_pb2
-from lightfr_harness.simulation.part import STEPS
+from lightfr_harness.simulation.remote import RoundWalk
 from tests.interop.servers import python_coordinator
 from tests.interop.test_node_training import DEVICES, UNHURRIED
 
@@ -33,14 +33,14 @@ def test_uploads_that_were_acknowledged_are_counted_after_a_kill(node, cohort, t
 def test_a_round_of_secure_aggregation_survives_a_kill_after_every_step(node, cohort, tmp_path):
     kit, server = node("secagg", **UNHURRIED)
     devices = cohort(DEVICES, kit, server)
-    parts = [devices.part(user) for user in range(DEVICES)]
-    for step in STEPS:
-        for part in parts[:3]:
-            step(part)
+    walks = [devices.walk(user) for user in range(DEVICES)]
+    for step in range(RoundWalk.STEPS):
+        for walk in walks[:3]:
+            walk.advance()
         crash(server)
-        for part in parts[3:]:
-            step(part)
-        if step is not STEPS[-1]:
+        for walk in walks[3:]:
+            walk.advance()
+        if step < RoundWalk.STEPS - 1:
             crash(server)
     devices.next_version()
     assert devices.codes == codes_without_a_crash(kit, cohort, tmp_path)

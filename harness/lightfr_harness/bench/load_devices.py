@@ -10,14 +10,12 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
-from cryptography import x509
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from lightfr._wire import tls
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import model_pb2, update_pb2
 from lightfr_harness.server.authority import Authority
+from lightfr_harness.simulation.identities import identity_of
 
 # 64 rows of 144 bits make an UploadRequest of about 2.6 KB.
 BITS, ROWS, ITEMS = 144, 64, 2000
@@ -108,13 +106,4 @@ def _row_update() -> update_pb2.RowUpdate:
 
 def _context(authority: Authority, pem: Path) -> ssl.SSLContext:
     """A new device's TLS; the file is only on the way."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    request = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([])).sign(key, SHA256())
-    _, der = authority.issue(request.public_bytes(Encoding.DER))
-    certificate = x509.load_der_x509_certificate(der).public_bytes(Encoding.PEM)
-    pem.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()) + certificate)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_3
-    context.load_verify_locations(authority.folder / "trust.pem")
-    context.load_cert_chain(pem)
-    return context
+    return tls.context(authority.folder / "trust.pem", identity_of(authority, pem))

@@ -13,11 +13,12 @@ from lightfr._wire import coordinator, tls
 from lightfr._wire.channel import Channel
 from lightfr.device import Trust
 from lightfr.model.manifest import Manifest
+from lightfr.rounds import RoundParticipant
 from lightfr.secagg import Vector, gate_blocks, round_blocks
 from lightfr.v1 import model_pb2
 from lightfr_harness.server.authority import Authority
-from lightfr_harness.simulation.part import STEPS, Part
-from lightfr_harness.simulation.remote import identity_of
+from lightfr_harness.simulation.identities import identity_of
+from lightfr_harness.simulation.remote import RoundWalk
 
 # The smallest that a session takes: nobody's data is in these vectors.
 _MINIMUM_COHORT = 2
@@ -29,10 +30,13 @@ def take_part(channels: list[Channel], server_key: bytes, items: int, open_rows:
     def zeros(is_gate_refresh: bool, cohort: int) -> Vector:
         return Vector(gate_blocks(items, cohort) if is_gate_refresh else round_blocks(open_rows, bits, cohort))
 
-    members = [Part(channel, _place(channel), server_key, _MINIMUM_COHORT, zeros) for channel in channels]
-    for step in STEPS:
+    members = [
+        RoundWalk(channel, RoundParticipant.begin(_place(channel), server_key, _MINIMUM_COHORT), zeros)
+        for channel in channels
+    ]
+    for _ in range(RoundWalk.STEPS):
         for member in members:
-            step(member)
+            member.advance()
 
 
 def _place(channel: Channel) -> coordinator.Assignment:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lightfr.device import new_key_and_request, pem
 from lightfr.errors import InvalidInputError, OutOfRangeError
 from lightfr_harness.devices.enforcement import Enforcement
 from lightfr_harness.devices.link import Loop
@@ -24,6 +23,7 @@ from lightfr_harness.devices.scenario import JOURNAL, PRIVACY, Scenario
 from lightfr_harness.devices.session import STOCK_DEVICE, Session, Setting
 from lightfr_harness.server.authority import Authority
 from lightfr_harness.server.coordinator.child import CoordinatorProcess
+from lightfr_harness.simulation.identities import make_identity
 
 MOST_DEVICES = 4096
 # Seconds between the starts of two devices: interpreters that start together fight for the cores.
@@ -168,7 +168,8 @@ class _Run:
         try:
             for number, profile in wanted:
                 home = folder / f"device-{number}"
-                names[number] = _identity(authority, home)
+                home.mkdir()
+                names[number] = make_identity(authority, home / "identity.pem")
                 session = Session(setting, profile, number, home, self._plan.seed + number)
                 pending.add(workers.submit(self._one, session))
             while pending:
@@ -225,17 +226,6 @@ def _coordinator(folder: Path, scenario: Scenario, plan: Plan, n_devices: int) -
     how: dict[str, Any] = {"goal": n_devices + 1, "over_selection": 2, "deadline_seconds": _DAY_SECONDS}
     options = {"bits": scenario.bits, "seed": plan.seed, "integer_ids": True, "privacy": PRIVACY, **how}
     return CoordinatorProcess(folder / "server", folder / "authority", catalogue, module=SERVING, **options)
-
-
-def _identity(authority: Authority, home: Path) -> str:
-    """Make the device's folder with its certificate; the name that it has there."""
-    home.mkdir()
-    private_key, request = new_key_and_request()
-    name, certificate = authority.issue(request)
-    path = home / "identity.pem"
-    path.touch(mode=0o600)
-    path.write_bytes(private_key + pem("CERTIFICATE", certificate))
-    return name
 
 
 def _message_bytes(journal: Path, device: str) -> dict[str, list[int]]:

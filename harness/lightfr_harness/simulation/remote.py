@@ -1,30 +1,37 @@
 """A fleet that trains with a real coordinator: each device has its own certificate and its own mutual-TLS connection.
 
-The devices share one copy of what is public, the model; a real device has its own. The rest is what the SDK does.
+The devices share one copy of what is public, the model; a real device has its own. Rounds live in memory, hundreds of
+them over a few threads, so that a killed simulation loses them. The rest is what the SDK does.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
-from lightfr._wire import coordinator, tls
+from lightfr._wire import coordinator, secure, tls
 from lightfr._wire.channel import Channel
-from lightfr.clear_round import TOO_LATE
-from lightfr.device import Trust, new_key_and_request, pem
-from lightfr.errors import RefusedError
+from lightfr.device import Trust
+from lightfr.errors import ProtocolError, RefusedError
 from lightfr.model.folder import LoadedModel, ModelFolder
+from lightfr.rounds import ClearRound, RoundParticipant, is_too_late
 from lightfr.secagg import Vector, gate_vector, round_vector
 from lightfr.secagg.session import DEFAULT_MINIMUM_COHORT
 from lightfr.v1 import model_pb2
 from lightfr_harness.server.authority import Authority
 from lightfr_harness.simulation.fleet import SimulatedDevice
-from lightfr_harness.simulation.part import STEPS, Part
+from lightfr_harness.simulation.identities import identity_of
+
+if TYPE_CHECKING:
+    from lightfr.rounds import MakeVector
+
+T = TypeVar("T")
 
 # Devices that talk at the same time. More would only wait for the interpreter.
 WORKERS = 8
@@ -47,12 +54,10 @@ class RemoteFleet:
     ) -> None:  # fmt: skip
         trust = Trust(authority.folder / "trust.pem")
         folder.mkdir(parents=True, exist_ok=True)
-        self.devices = [
-            RemoteDevice(
-                device, Channel(server, tls.context(trust.path, identity_of(authority, folder / f"{number}.pem")))
-            )
-            for number, device in enumerate(devices)
-        ]
+        self.devices = []
+        for number, device in enumerate(devices):
+            identity = identity_of(authority, folder / f"{number}.pem")
+            self.devices.append(RemoteDevice(device, Channel(server, tls.context(trust.path, identity))))
         self._models = ModelFolder(folder / "models", trust)
         self._minimum_cohort = minimum_cohort
         # One model is fitted by one thread at a time.
@@ -73,24 +78,27 @@ class RemoteFleet:
         return self.model
 
     def take_part(self, chosen: Sequence[int]) -> int:
-        """Let these devices offer themselves for the current round; returns how many of them did all that it asks."""
+        """Let these devices offer themselves for the current round; return how many of them did all that it asks."""
         model = self.sync()
         is_clear = model.manifest.message.model.privacy_mode == model_pb2.PRIVACY_MODE_CLEAR
         with ThreadPoolExecutor(WORKERS) as workers:
             places = workers.map(lambda number: _place(self.devices[number], model), chosen)
             placed = [(self.devices[number], place) for number, place in zip(chosen, places, strict=True) if place]
             if is_clear:
-                return sum(workers.map(lambda one: self._upload(model, *one), placed))
-            return _walk(workers, [self._part(model, *one) for one in placed])
+                return len(_those_in_time(workers, lambda one: self._upload(model, *one), placed))
+            walks = [self._walk(model, *one) for one in placed]
+            # All devices take each step before the next one: none is due before all have done the last.
+            for _ in range(RoundWalk.STEPS):
+                walks = _those_in_time(workers, RoundWalk.advance, walks)
+            return len(walks)
 
-    def _upload(self, model: LoadedModel, remote: RemoteDevice, place: coordinator.Assignment) -> bool:
+    def _upload(self, model: LoadedModel, remote: RemoteDevice, place: coordinator.Assignment) -> None:
         """Take part in the clear."""
         with self._fitting:
-            update = remote.device.take_part(model.published, os.urandom)
-        request = coordinator.encode_upload(place, os.urandom(coordinator.UPLOAD_ID_BYTES), update)
-        return _is_in_time(coordinator.upload, remote.channel, request)
+            update = remote.device.update(model.published, os.urandom)
+        secure.send(remote.channel, *ClearRound.begin(place, update).outgoing)
 
-    def _part(self, model: LoadedModel, remote: RemoteDevice, place: coordinator.Assignment) -> Part:
+    def _walk(self, model: LoadedModel, remote: RemoteDevice, place: coordinator.Assignment) -> RoundWalk:
         def make_vector(is_gate_refresh: bool, cohort: int) -> Vector:
             if is_gate_refresh:
                 return gate_vector(model.codes.n_items, remote.device.interactions, cohort)
@@ -98,7 +106,8 @@ class RemoteFleet:
                 update = remote.device.update(model.published, os.urandom)
             return round_vector(model.published, update, cohort)
 
-        return Part(remote.channel, place, model.manifest.signing_key, self._minimum_cohort, make_vector)
+        participant = RoundParticipant.begin(place, model.manifest.signing_key, self._minimum_cohort)
+        return RoundWalk(remote.channel, participant, make_vector)
 
     def close(self) -> None:
         for remote in self.devices:
@@ -107,37 +116,50 @@ class RemoteFleet:
             self.model.close()
 
 
+class RoundWalk:
+    """A participant of a masked round and its connection, for a driver that takes many devices step by step."""
+
+    # Keys, shares, upload, revealed shares.
+    STEPS = 4
+
+    def __init__(self, channel: Channel, participant: RoundParticipant, make_vector: MakeVector) -> None:
+        self._channel, self._participant, self._make_vector = channel, participant, make_vector
+        self._has_begun = False
+
+    def advance(self) -> None:
+        """Take the next step: wait until it is due and send what it asks for. At first these are the keys.
+
+        Raises RefusedError when the round has gone on without this device.
+        """
+        participant = self._participant
+        if self._has_begun:
+            while isinstance(step := secure.next_step(self._channel, participant.round_id), secure.Wait):
+                time.sleep(step.seconds)
+            if not participant.answer(step, self._make_vector):
+                raise ProtocolError("the server says that the round is done before this device took all its steps")
+        self._has_begun = True
+        secure.send(self._channel, *participant.outgoing)
+
+
 def _place(remote: RemoteDevice, model: LoadedModel) -> coordinator.Assignment | None:
     """A place in the round that trains on this model, unless there is none left."""
     modes = [model.manifest.message.model.privacy_mode]
     answer = coordinator.check_in(remote.channel, model.manifest.model_version, modes)
-    is_place = isinstance(answer, coordinator.Assignment) and answer.manifest_sha256 == model.manifest.sha256
-    return answer if is_place else None
+    if isinstance(answer, coordinator.Assignment) and answer.manifest_sha256 == model.manifest.sha256:
+        return answer
+    return None
 
 
-def _walk(workers: ThreadPoolExecutor, parts: list[Part]) -> int:
-    """Take a secure round step by step, all devices each of them: none is due before all have done the last."""
-    for step in STEPS:
-        in_time = workers.map(partial(_is_in_time, step), parts)
-        parts = [part for part, stays in zip(parts, in_time, strict=True) if stays]
-    return len(parts)
+def _those_in_time(workers: ThreadPoolExecutor, deliver: Callable[[T], None], those: Sequence[T]) -> list[T]:
+    """Let each of them deliver; return those for which the round still waited."""
 
+    def is_in_time(one: T) -> bool:
+        try:
+            deliver(one)
+        except RefusedError as refused:
+            if not is_too_late(refused):
+                raise
+            return False
+        return True
 
-def _is_in_time(deliver: Callable[..., None], *what: object) -> bool:
-    """Deliver; say whether the round still waited for it."""
-    try:
-        deliver(*what)
-    except RefusedError as refused:
-        if refused.reason not in TOO_LATE:
-            raise
-        return False
-    return True
-
-
-def identity_of(authority: Authority, path: Path) -> Path:
-    """A certificate for a device of the simulation, without an invitation."""
-    private_key, request = new_key_and_request()
-    _, certificate = authority.issue(request)
-    path.touch(mode=0o600)
-    path.write_bytes(private_key + pem("CERTIFICATE", certificate))
-    return path
+    return [one for one, stays in zip(those, workers.map(is_in_time, those), strict=True) if stays]

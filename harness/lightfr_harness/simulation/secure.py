@@ -1,4 +1,4 @@
-"""A round of secure aggregation in one process: the SDK's own sessions, messages really encoded and decoded."""
+"""A round of secure aggregation in one process: the SDK's own participants, messages really encoded and decoded."""
 
 from __future__ import annotations
 
@@ -6,25 +6,24 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from google.protobuf.message import Message
 
-from lightfr.secagg import DeviceSession, RevealedShares, Roster, RosterEntry, SealedShare, blocks_of, round_vector
+from lightfr._wire import secure
+from lightfr._wire.coordinator import Assignment
+from lightfr.rounds import RoundParticipant
+from lightfr.secagg import RevealedShares, Roster, RosterEntry, Vector, blocks_of, round_vector
 from lightfr.secagg.roster import ID_BYTES, bitmap_of
 from lightfr.training import PublishedModel, RowUpdate
 from lightfr.v1 import coordinator_pb2, secure_pb2
 from lightfr_harness.server.rules.secagg import MaskedSum, sign_roster
 
-_INDEX_BYTES = 4
-_SEALED_BYTES = 94
 # Simulated cohorts may be small: nobody's data is in them.
 _MINIMUM_COHORT = 2
+_NO_LIMIT_BYTES = 2**40
 
-Request = TypeVar("Request", bound=Message)
 Absent = npt.NDArray[np.bool_]
 
 
@@ -39,11 +38,8 @@ class SecureRound:
     ) -> None:
         self._model, self._updates, self._noise_bytes = model, updates, noise_bytes
         self._key, self._round_id = Ed25519PrivateKey.generate(), os.urandom(ID_BYTES)
-        server_key = self._key.public_key().public_bytes_raw()
         self._ids = [os.urandom(ID_BYTES) for _ in updates]
-        self._sessions = [
-            DeviceSession(self._round_id, peer_id, server_key, minimum_cohort=_MINIMUM_COHORT) for peer_id in self._ids
-        ]
+        self._participants: dict[int, RoundParticipant] = {}
         self._present = list(range(len(updates)))
         self._up_bytes = self._down_bytes = 0
         self._seconds = {"devices": 0.0, "server": 0.0}
@@ -54,15 +50,18 @@ class SecureRound:
 
     def advertise(self, absent: Absent) -> None:
         """Devices send their keys; the server makes and signs the roster."""
+        server_key = self._key.public_key().public_bytes_raw()
         with self._step("devices"):
-            requests = {i: self._sent(self._advertised(i)) for i in self._stay(absent)}
+            for i in self._stay(absent):
+                place = Assignment(self._round_id, 0, bytes(32), _NO_LIMIT_BYTES, 1.0, self._ids[i], False)
+                self._participants[i] = RoundParticipant.begin(place, server_key, _MINIMUM_COHORT)
         with self._step("server"):
-            entries = [
-                RosterEntry(self._ids[i], request.mask_public_key, request.share_public_key)
-                for i, request in requests.items()
-            ]
+            entries = []
+            for i in self._present:
+                request = secure_pb2.AdvertiseKeysRequest.FromString(self._sent(i))
+                entries.append(RosterEntry(self._ids[i], request.mask_public_key, request.share_public_key))
             self._roster = Roster.of(self._round_id, entries)
-            self._index = {i: self._roster.index_of(self._ids[i]) for i in requests}
+            self._index = {i: self._roster.index_of(self._ids[i]) for i in self._present}
             self._signature = sign_roster(self._key, self._roster)
 
     def share(self, absent: Absent) -> None:
@@ -71,16 +70,19 @@ class SecureRound:
         step = secure_pb2.ShareStep(
             entries=roster.entries, degree=roster.degree, threshold=roster.threshold, signature=self._signature
         )
-        self._received(secure_pb2.GetStepResponse(share=step), len(self._present))
         with self._step("devices"):
-            requests = {i: self._sent(self._shared(i)) for i in self._stay(absent)}
+            # One copy for all, as the devices share the model too: each roster of its own would cost what it holds.
+            due = self._received(secure_pb2.GetStepResponse(share=step), len(self._present))
+            for i in self._stay(absent):
+                self._participants[i].answer(due, self._vector_of(i))
         with self._step("server"):
-            self._included = bitmap_of((self._index[i] for i in requests), roster.size)
-            self._mail: dict[int, list[bytes]] = {index: [] for index in range(roster.size)}
+            self._included = bitmap_of((self._index[i] for i in self._present), roster.size)
+            self._mail: dict[int, list[tuple[int, bytes]]] = {index: [] for index in range(roster.size)}
             # Senders by ascending index, so that each receiver's mail is in this order too.
-            for i in sorted(requests, key=self._index.__getitem__):
-                for receiver, sealed in _mail(requests[i].sealed_shares):
-                    self._mail[receiver].append(_index_bytes(self._index[i]) + sealed)
+            for i in sorted(self._present, key=self._index.__getitem__):
+                request = secure_pb2.ShareKeysRequest.FromString(self._sent(i))
+                for receiver, sealed in secure.sealed_records(request.sealed_shares):
+                    self._mail[receiver].append((self._index[i], sealed))
             self._total = MaskedSum(roster, self._included, blocks_of(self._model, roster.size))
 
     def upload(self, absent: Absent, received: list[bytes] | None = None) -> None:
@@ -89,23 +91,28 @@ class SecureRound:
         `received` gets each masked vector as it arrives, for who wants to look at them: they are large.
         """
         for i in self._stay(absent):
+            mail = secure.encode_sealed_records(self._mail[self._index[i]])
+            step = secure_pb2.UploadStep(included=self._included, sealed_shares=mail)
             with self._step("devices"):
-                request = self._sent(self._masked(i))
+                due = self._received(secure_pb2.GetStepResponse(upload=step), 1)
+                self._participants[i].answer(due, self._vector_of(i))
             with self._step("server"):
-                self._total.add(self._ids[i], request.masked_vector)
+                masked = coordinator_pb2.UploadRequest.FromString(self._sent(i)).masked_vector
+                self._total.add(self._ids[i], masked)
             if received is not None:
-                received.append(request.masked_vector)
+                received.append(masked)
         with self._step("server"):
             self._survivors, self._survivors_signature = self._total.close(self._key)
 
     def reveal(self, absent: Absent) -> None:
         """Devices check the survivors and reveal one share of each neighbour."""
         step = secure_pb2.RevealStep(survivors=self._survivors, signature=self._survivors_signature)
-        self._received(secure_pb2.GetStepResponse(reveal=step), len(self._present))
+        due = self._received(secure_pb2.GetStepResponse(reveal=step), len(self._present))
         for i in self._stay(absent):
             with self._step("devices"):
-                request = self._sent(self._revealed(i))
+                self._participants[i].answer(due, self._vector_of(i))
             with self._step("server"):
+                request = secure_pb2.RevealSharesRequest.FromString(self._sent(i))
                 self._total.reveal(RevealedShares(self._ids[i], request.self_masks, request.mask_keys))
 
     def finish(self) -> dict[str, npt.NDArray[np.int64]]:
@@ -113,66 +120,27 @@ class SecureRound:
         with self._step("server"):
             return self._total.finish()
 
-    def _advertised(self, i: int) -> secure_pb2.AdvertiseKeysRequest:
-        entry = self._sessions[i].advertise()
-        return secure_pb2.AdvertiseKeysRequest(
-            round_id=self._round_id, mask_public_key=entry.mask_key, share_public_key=entry.share_key
-        )
-
-    def _shared(self, i: int) -> secure_pb2.ShareKeysRequest:
-        messages = self._sessions[i].share(self._roster, self._signature)
-        sealed = b"".join(_index_bytes(self._roster.index_of(m.receiver)) + m.sealed for m in messages)
-        return secure_pb2.ShareKeysRequest(round_id=self._round_id, sealed_shares=sealed)
-
-    def _masked(self, i: int) -> coordinator_pb2.UploadRequest:
-        mail = b"".join(self._mail[self._index[i]])
-        step = secure_pb2.UploadStep(included=self._included, sealed_shares=mail)
-        self._received(secure_pb2.GetStepResponse(upload=step), 1)
-        inbox = [
-            SealedShare(self._roster.entry(sender).peer_id, self._ids[i], sealed)
-            for sender, sealed in _mail(step.sealed_shares)
-        ]
-        vector = round_vector(self._model, self._updates[i], self._roster.size, self._noise_bytes)
-        return coordinator_pb2.UploadRequest(
-            round_id=self._round_id,
-            manifest_sha256=bytes(32),
-            upload_id=self._ids[i],
-            masked_vector=self._sessions[i].mask(vector, inbox, step.included),
-        )
-
-    def _revealed(self, i: int) -> secure_pb2.RevealSharesRequest:
-        shares = self._sessions[i].unmask(self._survivors, self._survivors_signature)
-        return secure_pb2.RevealSharesRequest(
-            round_id=self._round_id, self_masks=shares.self_masks, mask_keys=shares.mask_keys
-        )
+    def _vector_of(self, i: int) -> Callable[[bool, int], Vector]:
+        return lambda _, cohort: round_vector(self._model, self._updates[i], cohort, self._noise_bytes)
 
     def _stay(self, absent: Absent) -> list[int]:
         self._present = [i for i in self._present if not absent[i]]
         return self._present
 
-    def _sent(self, request: Request) -> Request:
-        """What the server makes of a request: the bytes are counted, and nothing but them arrives."""
-        body = request.SerializeToString()
-        self._up_bytes += len(body)
-        return type(request).FromString(body)
+    def _sent(self, i: int) -> bytes:
+        """What a device sends: its bytes are counted, and nothing but them arrives."""
+        request = self._participants[i].outgoing.request
+        self._up_bytes += len(request)
+        return request
 
-    def _received(self, answer: secure_pb2.GetStepResponse, devices: int) -> None:
-        self._down_bytes += answer.ByteSize() * devices
+    def _received(self, answer: secure_pb2.GetStepResponse, devices: int) -> secure.Step:
+        """What so many devices make of an answer, whose bytes are counted for each of them."""
+        body = answer.SerializeToString()
+        self._down_bytes += len(body) * devices
+        return secure.decode_step(self._round_id, body)
 
     @contextmanager
     def _step(self, party: str) -> Iterator[None]:
         started = time.process_time()
         yield
         self._seconds[party] += time.process_time() - started
-
-
-def _index_bytes(index: int) -> bytes:
-    return index.to_bytes(_INDEX_BYTES, "little")
-
-
-def _mail(field: bytes) -> Iterator[tuple[int, bytes]]:
-    """Roster index and sealed bytes of each record."""
-    record_bytes = _INDEX_BYTES + _SEALED_BYTES
-    for at in range(0, len(field), record_bytes):
-        record = field[at : at + record_bytes]
-        yield int.from_bytes(record[:_INDEX_BYTES], "little"), record[_INDEX_BYTES:]

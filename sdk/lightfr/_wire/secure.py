@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from lightfr._wire.coordinator import decode, require
+from lightfr._wire.coordinator import decode, require, upload
 from lightfr.secagg import Roster, RosterEntry, SealedShare
 from lightfr.v1 import coordinator_pb2, secure_pb2
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from lightfr._wire.channel import Channel
     from lightfr.secagg import RevealedShares
@@ -68,8 +68,9 @@ def encode_keys(round_id: bytes, entry: RosterEntry) -> bytes:
 def encode_shares(roster: Roster, shares: Sequence[SealedShare]) -> bytes:
     """Serialise step 2."""
     records = sorted((roster.index_of(share.receiver), share.sealed) for share in shares)
-    sealed = b"".join(index.to_bytes(_INDEX_BYTES, "little") + message for index, message in records)
-    return secure_pb2.ShareKeysRequest(round_id=roster.round_id, sealed_shares=sealed).SerializeToString()
+    return secure_pb2.ShareKeysRequest(
+        round_id=roster.round_id, sealed_shares=encode_sealed_records(records)
+    ).SerializeToString()
 
 
 def encode_masked(round_id: bytes, manifest_sha256: bytes, upload_id: bytes, masked: bytes) -> bytes:
@@ -87,21 +88,30 @@ def encode_revealed(round_id: bytes, revealed: RevealedShares) -> bytes:
 
 
 def send(channel: Channel, method: str, request: bytes) -> None:
-    """Send a serialised step 1, 2 or 4; returns when the server says that it is durable."""
-    channel.call(f"CoordinatorService/{method}", request, _EMPTY_ANSWER_BYTES)
+    """Send a serialised step; returns when the server says that it is durable."""
+    if method == "Upload":
+        upload(channel, request)
+    else:
+        channel.call(f"CoordinatorService/{method}", request, _EMPTY_ANSWER_BYTES)
 
 
 def next_step(channel: Channel, round_id: bytes) -> Step:
     """Ask what is due; the server may take its time to answer."""
     request = secure_pb2.GetStepRequest(round_id=round_id, max_wait_ms=MAX_WAIT_MS).SerializeToString()
-    answer = decode(secure_pb2.GetStepResponse, channel.call("CoordinatorService/GetStep", request, _STEP_LIMIT_BYTES))
+    body = channel.call("CoordinatorService/GetStep", request, _STEP_LIMIT_BYTES)
+    return decode_step(round_id, body)
+
+
+def decode_step(round_id: bytes, body: bytes) -> Step:
+    """Parse and check a serialised GetStepResponse."""
+    answer = decode(secure_pb2.GetStepResponse, body)
     kind = answer.WhichOneof("step")
-    require(kind is not None, "a step is none that this release knows")
+    require(kind is not None, "this release does not know the step")
     if kind == "share":
         step = answer.share
         return Share(Roster(round_id, step.degree, step.threshold, step.entries), step.signature)
     if kind == "upload":
-        return Upload(answer.upload.included, _records(answer.upload.sealed_shares))
+        return Upload(answer.upload.included, sealed_records(answer.upload.sealed_shares))
     if kind == "reveal":
         return Reveal(answer.reveal.survivors, answer.reveal.signature)
     if kind == "done":
@@ -116,8 +126,14 @@ def inbox(step: Upload, neighbours: Mapping[int, bytes], receiver: bytes) -> lis
     return [SealedShare(neighbours[index], receiver, sealed) for index, sealed in step.sealed]
 
 
-def _records(field: bytes) -> list[tuple[int, bytes]]:
+def sealed_records(field: bytes) -> list[tuple[int, bytes]]:
+    """Take sealed shares apart: the roster index of the other device, and the sealed bytes, of each record."""
     size = _INDEX_BYTES + _SEALED_BYTES
-    require(len(field) % size == 0, "sealed shares are no whole number of records")
+    require(len(field) % size == 0, "the sealed shares are not whole records")
     parts = (field[at : at + size] for at in range(0, len(field), size))
     return [(int.from_bytes(part[:_INDEX_BYTES], "little"), part[_INDEX_BYTES:]) for part in parts]
+
+
+def encode_sealed_records(records: Iterable[tuple[int, bytes]]) -> bytes:
+    """Put records together as sealed_records takes them apart."""
+    return b"".join(index.to_bytes(_INDEX_BYTES, "little") + sealed for index, sealed in records)

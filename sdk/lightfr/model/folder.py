@@ -15,6 +15,7 @@ from lightfr.model.manifest import Manifest
 from lightfr.training.model import PublishedModel
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from lightfr._wire.channel import Channel
@@ -37,6 +38,11 @@ class LoadedModel:
         except BaseException:
             self.close()
             raise
+
+    def rows_of(self, item_ids: Iterable[str | int]) -> list[int]:
+        """Return the rows of the items that the catalogue has."""
+        rows = map(self.catalogue.row_of, item_ids)
+        return [row for row in rows if row is not None]
 
     def close(self) -> None:
         """Unmap the files."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from lightfr.cohorts import MAX_DEVICES, MIN_DEVICES
 from lightfr.errors import BufferSizeError, RosterError, RoundSignatureError
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ ID_BYTES = 16
 PUBLIC_KEY_BYTES = 32
 ENTRY_BYTES = ID_BYTES + 2 * PUBLIC_KEY_BYTES
 
-MIN_DEVICES = 2
-MAX_DEVICES = 8192
 # Neighbours of a device. Fewer than the default would let few colluding devices isolate one, more than the most would
 # cost it too much; smaller cohorts are complete.
 DEFAULT_DEGREE = 64

@@ -6,7 +6,8 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from lightfr.errors import CohortTooSmallError, OutOfRangeError, RosterError, SealedShareError, StepOrderError
+from lightfr.cohorts import DEFAULT_MINIMUM_COHORT, require_minimum_cohort
+from lightfr.errors import CohortTooSmallError, RosterError, SealedShareError, StepOrderError
 from lightfr.secagg import shamir
 from lightfr.secagg.agreement import (
     KEY_BYTES,
@@ -22,8 +23,6 @@ from lightfr.secagg.agreement import (
 from lightfr.secagg.roster import (
     ENTRY_BYTES,
     ID_BYTES,
-    MAX_DEVICES,
-    MIN_DEVICES,
     RosterEntry,
     members,
     require_bytes,
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from lightfr.secagg.roster import Roster
     from lightfr.secagg.vector import Vector
 
-DEFAULT_MINIMUM_COHORT = 256
 _INDEX_BYTES = 4
 _SHARES_BYTES = 2 * shamir.SHARE_BYTES
 
@@ -285,12 +283,6 @@ class DeviceSession:
             pair_mask_key(agreement.with_peer(p.entry.mask_key), state.round_id, state.peer_id, p.entry.peer_id)
             for p in peers
         ]
-
-
-def require_minimum_cohort(minimum_cohort: int) -> None:
-    """Raise OutOfRangeError unless there can be rosters of so many devices."""
-    if not MIN_DEVICES <= minimum_cohort <= MAX_DEVICES:
-        raise OutOfRangeError("minimum_cohort", minimum_cohort, MIN_DEVICES, MAX_DEVICES)
 
 
 def _index_bytes(index: int) -> bytes:

@@ -24,6 +24,9 @@ LEAST_CATALOGUE_RATINGS = 32
 # Recency, in the fit for use only: the newest rating weighs 41 times the oldest; the surplus halves every 5 ratings.
 RECENCY_WEIGHTS = tuple(WEIGHT_UNIT + int(40 * WEIGHT_UNIT * 2 ** (-age / 5) + 0.5) for age in range(52))
 
+# A device refines its code for use from so many ratings on; with fewer there is too little to climb by.
+REFINE_FROM_RATINGS = 20
+
 
 def rated_target(code_bits: int) -> int:
     """t: what the similarity s of a rated item should be, 0.6 f."""

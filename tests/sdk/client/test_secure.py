@@ -5,8 +5,9 @@ import time
 
 import pytest
 
+from lightfr._wire import secure as secure_calls
 from lightfr.errors import CohortTooSmallError, ServerUnavailableError
-from lightfr.secure_round import SecureRound, is_begun
+from lightfr.kept_rounds import kept_round
 from tests.sdk.client.publisher import COORDINATED_ITEMS as ITEMS
 
 COHORT = 5
@@ -70,7 +71,7 @@ def test_a_cohort_trains_and_nobody_is_left_with_secrets(secure):
     outcomes = together(*(client.participate for client in clients))
     assert [outcome.took_part for outcome in outcomes] == [True] * COHORT
     for client in clients:
-        assert not is_begun(client._store)
+        assert kept_round(client._store) is None
         assert client.status().rounds == 1
     wait_for_version(clients[0], 2)
     assert clients[0].participate().reason == "training_finished"
@@ -78,15 +79,11 @@ def test_a_cohort_trains_and_nobody_is_left_with_secrets(secure):
 
 def test_a_device_that_vanishes_after_sharing_does_not_stop_the_others(secure, monkeypatch):
     _, clients = secure(rounds=1)
-    gone = clients[0]
-    upload = SecureRound._upload
 
-    def vanish(self, *arguments):
-        if self._store is gone._store:
-            raise ServerUnavailableError("gone")
-        return upload(self, *arguments)
+    def vanish(*_):
+        raise ServerUnavailableError("gone")
 
-    monkeypatch.setattr(SecureRound, "_upload", vanish)
+    monkeypatch.setattr(clients[0], "_vector", vanish)
     outcomes = together(*(client.participate for client in clients))
     assert isinstance(outcomes[0], ServerUnavailableError)
     assert [outcome.took_part for outcome in outcomes[1:]] == [True] * (COHORT - 1)
@@ -95,16 +92,15 @@ def test_a_device_that_vanishes_after_sharing_does_not_stop_the_others(secure, m
 @pytest.mark.parametrize("step", ["AdvertiseKeys", "ShareKeys", "Upload", "RevealShares"])
 def test_a_device_killed_between_keeping_and_sending_goes_on_after_a_restart(secure, open_client, monkeypatch, step):
     coordinator, clients = secure(rounds=1, deadline_seconds=20)
-    struck, send = [], SecureRound._send
+    struck, send = [], secure_calls.send
 
-    def strike(self):
-        kept = self._store.get("secure_outgoing").partition(b"\n")[0].decode()
-        if self._store is clients[0]._store and kept == step and not struck:
+    def strike(channel, method, request):
+        if channel is clients[0]._channel and method == step and not struck:
             struck.append(step)
             raise SystemExit
-        return send(self)
+        return send(channel, method, request)
 
-    monkeypatch.setattr(SecureRound, "_send", strike)
+    monkeypatch.setattr(secure_calls, "send", strike)
 
     def twice():
         try:
@@ -125,7 +121,7 @@ def test_a_device_leaves_a_cohort_that_is_too_small_for_it(secure):
     clients[0]._minimum_cohort = COHORT + 1
     outcomes = together(*(client.participate for client in clients))
     assert isinstance(outcomes[0], CohortTooSmallError)
-    assert not is_begun(clients[0]._store)
+    assert kept_round(clients[0]._store) is None
     assert [outcome.took_part for outcome in outcomes[1:]] == [True] * (COHORT - 1)
 
 

@@ -1,0 +1,188 @@
+"""A device's part in one training round, masked or in the clear: messages in, messages out.
+
+Nothing here sleeps, writes or opens a socket. Whoever drives a round sends `outgoing`, asks the server for the next
+step and gives it to `answer`. A driver that must survive a crash keeps `values()` durably BEFORE it sends: then it
+sends the same bytes again, and no mask is ever used for two vectors.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from lightfr._wire import coordinator, encode_update, secure
+from lightfr.errors import LightFRError, PrivacyError, ProtocolError, RefusedError
+from lightfr.secagg import DeviceSession
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from lightfr.secagg import Vector
+    from lightfr.training import RowUpdate
+
+    # Called with whether the round refreshes the gate, and the size of the cohort.
+    MakeVector = Callable[[bool, int], Vector]
+    RandomBytes = Callable[[int], bytes]
+
+# Refusals that say that the round has gone on without this device.
+TOO_LATE = frozenset({"ROUND_UNKNOWN", "ROUND_CLOSED", "NOT_ASSIGNED", "MODEL_MISMATCH", "UPLOAD_CONFLICT"})
+# Refusals of the upload itself: sending it again cannot help.
+_NEVER_TAKEN = frozenset({"UPLOAD_INVALID", "MALFORMED", "TOO_LARGE"})
+
+# Names of the values that a driver keeps.
+_PENDING_UPLOAD = "pending_upload"
+_ROUND, _SESSION, _OUTGOING = "secure_round", "secure_session", "secure_outgoing"
+
+
+class Outgoing(NamedTuple):
+    """A call of CoordinatorService that is due. Sending it twice does no harm."""
+
+    method: str
+    request: bytes
+
+
+def is_too_late(error: LightFRError) -> bool:
+    """Say whether the server refused because the round has gone on without this device."""
+    return isinstance(error, RefusedError) and error.reason in TOO_LATE
+
+
+def require_upload_size(request: bytes, limit_bytes: int) -> None:
+    """Raise ProtocolError for an upload that the server would refuse for its size."""
+    if len(request) > limit_bytes:
+        raise ProtocolError(f"the upload has {len(request)} bytes, the server takes {limit_bytes}")
+
+
+class ClearRound:
+    """A round in the clear: one upload, and no answer to wait for. NOT PRIVATE, for audits."""
+
+    values_to_clear: ClassVar[Mapping[str, None]] = {_PENDING_UPLOAD: None}
+
+    def __init__(self, request: bytes) -> None:
+        """Use begin or from_values."""
+        self._request = request
+
+    @classmethod
+    def begin(
+        cls, assignment: coordinator.Assignment, update: RowUpdate, random_bytes: RandomBytes = os.urandom
+    ) -> ClearRound:
+        """Make the upload of a device that has a place in the round."""
+        upload_id = random_bytes(coordinator.UPLOAD_ID_BYTES)
+        request = coordinator.encode_upload(assignment, upload_id, encode_update(update))
+        require_upload_size(request, assignment.upload_limit_bytes)
+        return cls(request)
+
+    @classmethod
+    def from_values(cls, get: Callable[[str], bytes | None]) -> ClearRound | None:
+        """Take up the upload that was kept; None: there is none. `get` returns a kept value by its name."""
+        request = get(_PENDING_UPLOAD)
+        return None if request is None else cls(request)
+
+    def values(self) -> dict[str, bytes]:
+        """Return what to keep before `outgoing` is sent."""
+        return {_PENDING_UPLOAD: self._request}
+
+    @property
+    def outgoing(self) -> Outgoing:
+        """What to send."""
+        return Outgoing("Upload", self._request)
+
+    def is_over_after(self, error: LightFRError) -> bool:
+        """Say whether the upload must be dropped. After any other error it is sent again later."""
+        return isinstance(error, RefusedError) and error.reason in TOO_LATE | _NEVER_TAKEN
+
+
+class RoundParticipant:
+    """A device's part in a masked round, from its keys to the shares that it reveals."""
+
+    values_to_clear: ClassVar[Mapping[str, None]] = {_ROUND: None, _SESSION: None, _OUTGOING: None}
+
+    def __init__(self, facts: dict[str, str], session: DeviceSession, outgoing: bytes, random: RandomBytes) -> None:
+        """Use begin or from_values."""
+        self._facts, self._session, self._random = facts, session, random
+        # The method, a line feed and the request in one piece: an upload may be larger than all else on a device, and
+        # this is the one copy that a store keeps as well.
+        self._outgoing = outgoing
+        self.round_id = bytes.fromhex(facts["round_id"])
+        # Digest of the model that the round trains on.
+        self.manifest_sha256 = bytes.fromhex(facts["manifest_sha256"])
+        # How long each of the four phases may take.
+        self.deadline_seconds = float(facts["deadline_seconds"])
+
+    @classmethod
+    def begin(
+        cls,
+        assignment: coordinator.Assignment,
+        server_key: bytes,
+        minimum_cohort: int,
+        random_bytes: RandomBytes = os.urandom,
+    ) -> RoundParticipant:
+        """Take a place: make fresh keys, of which the public ones are `outgoing`.
+
+        `server_key` signs the model's manifest, and the roster too. `random_bytes` must be cryptographic.
+        """
+        if not assignment.peer_id:
+            raise ProtocolError("the server broke the protocol: an assignment for a masked round has no peer_id")
+        facts = {
+            "round_id": assignment.round_id.hex(),
+            "manifest_sha256": assignment.manifest_sha256.hex(),
+            "gate_refresh": "yes" if assignment.is_gate_refresh else "",
+            "deadline_seconds": str(assignment.deadline_seconds),
+            "limit_bytes": str(assignment.upload_limit_bytes),
+        }
+        session = DeviceSession(
+            assignment.round_id, assignment.peer_id, server_key, minimum_cohort=minimum_cohort, random=random_bytes
+        )
+        keys = secure.encode_keys(assignment.round_id, session.advertise())
+        return cls(facts, session, b"AdvertiseKeys\n" + keys, random_bytes)
+
+    @classmethod
+    def from_values(
+        cls, get: Callable[[str], bytes | None], random_bytes: RandomBytes = os.urandom
+    ) -> RoundParticipant | None:
+        """Take up the round that was kept; None: there is none. `get` returns a kept value by its name."""
+        facts, session, outgoing = get(_ROUND), get(_SESSION), get(_OUTGOING)
+        if facts is None or session is None or outgoing is None:
+            return None
+        return cls(json.loads(facts), DeviceSession.from_bytes(session, random=random_bytes), outgoing, random_bytes)
+
+    def values(self) -> dict[str, bytes]:
+        """Return what to keep before `outgoing` is sent. SECRET: for the encrypted store and nothing else."""
+        facts = json.dumps(self._facts).encode()
+        return {_ROUND: facts, _SESSION: self._session.to_bytes(), _OUTGOING: self._outgoing}
+
+    @property
+    def outgoing(self) -> Outgoing:
+        """What to send: the keys at first, then what the last answer() made."""
+        method, _, request = self._outgoing.partition(b"\n")
+        return Outgoing(method.decode(), request)
+
+    def answer(self, step: secure.Step, make_vector: MakeVector) -> bool:
+        """Do what the server asks for; say whether `outgoing` is new. After a Wait or Done there is nothing to send."""
+        session = self._session
+        if isinstance(step, secure.Share):
+            self._outgoing = b"ShareKeys\n" + secure.encode_shares(step.roster, session.share(*step))
+        elif isinstance(step, secure.Upload):
+            # What the last step sent goes before the vector comes.
+            self._outgoing = b""
+            self._outgoing = b"Upload\n" + self._upload(step, make_vector)
+        elif isinstance(step, secure.Reveal):
+            self._outgoing = b"RevealShares\n" + secure.encode_revealed(self.round_id, session.unmask(*step))
+        else:
+            return False
+        return True
+
+    def _upload(self, step: secure.Upload, make_vector: MakeVector) -> bytes:
+        session = self._session
+        inbox = secure.inbox(step, session.neighbours(), session.peer_id)
+        vector = make_vector(bool(self._facts["gate_refresh"]), session.cohort)
+        masked = session.mask(vector, inbox, step.included)
+        del vector
+        upload_id = self._random(coordinator.UPLOAD_ID_BYTES)
+        request = secure.encode_masked(self.round_id, self.manifest_sha256, upload_id, masked)
+        require_upload_size(request, int(self._facts["limit_bytes"]))
+        return request
+
+    def is_over_after(self, error: LightFRError) -> bool:
+        """Say whether the device must leave. Its keys go with the kept values, and so nobody can unmask its vector."""
+        return isinstance(error, (PrivacyError, ProtocolError))
