@@ -28,9 +28,9 @@ def build_wheel(folder):
     """Build the wheel of this checkout, from a copy of what it is made of, and return it."""
     source = folder / "source"
     ignored = shutil.ignore_patterns("__pycache__", "*.so", "*.o", "build", "*.egg-info")
-    for name in ("sdk", "harness", "csrc"):
+    for name in ("sdk", "csrc"):
         shutil.copytree(ROOT / name, source / name, ignore=ignored)
-    for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md"):
+    for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check"]
     options = ["--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", folder / "wheels", source]

@@ -1,6 +1,9 @@
+import os
+
 import pytest
 
 from lightfr import ItemCodes, ItemSet, Ranked, UserCode, errors, rank, rank_batch, recommend
+from lightfr.ranking import similarity_of
 
 
 @pytest.fixture
@@ -37,3 +40,22 @@ def test_a_batch_ranks_each_user_alike(catalogue):
 def test_a_user_code_of_another_length_is_refused(catalogue):
     with pytest.raises(errors.CodeLengthError, match="16 bits, expected 8"):
         rank(UserCode(bytes(2)), catalogue, 1)
+
+
+def test_a_ranking_among_some_items_is_the_whole_ranking_without_the_others():
+    codes, user = ItemCodes(os.urandom(200), 8), UserCode(b"\x5a")  # short codes, so that there are many ties
+    every, asked = rank(user, codes, 200), set(range(0, 200, 3))
+    left_out = ItemSet(200, range(0, 200, 2))
+    wanted = [hit for hit in every if hit.item_index in asked]
+    assert rank(user, codes, 200, among=asked) == wanted
+    assert rank(user, codes, 5, among=[*asked, *asked]) == wanted[:5]
+    assert rank(user, codes, 200, among=asked, exclude=left_out) == [hit for hit in wanted if hit.item_index % 2]
+    assert rank(user, codes, 5, among=[]) == []
+    assert all(similarity_of(user, codes, index) == similarity for index, similarity in every)
+
+
+@pytest.mark.parametrize("item_index", [-1, 200, 2**40])
+def test_an_index_outside_the_catalogue_cannot_be_asked_about(item_index):
+    codes = ItemCodes(os.urandom(200), 8)
+    with pytest.raises(errors.ItemIndexError):
+        rank(UserCode(b"\x5a"), codes, 5, among=[1, item_index])

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lightfr import Device
-from lightfr.secagg.session import DEFAULT_MINIMUM_COHORT
+from lightfr.cohorts import DEFAULT_MINIMUM_COHORT
 from lightfr_harness.devices.late_round import CHANGED
 from lightfr_harness.devices.processes import cpu_seconds
 from lightfr_harness.devices.proxy import CountingProxy

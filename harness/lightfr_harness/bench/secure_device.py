@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lightfr import Device
-from lightfr.secagg.session import DEFAULT_MINIMUM_COHORT
+from lightfr.cohorts import DEFAULT_MINIMUM_COHORT
 from lightfr_harness.devices.proxy import CountingProxy
 from lightfr_harness.devices.watching import Progress, watched_session
 from lightfr_harness.server.authority import Authority

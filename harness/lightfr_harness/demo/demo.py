@@ -18,8 +18,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from lightfr import __version__, _kernel
+from lightfr.cohorts import DEFAULT_MINIMUM_COHORT
 from lightfr.model.folder import LoadedModel
-from lightfr.secagg.session import DEFAULT_MINIMUM_COHORT
 from lightfr.training import PublishedModel
 from lightfr_harness.data import Split
 from lightfr_harness.demo import device as device_script

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from lightfr._wire import coordinator, secure, tls
 from lightfr._wire.channel import Channel
+from lightfr.cohorts import DEFAULT_MINIMUM_COHORT
 from lightfr.device import Trust
 from lightfr.errors import ProtocolError, RefusedError
 from lightfr.model.folder import LoadedModel, ModelFolder
 from lightfr.rounds import ClearRound, RoundParticipant, is_too_late
 from lightfr.secagg import Vector, gate_vector, round_vector
-from lightfr.secagg.session import DEFAULT_MINIMUM_COHORT
 from lightfr.v1 import model_pb2
 from lightfr_harness.server.authority import Authority
 from lightfr_harness.simulation.fleet import SimulatedDevice

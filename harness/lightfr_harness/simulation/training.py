@@ -121,10 +121,10 @@ class TrainingRun:
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_suffix(".tmp.npz")
         counts = np.array([self.finished_rounds, *asdict(self.traffic).values()], np.int64)
+        devices, state = self.fleet.codes(), self.server.state()
         with temporary.open("wb") as file:
-            np.savez(
-                file, options=self._fingerprint(), counts=counts, devices=self.fleet.codes(), **self.server.state()
-            )
+            # mypy takes the names of the state's arrays for numpy's own option.
+            np.savez(file, options=self._fingerprint(), counts=counts, devices=devices, **state)  # type: ignore[arg-type]
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)

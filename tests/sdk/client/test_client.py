@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from lightfr import AsyncClient, Client, FileKey, RatingScale
+from lightfr import AsyncClient, Client, FileKey, ItemIdKind, RatingScale, discard
 from lightfr.errors import (
     InvalidInputError,
     LightFRError,
@@ -16,9 +16,11 @@ from lightfr.errors import (
     ServerUnavailableError,
     StoreClosedError,
     StoreLockedError,
+    UnknownItemError,
 )
 from lightfr.v1 import manifest_pb2
 from tests.sdk.client.publisher import COORDINATED_ITEMS as ITEMS
+from tests.sdk.client.publisher import random_codes
 
 
 def test_a_session_from_enrolment_to_recommendations(coordinator, open_client):
@@ -34,19 +36,21 @@ def test_a_session_from_enrolment_to_recommendations(coordinator, open_client):
     assert status.item_id_kind == "str"
 
 
-def test_recommendations_are_those_of_the_fitted_code(coordinator, open_client):
-    """The same as fitting and ranking by hand, with recency."""
+@pytest.mark.parametrize(("rated", "is_refined"), [(19, False), (20, True), (40, True)])
+def test_recommendations_are_those_of_the_fitted_code(coordinator, open_client, rated, is_refined):
+    """The same as fitting and ranking by hand, with recency, and refined from 20 ratings on."""
+    from lightfr.interactions import Interactions
     from lightfr.ranking import rank
     from lightfr.training import fit_for_use
 
     client = open_client(coordinator)
     client.sync()
-    client.rate_many([(ITEMS[i], 5) for i in range(40)])
+    client._store.put("user_code", bytes(range(8)))
+    client.rate_many([(ITEMS[i], 5) for i in range(rated)])
     got = client.recommend(20, exclude_rated=False)
     model, code = client._model, client._user_code(client._model)
-    from lightfr.interactions import Interactions
-
-    fitted = fit_for_use(model.published, Interactions((i, 2520) for i in range(40)), code, recency=True)
+    ratings = Interactions((i, 2520) for i in range(rated))
+    fitted = fit_for_use(model.published, ratings, code, recency=True, refine=is_refined)
     assert got == [(ITEMS[row], similarity) for row, similarity in rank(fitted, model.codes, 20)]
 
 
@@ -295,3 +299,127 @@ def test_a_model_that_is_damaged_or_not_trusted_any_more_is_fetched_anew(coordin
 def test_a_minimum_cohort_that_no_roster_can_have_is_refused_at_once(coordinator, open_client, minimum):
     with pytest.raises(InvalidInputError, match="minimum_cohort"):
         open_client(coordinator, minimum_cohort=minimum)
+
+
+@pytest.fixture
+def synced(coordinator, open_client):
+    """A client with a model and a few ratings."""
+    client = open_client(coordinator)
+    client.sync()
+    client.rate_many([("item 3", 5), ("item 1", 2.5), ("item 2", 1)])
+    return client
+
+
+def test_ratings_are_what_the_user_gave_oldest_first(synced):
+    synced.rate("item 3", 4)
+    synced.rate("not in the catalogue", 3)
+    assert synced.ratings() == [("item 1", 2.5), ("item 2", 1.0), ("item 3", 4.0), ("not in the catalogue", 3.0)]
+
+
+def test_a_score_is_the_similarity_that_recommend_gives(synced):
+    every = synced.recommend(300, exclude_rated=False)
+    assert len(every) == 300
+    assert all(synced.score(item_id) == similarity for item_id, similarity in every)
+
+
+def test_an_unknown_item_has_no_score_and_its_id_is_in_no_message(synced):
+    with pytest.raises(UnknownItemError) as unknown:
+        synced.score("a secret wish")
+    assert "secret" not in str(unknown.value)
+    assert isinstance(unknown.value, LightFRError)
+
+
+def test_recommend_leaves_out_what_it_is_told_and_ignores_unknown_ids(synced):
+    best = synced.recommend(5)
+    without = synced.recommend(4, exclude=[best[0].item_id, "unknown", 17])
+    assert without == best[1:]
+
+
+def test_recommend_among_is_the_whole_ranking_of_these_items_alone(synced):
+    every = synced.recommend(300, exclude_rated=False)
+    asked = {f"item {number}" for number in range(0, 300, 7)}
+    wanted = [item for item in every if item.item_id in asked]
+    assert synced.recommend(300, exclude_rated=False, among=[*asked, "unknown", 17]) == wanted
+    assert synced.recommend(3, exclude_rated=False, among=asked) == wanted[:3]
+    assert synced.recommend(3, exclude_rated=False, among=asked, exclude=[wanted[1].item_id]) == [
+        wanted[0],
+        *wanted[2:4],
+    ]
+    assert synced.recommend(5, among=["item 1", "item 2", "unknown"]) == []
+    assert synced.recommend(5, among=[]) == []
+
+
+def test_status_counts_the_ratings_that_the_catalogue_does_not_know(synced):
+    synced.rate_many([("unknown", 5), (17, 4)])
+    status = synced.status()
+    assert (status.rating_count, status.unknown_ratings) == (5, 2)
+    assert status.item_id_kind is ItemIdKind.STR
+
+
+def test_before_the_first_sync_nothing_can_be_scored_and_no_rating_is_called_unknown(coordinator, open_client):
+    client = open_client(coordinator)
+    client.rate("item 1", 5)
+    with pytest.raises(NotSyncedError):
+        client.score("item 1")
+    status = client.status()
+    assert (status.rating_count, status.unknown_ratings, status.item_id_kind) == (1, 0, None)
+
+
+def test_a_store_whose_key_is_lost_can_be_discarded(synced):
+    folder = synced.device.identity.parent
+    synced.close()
+    (folder / "key").unlink()
+    discard(folder / "data", FileKey(folder / "key"))
+    assert not (folder / "data" / "store.lfr").exists()
+
+
+def test_the_log_says_what_happened_and_nothing_of_the_user(synced, caplog):
+    caplog.set_level("DEBUG", "lightfr")
+    synced.rate("item 299", 5)
+    synced.participate()
+    synced.recommend(3)
+    said = [record for record in caplog.records if record.name.startswith("lightfr")]
+    assert [record.message for record in said][-1] == "took part in a round"
+    assert not any(
+        "item" in record.message or synced._store.get("user_code").hex() in record.message for record in said
+    )
+
+
+def test_an_async_client_has_the_signatures_of_the_client():
+    import inspect
+
+    calls = [name for name, _ in inspect.getmembers(Client, inspect.isfunction) if not name.startswith("_")]
+    assert len(calls) > 10
+    for name in [*calls, "open"]:
+        plain, awaited = (inspect.signature(getattr(kind, name)).parameters for kind in (Client, AsyncClient))
+        assert plain == awaited, name
+
+
+def test_cancelling_an_awaited_participate_makes_the_device_leave_its_round(publisher, open_device):
+    publisher.publish(1, random_codes(1))
+    publisher.assignment()
+    asked, go_on = threading.Event(), threading.Event()
+
+    def hold(body):
+        asked.set()
+        go_on.wait(30)
+        return 503, {}, b""
+
+    publisher.answers["Upload"] = hold
+    device = open_device()
+    stages = []
+
+    async def begin_and_cancel():
+        running = asyncio.create_task(AsyncClient(device).participate(stages.append))
+        await asyncio.to_thread(asked.wait, 20)
+        assert device.status().upload_pending
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+    asyncio.run(begin_and_cancel())
+    assert not go_on.is_set()
+    go_on.set()
+    with device._network:
+        assert not device.status().upload_pending
+    assert stages == ["placed"]

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lightfr.cohorts import DEFAULT_MINIMUM_COHORT
 from lightfr.errors import CodeLengthError, InvalidInputError
-from lightfr.secagg.session import DEFAULT_MINIMUM_COHORT
 from lightfr.v1 import model_pb2
 from lightfr_harness.server.rules import CatalogueRule
 from lightfr_harness.simulation.options import TERNARY_ROWS

@@ -10,9 +10,9 @@ import secrets
 from collections import deque
 from dataclasses import dataclass, field
 
+from lightfr.cohorts import MAX_DEVICES, MIN_DEVICES
 from lightfr.errors import InvalidInputError, OutOfRangeError
 from lightfr.model.manifest import is_artifacts_address
-from lightfr.secagg.roster import MAX_DEVICES, MIN_DEVICES
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import error_pb2
 from lightfr_harness.server.coordinator.cohort import ADVERTISING, REVEALING, UPLOADING, Cohort

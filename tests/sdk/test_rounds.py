@@ -1,0 +1,278 @@
+"""A round without I/O: messages in, messages out, and after a crash the same bytes again."""
+
+import json
+import os
+from array import array
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from lightfr._wire import coordinator, secure
+from lightfr.errors import (
+    CohortTooSmallError,
+    PrivacyError,
+    ProtocolError,
+    RefusedError,
+    ServerUnavailableError,
+    StepOrderError,
+)
+from lightfr.rounds import TOO_LATE, ClearRound, RoundParticipant, is_too_late
+from lightfr.secagg import RevealedShares, Roster, RosterEntry, Vector, round_blocks
+from lightfr.secagg.roster import bitmap_of
+from lightfr.training import RowUpdate
+from lightfr.training.model import TERNARY
+from lightfr.v1 import coordinator_pb2, secure_pb2
+from lightfr_harness.server.rules.secagg import MaskedSum, sign_roster
+
+ROUND_ID, DIGEST = b"r" * 16, b"m" * 32
+OPEN_ROWS, BITS, COHORT = 3, 8, 4
+METHODS = ["AdvertiseKeys", "ShareKeys", "Upload", "RevealShares"]
+
+
+def place(number=0, **changes):
+    usual = {
+        "round_id": ROUND_ID,
+        "model_version": 1,
+        "manifest_sha256": DIGEST,
+        "upload_limit_bytes": 10_000,
+        "deadline_seconds": 60.0,
+        "peer_id": bytes([number]) * 16,
+        "is_gate_refresh": False,
+    }
+    return coordinator.Assignment(**{**usual, **changes})
+
+
+class Server:
+    """The other side, in memory: it passes on what the participants send and says what is due."""
+
+    def __init__(self):
+        self.key = Ed25519PrivateKey.generate()
+        self.public = self.key.public_key().public_bytes_raw()
+        self.sent = [{} for _ in range(COHORT)]
+
+    def take(self, number, outgoing):
+        self.sent[number][outgoing.method] = outgoing.request
+
+    def step(self, method, number):
+        """The answer to GetStep that makes a device send this method."""
+        due = {"ShareKeys": self._share_step, "Upload": self._upload_step, "RevealShares": self._reveal_step}
+        return secure.decode_step(ROUND_ID, due[method](number).SerializeToString())
+
+    def _share_step(self, number):
+        requests = [secure_pb2.AdvertiseKeysRequest.FromString(sent["AdvertiseKeys"]) for sent in self.sent]
+        entries = [
+            RosterEntry(bytes([i]) * 16, request.mask_public_key, request.share_public_key)
+            for i, request in enumerate(requests)
+        ]
+        self.roster = roster = Roster.of(ROUND_ID, entries)
+        step = secure_pb2.ShareStep(
+            entries=roster.entries,
+            degree=roster.degree,
+            threshold=roster.threshold,
+            signature=sign_roster(self.key, roster),
+        )
+        return secure_pb2.GetStepResponse(share=step)
+
+    def _upload_step(self, number):
+        mail = []
+        for sender, sent in enumerate(self.sent):
+            shares = secure_pb2.ShareKeysRequest.FromString(sent["ShareKeys"]).sealed_shares
+            mail += [(sender, sealed) for receiver, sealed in secure.sealed_records(shares) if receiver == number]
+        self.included = bitmap_of(range(COHORT), COHORT)
+        sealed = secure.encode_sealed_records(mail)
+        return secure_pb2.GetStepResponse(upload=secure_pb2.UploadStep(included=self.included, sealed_shares=sealed))
+
+    def _reveal_step(self, number):
+        if number == 0:
+            self.total = MaskedSum(self.roster, self.included, round_blocks(OPEN_ROWS, BITS, COHORT))
+            for i, sent in enumerate(self.sent):
+                upload = coordinator_pb2.UploadRequest.FromString(sent["Upload"])
+                self.total.add(bytes([i]) * 16, upload.masked_vector)
+            self.survivors = self.total.close(self.key)
+        survivors, signature = self.survivors
+        return secure_pb2.GetStepResponse(reveal=secure_pb2.RevealStep(survivors=survivors, signature=signature))
+
+    def sums(self):
+        for i, sent in enumerate(self.sent):
+            request = secure_pb2.RevealSharesRequest.FromString(sent["RevealShares"])
+            self.total.reveal(RevealedShares(bytes([i]) * 16, request.self_masks, request.mask_keys))
+        return self.total.finish()
+
+
+def vector_of(number):
+    def make(is_gate_refresh, cohort):
+        assert (is_gate_refresh, cohort) == (False, COHORT)
+        vector = Vector(round_blocks(OPEN_ROWS, BITS, cohort))
+        vector["user_sum"][:] = array(vector["user_sum"].format, [number + 1] * BITS)
+        return vector
+
+    return make
+
+
+def begun(server, **how):
+    return [RoundParticipant.begin(place(i, **how), server.public, 2) for i in range(COHORT)]
+
+
+def walk(server, participants, last, between=lambda participant: participant):
+    """Take all devices through the steps up to `last`; `between` may replace a participant before each step."""
+    for method in METHODS[: METHODS.index(last) + 1]:
+        for number in range(COHORT):
+            participants[number] = between(participants[number])
+            if method != "AdvertiseKeys":
+                assert participants[number].answer(server.step(method, number), vector_of(number))
+            assert participants[number].outgoing.method == method
+            server.take(number, participants[number].outgoing)
+
+
+def restarted(participant):
+    """The participant as another process takes it up from what was kept."""
+    return RoundParticipant.from_values(participant.values().get)
+
+
+def test_a_cohort_learns_the_sum_and_each_message_is_one_call():
+    server = Server()
+    walk(server, begun(server), "RevealShares")
+    sums = server.sums()
+    assert sums["user_sum"].tolist() == [1 + 2 + 3 + 4] * BITS
+    assert not sums["rows"].any()
+
+
+def test_a_round_that_is_restarted_before_every_step_ends_alike():
+    server = Server()
+    walk(server, begun(server), "RevealShares", between=restarted)
+    assert server.sums()["user_sum"].tolist() == [10] * BITS
+
+
+@pytest.mark.parametrize("last", METHODS)
+def test_what_was_kept_before_a_crash_is_sent_again_byte_for_byte(last):
+    server = Server()
+    participants = begun(server)
+    walk(server, participants, last)
+    for participant in participants:
+        again = restarted(participant)
+        assert again.outgoing == participant.outgoing
+        assert (again.round_id, again.manifest_sha256, again.deadline_seconds) == (ROUND_ID, DIGEST, 60.0)
+
+
+def test_an_upload_that_was_kept_cannot_be_made_anew_with_another_vector():
+    """One mask for two vectors would give both away."""
+    server = Server()
+    participants = begun(server)
+    walk(server, participants, "Upload")
+    with pytest.raises(StepOrderError):
+        restarted(participants[1]).answer(server.step("Upload", 1), vector_of(1))
+
+
+def test_the_kept_values_have_the_names_and_forms_that_older_releases_wrote():
+    participant = RoundParticipant.begin(place(is_gate_refresh=True), Server().public, 2)
+    values = participant.values()
+    assert json.loads(values["secure_round"]) == {
+        "round_id": ROUND_ID.hex(),
+        "manifest_sha256": DIGEST.hex(),
+        "gate_refresh": "yes",
+        "deadline_seconds": "60.0",
+        "limit_bytes": "10000",
+    }
+    assert json.loads(values["secure_session"])["version"] == "lightfr session v1"
+    assert values["secure_outgoing"] == b"AdvertiseKeys\n" + participant.outgoing.request
+    assert values.keys() == participant.values_to_clear.keys()
+    assert set(participant.values_to_clear.values()) == {None}
+
+
+@pytest.mark.parametrize("missing", ["secure_round", "secure_session", "secure_outgoing"])
+def test_values_that_are_not_complete_are_no_round(missing):
+    values = RoundParticipant.begin(place(), Server().public, 2).values()
+    del values[missing]
+    assert RoundParticipant.from_values(values.get) is None
+
+
+@pytest.mark.parametrize("step", [secure.Wait(1.0), secure.Done()])
+def test_there_is_nothing_to_send_after_a_wait_and_at_the_end(step):
+    participant = RoundParticipant.begin(place(), Server().public, 2)
+    before = participant.outgoing
+    assert not participant.answer(step, vector_of(0))
+    assert participant.outgoing == before
+
+
+def test_randomness_comes_from_outside():
+    def made():
+        count = 0
+
+        def fake(n):
+            nonlocal count
+            count += 1
+            return bytes([count]) * n
+
+        return RoundParticipant.begin(place(), bytes(32), 2, fake)
+
+    assert made().outgoing == made().outgoing
+    other = RoundParticipant.begin(place(), bytes(32), 2, os.urandom)
+    assert other.outgoing != made().outgoing
+
+
+def test_a_masked_round_needs_a_peer_id():
+    with pytest.raises(ProtocolError, match="peer_id"):
+        RoundParticipant.begin(place(peer_id=b""), bytes(32), 2)
+
+
+def test_a_masked_upload_above_the_servers_limit_is_not_made():
+    server = Server()
+    participants = begun(server, upload_limit_bytes=50)
+    walk(server, participants, "ShareKeys")
+    with pytest.raises(ProtocolError, match="the server takes 50"):
+        participants[0].answer(server.step("Upload", 0), vector_of(0))
+
+
+def test_a_cohort_below_the_devices_minimum_is_refused():
+    server = Server()
+    participants = [RoundParticipant.begin(place(i), server.public, COHORT + 1) for i in range(COHORT)]
+    for number, participant in enumerate(participants):
+        server.take(number, participant.outgoing)
+    with pytest.raises(CohortTooSmallError):
+        participants[0].answer(server.step("ShareKeys", 0), vector_of(0))
+
+
+def clear_round(**changes):
+    update = RowUpdate(8, TERNARY, array("I", [1, 2]), nonzero=b"\x01\x02", positive=b"\x01\x00", user_code=b"u")
+    return ClearRound.begin(place(peer_id=b"", **changes), update, lambda n: b"i" * n)
+
+
+def test_a_round_in_the_clear_is_one_upload():
+    method, request = clear_round().outgoing
+    upload = coordinator_pb2.UploadRequest.FromString(request)
+    assert (method, upload.round_id, upload.manifest_sha256, upload.upload_id) == (
+        "Upload",
+        ROUND_ID,
+        DIGEST,
+        b"i" * 16,
+    )
+    assert list(memoryview(upload.row_update.item_indices).cast("I")) == [1, 2]
+
+
+def test_an_upload_in_the_clear_is_kept_and_sent_again():
+    values = clear_round().values()
+    assert values.keys() == ClearRound.values_to_clear.keys() == {"pending_upload"}
+    assert ClearRound.from_values(values.get).outgoing == clear_round().outgoing
+    assert ClearRound.from_values({}.get) is None
+
+
+def test_an_upload_in_the_clear_above_the_servers_limit_is_not_made():
+    with pytest.raises(ProtocolError, match="the server takes 20"):
+        clear_round(upload_limit_bytes=20)
+
+
+@pytest.mark.parametrize(
+    ("error", "ends_clear", "ends_masked"),
+    [
+        *((RefusedError("not_found", reason, "late"), True, True) for reason in sorted(TOO_LATE)),
+        *((RefusedError("x", reason, ""), True, True) for reason in ("UPLOAD_INVALID", "MALFORMED", "TOO_LARGE")),
+        (RefusedError("x", "OVERLOADED", ""), False, True),
+        (ProtocolError("broken"), False, True),
+        (PrivacyError("refused"), False, True),
+        (ServerUnavailableError("gone"), False, False),
+    ],
+)
+def test_an_error_ends_a_round_when_going_on_cannot_help_or_would_not_be_safe(error, ends_clear, ends_masked):
+    masked = RoundParticipant.begin(place(), bytes(32), 2)
+    assert (clear_round().is_over_after(error), masked.is_over_after(error)) == (ends_clear, ends_masked)
+    assert is_too_late(error) == (getattr(error, "reason", "") in TOO_LATE)
