@@ -48,7 +48,9 @@ def test_every_phase_of_a_device_is_measured(record):
         assert tuple(device["phases"]) == PHASES
         for figures in device["phases"].values():
             assert 0 < figures["cpu_seconds"] <= figures["wall_seconds"] * 2
-            assert figures["peak_rss_bytes"] > 10 * MIB
+            assert figures["peak_rss_bytes"] > 0
+        # A peak is the kernel's own, so no sample lies above it.
+        assert max(figures["peak_rss_bytes"] for figures in device["phases"].values()) >= device["peak_anonymous_bytes"]
         assert [len(figures["latencies_ms"]) for figures in device["phases"].values()] == [0, 0, 2, 1, 5]
         moments = [figures["ended_seconds"] for figures in device["phases"].values()]
         assert moments == sorted(moments)
