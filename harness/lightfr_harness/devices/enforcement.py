@@ -40,7 +40,7 @@ _numbers = itertools.count()
 
 
 class EnforcementError(LightFRError):
-    """A limit that this machine cannot enforce in the way that was asked for."""
+    """This machine cannot enforce a limit in the way that was asked for."""
 
 
 @dataclass(frozen=True)
@@ -229,7 +229,7 @@ def _limit_cpu(core_share: float) -> Callable[[Group], None]:
 
 
 @dataclass
-class Cage:
+class ProcessLimits:
     """The limits of one device. Enter it, start `command(...)`, and leave it when the process has ended."""
 
     profile: Profile
