@@ -17,7 +17,7 @@ from lightfr.v1 import manifest_pb2, model_pb2
 from lightfr_harness import oracle
 from lightfr_harness.server.artifacts.catalogue import write_catalogue
 from lightfr_harness.server.coordinator.versions import upload_limit_bytes
-from lightfr_harness.server.rules import CatalogueServer
+from lightfr_harness.server.rules import CatalogueRule
 
 DOCUMENT = (Path(__file__).parents[1] / "docs/protocol.md").read_text()
 
@@ -40,7 +40,7 @@ def numbers(cell):
 
 @pytest.fixture
 def server():
-    made = CatalogueServer(
+    made = CatalogueRule(
         np.zeros(5, np.int64), 8, upload_kind=model_pb2.UPLOAD_KIND_TERNARY, gate=0, max_rows=64, seed=0
     )
     codes = np.frombuffer(documented("codes"), np.uint8).reshape(5, 1)

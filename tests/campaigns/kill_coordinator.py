@@ -29,7 +29,7 @@ import numpy as np
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import error_pb2, manifest_pb2
 from lightfr_harness.server.authority import Authority
-from lightfr_harness.server.coordinator.options import ItemList, Settings
+from lightfr_harness.server.coordinator.options import ItemList, Settings, make_rule
 from lightfr_harness.server.coordinator.rounds import FINISHED
 from tests.certificates import client_context, client_pem
 from tests.harness.server.coordinator.helpers import BITS, CAPABILITIES, CHECK_IN, feed, upload_request
@@ -236,7 +236,7 @@ class Campaign:
             for round_id, body in device.uploads.items():
                 uploads[round_id].append(body)
         items = ItemList.read(self.base / "items.tsv", integer_ids=False)
-        server = Settings(BITS, 10, 0, False, items.sha256, self.privacy).make_server(items)
+        server = make_rule(Settings(BITS, 10, 0, False, items.sha256, self.privacy), items)
         for round_id, state, count, version in self._rounds():
             known = uploads[round_id]
             self.summary.lost += max(len(known) - count, 0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lightfr.v1 import model_pb2
-from lightfr_harness.server.rules import CatalogueServer, PaperServer, balance_of
+from lightfr_harness.server.rules import CatalogueRule, PaperRule, balance_of
 from tests.vectors.reading import by_name, vector
 
 
@@ -15,7 +15,7 @@ def matrix_of(known, name="codes"):
 def catalogue_server(known, counts=None, gate=0, kind=model_pb2.UPLOAD_KIND_TERNARY, **state):
     """A server with these codes and, unless it is given, an empty memory."""
     counts = np.full(known["item_count"], 10) if counts is None else counts
-    server = CatalogueServer(counts, known["code_bits"], upload_kind=kind, gate=gate, max_rows=64, seed=1)
+    server = CatalogueRule(counts, known["code_bits"], upload_kind=kind, gate=gate, max_rows=64, seed=1)
     server.restore({**server.state(), "codes": matrix_of(known), **state})
     return server
 
@@ -79,7 +79,7 @@ def test_the_balance_of_the_paper(known):
 
 
 def paper_server(known, kind):
-    server = PaperServer(
+    server = PaperRule(
         np.full(known["item_count"], 10), known["code_bits"], regularization=0.0, upload_kind=kind, gate=0, max_rows=0,
         seed=1,
     )  # fmt: skip
@@ -107,7 +107,7 @@ def test_the_rules_of_the_paper(known, field, kind, is_new, after):
 
 def test_the_rows_that_a_gate_refresh_opens():
     known = vector("gate")
-    server = CatalogueServer(
+    server = CatalogueRule(
         np.zeros(known["item_count"], np.int64), 8, upload_kind=model_pb2.UPLOAD_KIND_TERNARY, gate=known["k_min"],
         max_rows=64, seed=1,
     )  # fmt: skip

@@ -18,7 +18,7 @@ from lightfr.training import PublishedModel, RowUpdate, fit_for_round
 from lightfr.training.constants import LEAST_CATALOGUE_RATINGS
 from lightfr.v1 import model_pb2
 from lightfr_harness.data.ratings import Ratings
-from lightfr_harness.server.rules import CatalogueServer, UploadReader
+from lightfr_harness.server.rules import CatalogueRule, UploadReader
 from lightfr_harness.server.rules.bits import unpack_signs
 from lightfr_harness.server.rules.uploads import Upload
 from lightfr_harness.simulation.collecting import catalogue_of, sums_without_masks
@@ -156,7 +156,7 @@ def sum_uploads(view_model: model_pb2.RoundModel, uploads: list[Upload], n_items
     return CohortSum(wide + ternary, products, weights @ codes, int(weights.sum()), len(uploads))
 
 
-def sum_of_blocks(server: CatalogueServer, sums: Mapping[str, Ints], n_devices: int) -> CohortSum:
+def sum_of_blocks(server: CatalogueRule, sums: Mapping[str, Ints], n_devices: int) -> CohortSum:
     """What taking off the masks gave, as the server counts it."""
     f, weighted = server.code_bits, server.weighted(sums, n_devices)
     weight = int(weighted["weight"][0])

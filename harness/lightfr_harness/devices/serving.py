@@ -19,19 +19,19 @@ import numpy.typing as npt
 from lightfr.v1 import manifest_pb2
 from lightfr_harness.devices.scenario import JOURNAL
 from lightfr_harness.server.coordinator import downloads, options, publishing, web
-from lightfr_harness.server.rules import CatalogueServer
-from lightfr_harness.server.rules.rule import Server
+from lightfr_harness.server.rules import CatalogueRule
+from lightfr_harness.server.rules.rule import AggregationRule
 
 _names: dict[str, str] = {}
 
 
-class UntrainedServer(CatalogueServer):
+class UntrainedServer(CatalogueRule):
     """Codes without the memory behind them: 16 bytes a row of 128 bits instead of 1,040."""
 
     def __init__(self, device_counts: npt.NDArray[np.int64], code_bits: int, **how: Any) -> None:
         self.memory = np.zeros((0, code_bits), np.int32)
         self.mean_user = np.zeros(code_bits, np.int16)
-        Server.__init__(self, device_counts, code_bits, **how)
+        AggregationRule.__init__(self, device_counts, code_bits, **how)
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Nothing to go on with: an emulation begins anew."""
@@ -67,10 +67,10 @@ class _Journal:
 
 def _listen_in(journal: _Journal) -> None:
     """Note every call and download that was answered."""
-    call, answer, publish = web.Door._call, downloads.answer, publishing.Publisher.publish
+    call, answer, publish = web.HttpService._call, downloads.answer, publishing.Publisher.publish
 
-    async def noted_call(door: web.Door, request: Any, name: str) -> bytes:
-        body = await call(door, request, name)
+    async def noted_call(service: web.HttpService, request: Any, name: str) -> bytes:
+        body = await call(service, request, name)
         journal.write(request, name, request.content_length or 0, len(body))
         return body
 
@@ -85,7 +85,7 @@ def _listen_in(journal: _Journal) -> None:
         _names.update({manifest.codes.sha256.hex(): "codes", manifest.catalogue.sha256.hex(): "catalogue"})
         return serialised
 
-    web.Door._call = noted_call  # type: ignore[method-assign]
+    web.HttpService._call = noted_call  # type: ignore[method-assign]
     downloads.answer = noted_answer
     publishing.Publisher.publish = noted_publish  # type: ignore[method-assign]
 
@@ -93,7 +93,7 @@ def _listen_in(journal: _Journal) -> None:
 if __name__ == "__main__":
     from lightfr_harness.cli import app
 
-    options.CatalogueServer = UntrainedServer  # type: ignore[misc]
+    options.CatalogueRule = UntrainedServer  # type: ignore[misc]
     options.ItemList.read = _read_items  # type: ignore[assignment,method-assign]
     _listen_in(_Journal(Path(sys.argv[2]).with_name(JOURNAL)))
     app()

@@ -14,7 +14,7 @@ from lightfr.errors import InvalidInputError, PrivacyError
 from lightfr.secagg.contribution import blocks_of, vector_without_noise
 from lightfr.training import PublishedModel, RowUpdate
 from lightfr.v1 import model_pb2
-from lightfr_harness.server.rules import CatalogueServer, Server
+from lightfr_harness.server.rules import AggregationRule, CatalogueRule
 from lightfr_harness.server.rules.secagg import SecureSumError
 from lightfr_harness.simulation.secure import SecureRound
 
@@ -41,17 +41,17 @@ class Collected:
     abandoned: bool = False
 
 
-Collector = Callable[[Server, Cohort], Collected]
+Collector = Callable[[AggregationRule, Cohort], Collected]
 
 
-def collector_of(server: Server, *, masked: bool) -> Collector:
+def collector_of(server: AggregationRule, *, masked: bool) -> Collector:
     """The way that belongs to the server's privacy mode."""
     if server.privacy_mode == model_pb2.PRIVACY_MODE_CLEAR:
         return collect_clear
     return collect_masked if masked else collect_unmasked
 
 
-def collect_clear(server: Server, cohort: Cohort) -> Collected:
+def collect_clear(server: AggregationRule, cohort: Cohort) -> Collected:
     """Every device that does not drop out uploads its rows as they are."""
     started = time.process_time()
     uploads = [
@@ -63,7 +63,7 @@ def collect_clear(server: Server, cohort: Cohort) -> Collected:
     return Collected(sum(map(len, uploads)), 0, encoded - started, time.process_time() - encoded)
 
 
-def collect_masked(server: Server, cohort: Cohort) -> Collected:
+def collect_masked(server: AggregationRule, cohort: Cohort) -> Collected:
     """All four steps of secure aggregation, with devices that leave before each of them.
 
     When so many are gone that a device or the server cannot go on, the round is abandoned.
@@ -89,7 +89,7 @@ def leave_before(drops: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
     return steps
 
 
-def collect_unmasked(server: Server, cohort: Cohort) -> Collected:
+def collect_unmasked(server: AggregationRule, cohort: Cohort) -> Collected:
     """The sum that masks would have given, without them. No bytes are counted."""
     started = time.process_time()
     staying = [update for update, drop in zip(cohort.updates, cohort.drops, strict=True) if not drop]
@@ -126,8 +126,8 @@ def _add_summed_noise(
         total += np.rint(random.normal(0, thousandths / 1000 * survivors**0.5, total.size)).astype(np.int64)
 
 
-def catalogue_of(server: Server) -> CatalogueServer:
+def catalogue_of(server: AggregationRule) -> CatalogueRule:
     """The server, if its objective can be summed securely."""
-    if not isinstance(server, CatalogueServer):
+    if not isinstance(server, CatalogueRule):
         raise InvalidInputError("only the catalogue objective can be summed securely")
     return server

@@ -14,7 +14,7 @@ import numpy as np
 from lightfr import UserCode, __version__, _kernel
 from lightfr.training import PublishedModel
 from lightfr_harness.data import CatalogueSplit, Ratings, Split, by_time_80_10_10, generate, leave_last_out, load
-from lightfr_harness.server.rules import CatalogueServer, PaperServer, Server
+from lightfr_harness.server.rules import AggregationRule, CatalogueRule, PaperRule
 from lightfr_harness.simulation import ablation, paper_table, scoring
 from lightfr_harness.simulation.accountant import Accountant
 from lightfr_harness.simulation.fleet import Fleet
@@ -32,7 +32,7 @@ class Trained:
     """What a run leaves behind."""
 
     record: dict[str, Any]
-    server: Server
+    server: AggregationRule
     item_ids: list[str]
 
     def save(self, folder: Path) -> None:
@@ -54,7 +54,7 @@ def load_split(options: TrainOptions) -> Split | CatalogueSplit:
     return by_time_80_10_10(loaded) if options.split == "80-10-10" else leave_last_out(loaded)
 
 
-def make_server(options: TrainOptions, train: Ratings) -> Server:
+def make_server(options: TrainOptions, train: Ratings) -> AggregationRule:
     """The aggregation rule that the options ask for. Gate counts are sums over devices, as a secure sum gives them."""
     common = {
         "upload_kind": options.upload_kind,
@@ -64,8 +64,8 @@ def make_server(options: TrainOptions, train: Ratings) -> Server:
     }
     if options.objective == "catalogue":
         privacy = {"privacy_mode": options.privacy_mode, "noise": options.noise}
-        return CatalogueServer(train.item_counts(), options.bits, **common, **privacy)
-    server = PaperServer(train.item_counts(), options.bits, regularization=options.regularization, **common)
+        return CatalogueRule(train.item_counts(), options.bits, **common, **privacy)
+    server = PaperRule(train.item_counts(), options.bits, regularization=options.regularization, **common)
     if options.aggregate == "init":
         server.restore({"codes": ablation.quantised_factors(train, options.bits, options.seed)})
     return server

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from lightfr import _wire
 from lightfr.errors import InvalidInputError
 from lightfr.training import PublishedModel
-from lightfr_harness.server.rules import Server
+from lightfr_harness.server.rules import AggregationRule
 from lightfr_harness.simulation.collecting import Cohort, Collected, collector_of
 from lightfr_harness.simulation.fleet import Fleet
 
@@ -52,7 +52,7 @@ class Traffic:
 class TrainingRun:
     """A run in progress; iterate over it to train. The same seed gives the same matrices, resumed or not."""
 
-    server: Server
+    server: AggregationRule
     fleet: Fleet
     options: RunOptions
     checkpoint: Path | None = None

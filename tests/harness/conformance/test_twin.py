@@ -8,7 +8,7 @@ from lightfr_harness import oracle
 from lightfr_harness.conformance.rounds import random_update
 from lightfr_harness.conformance.twin import Contribution, Twin, signs_of
 from lightfr_harness.conformance.vectors import DEFAULT_FOLDER, Vectors, VectorsError
-from lightfr_harness.server.rules import CatalogueServer, UploadReader
+from lightfr_harness.server.rules import CatalogueRule, UploadReader
 
 
 def test_the_twin_walks_the_vectors():
@@ -25,7 +25,7 @@ def test_the_twin_walks_the_vectors():
 
 def test_the_twin_moves_as_the_coordinator_does():
     counts = np.where(np.arange(50) < 44, 20, 3)
-    server = CatalogueServer(counts, 40, upload_kind=model_pb2.UPLOAD_KIND_TERNARY, gate=10, max_rows=40, seed=1)
+    server = CatalogueRule(counts, 40, upload_kind=model_pb2.UPLOAD_KIND_TERNARY, gate=10, max_rows=40, seed=1)
     twin = Twin(server.codes.tobytes(), 40)
     for _ in range(6):
         updates = [random_update((counts >= 10).tolist(), 40, 40) for _ in range(3)]

@@ -10,7 +10,7 @@ from lightfr import _wire
 from lightfr.errors import CohortTooSmallError
 from lightfr.training import PublishedModel
 from lightfr_harness.server.authority import Authority
-from lightfr_harness.server.coordinator.options import ItemList, Settings
+from lightfr_harness.server.coordinator.options import ItemList, Settings, make_rule
 from lightfr_harness.simulation.remote import RemoteFleet
 from tests.harness.server.coordinator.helpers import same_state
 from tests.harness.server.coordinator.live import TIMEOUT_SECONDS, Live
@@ -52,7 +52,7 @@ def next_version(fleet):
 
 def taught_in_one_process(rounds):
     """The aggregation rule on its own, fed by the same devices without any network."""
-    server, devices = SETTINGS.make_server(ITEM_LIST), [SeededDevice(user) for user in range(DEVICES)]
+    server, devices = make_rule(SETTINGS, ITEM_LIST), [SeededDevice(user) for user in range(DEVICES)]
     for _ in range(rounds):
         message = _wire.decode_round_model(server.model().SerializeToString())
         model = PublishedModel(server.item_codes(), message, server.open_rows_bitmap())

@@ -7,7 +7,7 @@ from lightfr.errors import InvalidInputError
 from lightfr.secagg.vector import Vector, round_blocks
 from lightfr.v1 import model_pb2
 from lightfr_harness.data import generate
-from lightfr_harness.server.rules import CatalogueServer, PaperServer
+from lightfr_harness.server.rules import CatalogueRule, PaperRule
 from lightfr_harness.simulation.collecting import leave_before
 from lightfr_harness.simulation.fleet import Fleet
 from lightfr_harness.simulation.training import RunOptions, TrainingRun
@@ -22,7 +22,7 @@ def ratings():
 
 
 def trained(ratings, privacy_mode=model_pb2.PRIVACY_MODE_CLEAR, noise=None, gate=2, **options):
-    server = CatalogueServer(
+    server = CatalogueRule(
         ratings.item_counts(),
         16,
         upload_kind=model_pb2.UPLOAD_KIND_TERNARY,
@@ -92,7 +92,7 @@ def test_noise_in_the_sum_has_the_deviation_of_all_survivors_together(ratings, m
         def keep(server, found, n, masked=masked):
             sums[masked] = found, n
 
-        monkeypatch.setattr(CatalogueServer, "add_cohort", keep)
+        monkeypatch.setattr(CatalogueRule, "add_cohort", keep)
         trained(ratings, SECAGG_DP, NOISE, rounds=1, dropout=0.2, masked=masked)
     (masked, n), (unmasked, same_n) = sums[True], sums[False]
     assert n == same_n < round(0.4 * ratings.n_users)
@@ -102,7 +102,7 @@ def test_noise_in_the_sum_has_the_deviation_of_all_survivors_together(ratings, m
 
 
 def test_with_noise_every_device_weighs_the_same():
-    server = CatalogueServer(
+    server = CatalogueRule(
         np.full(3, 9),
         8,
         upload_kind=model_pb2.UPLOAD_KIND_TERNARY,
@@ -123,7 +123,7 @@ def test_with_noise_every_device_weighs_the_same():
 
 
 def test_the_papers_protocol_cannot_be_summed_securely(ratings):
-    server = PaperServer(
+    server = PaperRule(
         ratings.item_counts(),
         16,
         regularization=0.0,

@@ -12,7 +12,7 @@ import pytest
 from lightfr import _kernel
 from lightfr.v1 import model_pb2
 from lightfr_harness.data import generate
-from lightfr_harness.server.rules import CatalogueServer
+from lightfr_harness.server.rules import CatalogueRule
 from lightfr_harness.simulation.fleet import Fleet
 from lightfr_harness.simulation.training import CheckpointError, RunOptions, TrainingRun
 
@@ -23,7 +23,7 @@ def ratings():
 
 
 def make_run(ratings, checkpoint=None, **options):
-    server = CatalogueServer(
+    server = CatalogueRule(
         ratings.item_counts(), 16, upload_kind=model_pb2.UPLOAD_KIND_TERNARY, gate=2, max_rows=8, seed=3
     )
     plan = RunOptions(**{"rounds": 6, "fraction": 0.5, "seed": 3, **options})

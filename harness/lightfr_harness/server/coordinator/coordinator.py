@@ -24,8 +24,8 @@ from lightfr_harness.server.coordinator.cohort import PHASE_NAMES, REVEALING, UP
 from lightfr_harness.server.coordinator.files import FolderError, lock_folder
 from lightfr_harness.server.coordinator.logs import Log
 from lightfr_harness.server.coordinator.metrics import Metrics
-from lightfr_harness.server.coordinator.options import ItemList, Settings
-from lightfr_harness.server.coordinator.publishing import Publisher
+from lightfr_harness.server.coordinator.options import ItemList, MakeRule, Settings, make_rule
+from lightfr_harness.server.coordinator.publishing import Publisher, artifact_kinds
 from lightfr_harness.server.coordinator.refusals import Refusal
 from lightfr_harness.server.coordinator.rounds import (
     ABANDONED,
@@ -63,6 +63,7 @@ class Coordinator:
         log: Log,
         metrics: Metrics | None = None,
         clock: Callable[[], float] = time.time,
+        make_rule: MakeRule = make_rule,
     ) -> None:
         if settings.is_secure:
             plan.require_cohort()
@@ -77,7 +78,7 @@ class Coordinator:
         self._publisher = Publisher(folder, plan.artifacts_address)
         self.artifacts = self._publisher.artifacts
         self._storage = Storage(folder / "coordinator.sqlite", self._storage_failed)
-        self._server = settings.make_server(items)
+        self._server = make_rule(settings, items)
         # One thread for what takes long: it is waited for before the folder is let go.
         self._worker = ThreadPoolExecutor(1, "aggregation")
         self._changed = asyncio.Event()
@@ -157,6 +158,14 @@ class Coordinator:
         # Never less than before: who has lost a receipt sends an upload of an older version again.
         self.largest_upload_bytes = max(self.largest_upload_bytes, version.upload_limit_bytes)
         self.metrics.model_version.set(version.manifest.model_version)
+
+    def artifact_kind(self, digest: str) -> str:
+        """What the artifact of a digest is: "codes", "catalogue", "delta" or "open_rows"; else "unknown"."""
+        for manifest in self._manifests:
+            kinds = artifact_kinds(manifest_pb2.Manifest.FromString(manifest))
+            if digest in kinds:
+                return kinds[digest]
+        return "unknown"
 
     def most_places(self) -> int:
         """Of the current round or of later ones."""

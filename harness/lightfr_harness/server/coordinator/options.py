@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import ipaddress
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from lightfr.errors import CodeLengthError, InvalidInputError
 from lightfr.secagg.session import DEFAULT_MINIMUM_COHORT
 from lightfr.v1 import model_pb2
-from lightfr_harness.server.rules import CatalogueServer
+from lightfr_harness.server.rules import CatalogueRule
 from lightfr_harness.simulation.options import TERNARY_ROWS
 
 # Whatever is longer than this many characters is no item id, and its file no catalogue.
@@ -39,7 +40,7 @@ class SettingsError(InvalidInputError):
 class ItemList:
     """The items, most popular first, and how many devices rate each; no counts: the gate is off."""
 
-    ids: list[str] | list[int]
+    ids: Sequence[str] | Sequence[int]
     device_counts: list[int] | None
     sha256: str
     # The item codes of version 1, packed. None: they are drawn.
@@ -157,31 +158,37 @@ class Settings:
             says = "; ".join(f"{_flag(name)} was {kept.get(name)}, now {getattr(self, name)}" for name in different)
             raise SettingsError(f"the folder was begun with other options: {says}. Repeat them, or name a new folder")
 
-    def make_server(self, items: ItemList) -> CatalogueServer:
-        """The server rule at version 1, before any upload."""
-        counts: npt.NDArray[np.int64] = np.array(items.device_counts or np.zeros(len(items.ids)), np.int64)
-        # Devices that mask what they send can count who rates what; others cannot without telling.
-        has_gate = items.device_counts is not None or (self.is_secure and self.gate > 1)
-        server = CatalogueServer(
-            counts,
-            self.bits,
-            upload_kind=model_pb2.UPLOAD_KIND_TERNARY,
-            gate=self.gate if has_gate else 0,
-            max_rows=TERNARY_ROWS,
-            seed=self.seed,
-            privacy_mode=PRIVACY_MODES[self.privacy],
-            noise=self._noise(),
-        )
-        if items.first_codes is not None:
-            server.codes = np.frombuffer(items.first_codes, np.uint8).reshape(server.codes.shape).copy()
-        return server
-
-    def _noise(self) -> model_pb2.Noise | None:
+    def noise(self) -> model_pb2.Noise | None:
+        """The noise that each device adds; None without any."""
         if self.privacy != "secagg+dp":
             return None
         return model_pb2.Noise(
             rows_thousandths=self.noise_rows_thousandths, sums_thousandths=self.noise_sums_thousandths
         )
+
+
+def make_rule(settings: Settings, items: ItemList) -> CatalogueRule:
+    """The rule of aggregation at version 1, before any upload."""
+    counts: npt.NDArray[np.int64] = np.array(items.device_counts or np.zeros(len(items.ids)), np.int64)
+    # Devices that mask what they send can count who rates what; others cannot without telling.
+    has_gate = items.device_counts is not None or (settings.is_secure and settings.gate > 1)
+    rule = CatalogueRule(
+        counts,
+        settings.bits,
+        upload_kind=model_pb2.UPLOAD_KIND_TERNARY,
+        gate=settings.gate if has_gate else 0,
+        max_rows=TERNARY_ROWS,
+        seed=settings.seed,
+        privacy_mode=PRIVACY_MODES[settings.privacy],
+        noise=settings.noise(),
+    )
+    if items.first_codes is not None:
+        rule.codes = np.frombuffer(items.first_codes, np.uint8).reshape(rule.codes.shape).copy()
+    return rule
+
+
+# Makes the rule that a coordinator aggregates by.
+MakeRule = Callable[[Settings, ItemList], CatalogueRule]
 
 
 def _flag(name: str) -> str:

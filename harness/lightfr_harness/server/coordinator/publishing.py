@@ -16,7 +16,7 @@ from lightfr_harness.server.artifacts.deltas import make_delta
 from lightfr_harness.server.coordinator import steps
 from lightfr_harness.server.coordinator.files import UNFINISHED, FolderError, keep_only, write_atomically
 from lightfr_harness.server.coordinator.options import ItemList
-from lightfr_harness.server.rules import CatalogueServer
+from lightfr_harness.server.rules import CatalogueRule
 
 WIRE_VERSION = 1
 # A device that missed more versions than this fetches the codes whole.
@@ -56,7 +56,7 @@ class Publisher:
 
     def publish(
         self,
-        server: CatalogueServer,
+        server: CatalogueRule,
         version: int,
         created: float,
         catalogue: manifest_pb2.Artifact,
@@ -109,7 +109,7 @@ class Publisher:
             raise FolderError(f"artifact {name[:12]}… was changed")
         return content
 
-    def _write_state(self, server: CatalogueServer, version: int) -> None:
+    def _write_state(self, server: CatalogueRule, version: int) -> None:
         state = server.state()
         write_atomically(self._states / f"{version}.npz", lambda file: np.savez(file, **state))
 
@@ -135,7 +135,7 @@ class Publisher:
         steps.reached("version is written")
         return manifest.SerializeToString()
 
-    def restore(self, server: CatalogueServer, manifest: manifest_pb2.Manifest) -> None:
+    def restore(self, server: CatalogueRule, manifest: manifest_pb2.Manifest) -> None:
         """Take up the state of a version, and check that it is the one whose codes were published."""
         path = self._states / f"{manifest.model_version}.npz"
         try:
@@ -149,12 +149,13 @@ class Publisher:
     def clean(self, manifests: Sequence[bytes]) -> None:
         """Remove what no remembered manifest names, and all but the newest states. Newest first."""
         parsed = [manifest_pb2.Manifest.FromString(manifest) for manifest in manifests]
-        keep_only(self.artifacts, {artifact.sha256.hex() for manifest in parsed for artifact in named(manifest)})
+        keep_only(self.artifacts, {digest for manifest in parsed for digest in artifact_kinds(manifest)})
         keep_only(self._states, {f"{manifest.model_version}.npz" for manifest in parsed[:REMEMBERED_STATES]})
 
 
-def named(manifest: manifest_pb2.Manifest) -> list[manifest_pb2.Artifact]:
-    """Everything that a manifest names."""
-    deltas = [delta.artifact for delta in manifest.codes_deltas]
-    gate = [manifest.open_rows] if manifest.HasField("open_rows") else []
-    return [manifest.codes, manifest.catalogue, *deltas, *gate]
+def artifact_kinds(manifest: manifest_pb2.Manifest) -> dict[str, str]:
+    """Everything that a manifest names: what each digest, in hexadecimal, is the content of."""
+    kinds = {delta.artifact.sha256.hex(): "delta" for delta in manifest.codes_deltas}
+    if manifest.HasField("open_rows"):
+        kinds[manifest.open_rows.sha256.hex()] = "open_rows"
+    return {**kinds, manifest.catalogue.sha256.hex(): "catalogue", manifest.codes.sha256.hex(): "codes"}

@@ -16,10 +16,12 @@ from lightfr_harness.server.coordinator import operations
 from lightfr_harness.server.coordinator.coordinator import Coordinator
 from lightfr_harness.server.coordinator.files import write_atomically
 from lightfr_harness.server.coordinator.logs import Log, route_libraries
-from lightfr_harness.server.coordinator.options import ItemList, Settings
+from lightfr_harness.server.coordinator.options import ItemList, MakeRule, Settings, make_rule
 from lightfr_harness.server.coordinator.rounds import Plan
 from lightfr_harness.server.coordinator.service import CoordinatorService, EnrollmentService
-from lightfr_harness.server.coordinator.web import Door, listen
+from lightfr_harness.server.coordinator.web import HttpService, Observer, listen
+
+__all__ = ["Addresses", "MakeRule", "Observer", "make_rule", "serve_until_stopped", "serving"]
 
 # How long a revocation made by another process may take to be seen.
 REFRESH_SECONDS = 1.0
@@ -46,19 +48,30 @@ class Addresses:
 
 
 async def serve_until_stopped(
-    folder: Path, authority: Authority, items: ItemList, settings: Settings, plan: Plan, wanted: Addresses
+    folder: Path,
+    authority: Authority,
+    items: ItemList,
+    settings: Settings,
+    plan: Plan,
+    wanted: Addresses,
+    *,
+    make_rule: MakeRule = make_rule,
+    observer: Observer | None = None,
 ) -> bool:
-    """Serve until SIGTERM or SIGINT, or until the storage fails: then False."""
+    """Serve until SIGTERM or SIGINT, or until the storage fails: then False.
+
+    `make_rule` and `observer` are for programs that measure: another way to aggregate, and a view of what passes.
+    """
     log = Log()
     route_libraries(log)
     _allow_many_connections()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    coordinator = Coordinator(folder, items, settings, plan, authority, log)
+    coordinator = Coordinator(folder, items, settings, plan, authority, log, make_rule=make_rule)
     try:
         await coordinator.start()
-        async with serving(coordinator, authority, wanted, log) as addresses:
+        async with serving(coordinator, authority, wanted, log, observer) as addresses:
             write_atomically(folder / "addresses.json", lambda file: file.write(f"{addresses.as_json()}\n".encode()))
             print(addresses.as_json(), flush=True)
             await _first(stop.wait(), coordinator.failed.wait(), _refresh(authority, log), coordinator.run())
@@ -70,13 +83,19 @@ async def serve_until_stopped(
 
 @asynccontextmanager
 async def serving(
-    coordinator: Coordinator, authority: Authority, wanted: Addresses, log: Log
+    coordinator: Coordinator, authority: Authority, wanted: Addresses, log: Log, observer: Observer | None = None
 ) -> AsyncIterator[Addresses]:
     """The three doors, open; on leaving, requests that were begun are answered."""
-    devices = Door(CoordinatorService(coordinator, authority), authority.device_of, coordinator.metrics, log)
-    newcomers = Door(EnrollmentService(authority), lambda _: "", coordinator.metrics, log)
+    service = CoordinatorService(coordinator, authority)
+    devices = HttpService(service, authority.device_of, coordinator.metrics, log, observer)
+    newcomers = HttpService(EnrollmentService(authority), lambda _: "", coordinator.metrics, log)
     applications = (
-        (devices.application(coordinator.artifacts), wanted.host, wanted.port, authority.server_context()),
+        (
+            devices.application(coordinator.artifacts, coordinator.artifact_kind),
+            wanted.host,
+            wanted.port,
+            authority.server_context(),
+        ),
         (newcomers.application(), wanted.host, wanted.enrollment_port, authority.enrollment_context()),
         (
             operations.application(coordinator, lambda: not devices.is_closing),

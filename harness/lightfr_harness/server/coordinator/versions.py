@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from lightfr.secagg import Block, gate_blocks, round_blocks
 from lightfr.v1 import manifest_pb2, model_pb2
 from lightfr_harness.server.coordinator.rounds import GATE_REFRESH, TRAINING
-from lightfr_harness.server.rules import CatalogueServer, UploadReader
+from lightfr_harness.server.rules import CatalogueRule, UploadReader
 
 # Around what is uploaded: three ids with their tags, and lengths.
 REQUEST_OVERHEAD_BYTES = 200
@@ -41,7 +41,7 @@ class Version:
     upload_limit_bytes: int
 
     @classmethod
-    def of(cls, manifest: bytes, server: CatalogueServer, sign: Callable[[bytes], manifest_pb2.SignedManifest],
+    def of(cls, manifest: bytes, server: CatalogueRule, sign: Callable[[bytes], manifest_pb2.SignedManifest],
            places: int) -> Version:  # fmt: skip
         """The version that the server stands at."""
         parsed = manifest_pb2.Manifest.FromString(manifest)
@@ -55,14 +55,14 @@ class Version:
         )
 
 
-def blocks_of(server: CatalogueServer, kind: int, devices: int) -> tuple[Block, ...]:
+def blocks_of(server: CatalogueRule, kind: int, devices: int) -> tuple[Block, ...]:
     """What a cohort of so many devices adds up."""
     if kind == GATE_REFRESH:
         return gate_blocks(server.n_items, devices)
     return round_blocks(int(server.upload_rows.sum()), server.code_bits, devices, server.noise)
 
 
-def _limit_bytes(server: CatalogueServer, model: model_pb2.RoundModel, places: int) -> int:
+def _limit_bytes(server: CatalogueRule, model: model_pb2.RoundModel, places: int) -> int:
     """The largest legal upload, of either kind of round, and what stands around it."""
     if model.privacy_mode == model_pb2.PRIVACY_MODE_CLEAR:
         return upload_limit_bytes(model)

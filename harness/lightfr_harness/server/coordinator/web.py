@@ -9,7 +9,7 @@ import time
 from asyncio import sslproto
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from aiohttp import web
 
@@ -45,22 +45,36 @@ class AddressError(InvalidInputError):
     """An address that cannot be listened on."""
 
 
-class Door:
+class Observer(Protocol):
+    """What a measuring program may watch. It is called on the event loop and must be quick."""
+
+    def called(self, device: str, method: str, request_bytes: int, answer_bytes: int) -> None:
+        """A procedure was carried out for a device; refused calls are not told."""
+
+    def downloaded(self, device: str, artifact: str, sent_bytes: int) -> None:
+        """So many bytes were sent of an artifact, which is named by its kind: see Coordinator.artifact_kind."""
+
+
+class HttpService:
     """One service behind HTTP."""
 
-    def __init__(self, service: Service, identify: Identify, metrics: Metrics, log: Log) -> None:
+    def __init__(
+        self, service: Service, identify: Identify, metrics: Metrics, log: Log, observer: Observer | None = None
+    ) -> None:
         self._service, self._identify = service, identify
-        self._metrics, self._log = metrics, log
+        self._metrics, self._log, self._observer = metrics, log, observer
         self._active = 0
         self.is_closing = False
 
-    def application(self, artifacts: Path | None = None) -> web.Application:
-        """The routes: procedures, and downloads where there are any."""
+    def application(
+        self, artifacts: Path | None = None, kind_of: Callable[[str], str] = lambda _: "unknown"
+    ) -> web.Application:
+        """The routes: procedures, and downloads where there are any. `kind_of`: what the observer calls a digest."""
         application = web.Application()
         for name in self._service.methods:
             application.router.add_post(f"/{self._service.name}/{name}", self._route(name))
         if artifacts is not None:
-            self._artifacts = artifacts
+            self._artifacts, self._kind_of = artifacts, kind_of
             application.router.add_get("/artifacts/{digest:[0-9a-f]{64}}", self._download)
         application.on_response_prepare.append(_drop_server_header)
         return application
@@ -106,7 +120,10 @@ class Door:
         async with asyncio.timeout(seconds):
             body = await _read(request, self._service.limit_bytes(name))
             self._metrics.received.inc(len(body))
-            return await self._service.methods[name](device, body)
+            answer = await self._service.methods[name](device, body)
+        if self._observer is not None:
+            self._observer.called(device, name, len(body), len(answer))
+        return answer
 
     def _device(self, request: web.Request) -> str:
         device = self._identify(request.get_extra_info("peercert"))
@@ -116,11 +133,15 @@ class Door:
 
     async def _download(self, request: web.Request) -> web.StreamResponse:
         try:
-            self._device(request)
-            response, size = await downloads.answer(request, self._artifacts, request.match_info["digest"])
+            device = self._device(request)
         except Refusal as refusal:
             return self._refuse(refusal)
+        digest = request.match_info["digest"]
+        kind = self._kind_of(digest) if self._observer else ""
+        response, size = await downloads.answer(request, self._artifacts, digest)
         self._metrics.sent.inc(size)
+        if self._observer is not None and response.status in (200, 206):
+            self._observer.downloaded(device, kind, size)
         return response
 
     def _refuse(self, refusal: Refusal) -> web.Response:

@@ -12,7 +12,7 @@ from lightfr import _kernel
 from lightfr.training.constants import CATALOGUE_WEIGHT, LEAST_CATALOGUE_RATINGS, MEAN_UNIT, catalogue_target
 from lightfr.v1 import model_pb2
 from lightfr_harness.server.rules.bits import unpack_signs
-from lightfr_harness.server.rules.rule import Server
+from lightfr_harness.server.rules.rule import AggregationRule
 from lightfr_harness.server.rules.uploads import Upload
 
 # Sums and the memory Q have this many fractional parts of one ternary element.
@@ -24,7 +24,7 @@ LARGEST_SUM = 2**26
 _ROWS_AT_A_TIME = 65_536
 
 
-class CatalogueServer(Server):
+class CatalogueRule(AggregationRule):
     """Q <- Q - (Q >> 4) + S, d = sign(Q). Q, the memory, never leaves the server."""
 
     by_row = ("codes", "memory")

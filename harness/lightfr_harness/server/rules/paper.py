@@ -10,7 +10,7 @@ import numpy.typing as npt
 from lightfr.errors import InvalidInputError
 from lightfr.interactions import LEVELS
 from lightfr.v1 import model_pb2
-from lightfr_harness.server.rules.rule import Server
+from lightfr_harness.server.rules.rule import AggregationRule
 from lightfr_harness.server.rules.uploads import Upload
 
 
@@ -19,7 +19,7 @@ def balance_of(regularization: float, code_bits: int) -> int:
     return round(4 * code_bits**2 * regularization * LEVELS)
 
 
-class PaperServer(Server):
+class PaperRule(AggregationRule):
     """Agg_grad: D = sign(sum of gradients - balance D'). Agg_para, by uploads of codes: D = sign(sum of those rows)."""
 
     def __init__(

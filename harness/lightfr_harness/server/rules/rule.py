@@ -14,7 +14,7 @@ from lightfr_harness.server.rules.bits import pack_signs, unpack_signs
 from lightfr_harness.server.rules.uploads import Upload, UploadReader
 
 
-class Server(ABC):
+class AggregationRule(ABC):
     """One item matrix and the round that is being collected for it."""
 
     # The parts of state() that have one row per item.

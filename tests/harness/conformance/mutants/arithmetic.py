@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from lightfr_harness.server.coordinator.publishing import Publisher
-from lightfr_harness.server.rules import CatalogueServer, catalogue
+from lightfr_harness.server.rules import CatalogueRule, catalogue
 from lightfr_harness.server.rules.bits import pack_signs, unpack_signs
 from tests.harness.conformance.mutants import around, mutant
 
@@ -27,7 +27,7 @@ def bit_order():
     "aggregate.vectors-1",
 )
 def bit_order_within():
-    @around(CatalogueServer, "_model_fields")
+    @around(CatalogueRule, "_model_fields")
     def _(original, self):
         mean = self.mean_user.reshape(-1, 8)[:, ::-1].reshape(-1)
         return original(self) | {"mean_user": mean.astype("<i2").tobytes() if mean.any() else b""}
@@ -59,7 +59,7 @@ def memory_forgets_nothing():
 
 @mutant("memory-of-one-round", "the memory begins anew with each version", "aggregate.vectors-2")
 def memory_of_one_round():
-    @around(CatalogueServer, "begin_round")
+    @around(CatalogueRule, "begin_round")
     def _(original, self):
         self.memory = np.zeros_like(self.memory)
         original(self)
@@ -101,12 +101,12 @@ def _with_term(divide):
         memory = self.memory[rows] - (self.memory[rows] >> 4) + moved
         self.memory[rows], self.codes[rows] = memory, pack_signs(_kept_at_zero(memory, signs))
 
-    CatalogueServer._apply_rows = apply_rows
+    CatalogueRule._apply_rows = apply_rows
 
 
 @mutant("diagonal-stays", "the diagonal of W is not taken away", "aggregate.vectors-1")
 def diagonal_stays():
-    @around(CatalogueServer, "_cohort_sums")
+    @around(CatalogueRule, "_cohort_sums")
     def _(original, self):
         products, user_sum, weight = original(self)
         # The server takes it away once.
@@ -120,7 +120,7 @@ def weight_of_rows():
 
 @mutant("equal-weights", "every upload weighs the same", "aggregate.light-uploads")
 def equal_weights():
-    @around(CatalogueServer, "_count")
+    @around(CatalogueRule, "_count")
     def _(original, self, upload):
         original(self, upload)
         self._weights[-1] = catalogue.LEAST_CATALOGUE_RATINGS
@@ -128,7 +128,7 @@ def equal_weights():
 
 @mutant("closed-rows-rest", "closed rows do not move at all", "aggregate.closed-rows")
 def closed_rows_rest():
-    @around(CatalogueServer, "_apply")
+    @around(CatalogueRule, "_apply")
     def _(original, self, *, balanced):
         closed = ~self.open_rows
         codes, memory = self.codes[closed].copy(), self.memory[closed].copy()
@@ -152,7 +152,7 @@ def mean_half_to_even():
 
 
 def _with_mean(rounded):
-    @around(CatalogueServer, "_apply")
+    @around(CatalogueRule, "_apply")
     def _(original, self, *, balanced):
         _, user_sum, weight = self._cohort_sums()
         original(self, balanced=balanced)

@@ -123,7 +123,7 @@ def old_artifacts_removed():
         offered.clear()
         for newest in list(manifests)[:1]:
             parsed = manifest_pb2.Manifest.FromString(newest)
-            offered.update(artifact.sha256.hex() for artifact in publishing.named(parsed))
+            offered.update(publishing.artifact_kinds(parsed))
 
     @around(downloads, "answer")
     async def _(original, request, folder, digest):

@@ -13,7 +13,7 @@ from lightfr.v1 import manifest_pb2, model_pb2
 from lightfr_harness.server.authority import RenewalError, SigningRequestError
 from lightfr_harness.server.coordinator.coordinator import Coordinator
 from lightfr_harness.server.coordinator.logs import Log
-from lightfr_harness.server.coordinator.options import ItemList, Settings
+from lightfr_harness.server.coordinator.options import ItemList, Settings, make_rule
 from lightfr_harness.server.coordinator.rounds import Plan
 from lightfr_harness.server.coordinator.service import CoordinatorService
 
@@ -127,7 +127,7 @@ def upload_request(assignment, seed, **changes):
 
 def oracle():
     """The aggregation rule on its own, fed without a coordinator."""
-    return SETTINGS.make_server(ITEMS)
+    return make_rule(SETTINGS, ITEMS)
 
 
 def feed(server, bodies):

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr_harness.server.coordinator.coordinator import Coordinator
 from lightfr_harness.server.coordinator.logs import Log
+from lightfr_harness.server.coordinator.options import make_rule
 from lightfr_harness.server.coordinator.rounds import Plan
 from lightfr_harness.server.coordinator.serving import Addresses, serving
 from tests.harness.server.coordinator.helpers import ITEMS, SETTINGS
@@ -21,8 +22,9 @@ TIMEOUT_SECONDS = 20
 
 
 class Live:
-    def __init__(self, folder, authority, items=ITEMS, settings=SETTINGS, **plan):
+    def __init__(self, folder, authority, items=ITEMS, settings=SETTINGS, make_rule=make_rule, observer=None, **plan):
         self.folder, self.authority, self.log = folder, authority, io.StringIO()
+        self._make_rule, self._observer = make_rule, observer
         self._made = (items, settings, Plan(**{"goal": 3, "over_selection": 1.5, **plan}))
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
@@ -40,10 +42,13 @@ class Live:
     async def _serve(self):
         items, settings, plan = self._made
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        self.coordinator = Coordinator(self.folder, items, settings, plan, self.authority, Log(self.log))
+        log = Log(self.log)
+        self.coordinator = Coordinator(
+            self.folder, items, settings, plan, self.authority, log, make_rule=self._make_rule
+        )
         await self.coordinator.start()
         rounds = asyncio.create_task(self.coordinator.run())
-        async with serving(self.coordinator, self.authority, Addresses(), Log(self.log)) as addresses:
+        async with serving(self.coordinator, self.authority, Addresses(), log, self._observer) as addresses:
             self.addresses = json.loads(addresses.as_json())
             self._ready.set()
             await self._stop.wait()

@@ -10,6 +10,7 @@ from lightfr_harness.server.coordinator.options import (
     Settings,
     SettingsError,
     is_loopback,
+    make_rule,
 )
 from lightfr_harness.server.coordinator.publishing import FolderError
 from tests.harness.server.coordinator.helpers import ITEMS, SETTINGS, Clock, Plan, Small, run, small
@@ -56,8 +57,8 @@ def test_a_missing_list_and_ids_that_are_no_integers_are_typed_errors(tmp_path):
 
 def test_without_counts_the_gate_is_off():
     settings = Settings(16, 10, 0, False, "", "clear")
-    assert settings.make_server(ItemList(["a", "b"], None, "")).open_rows_bitmap() == b""
-    assert settings.make_server(ItemList(["a", "b"], [20, 5], "")).open_rows.tolist() == [True, False]
+    assert make_rule(settings, ItemList(["a", "b"], None, "")).open_rows_bitmap() == b""
+    assert make_rule(settings, ItemList(["a", "b"], [20, 5], "")).open_rows.tolist() == [True, False]
 
 
 def test_a_code_length_that_there_is_not_is_refused():

@@ -5,8 +5,8 @@ import pytest
 
 from lightfr.v1 import manifest_pb2
 from lightfr_harness.server.artifacts.deltas import make_delta
-from lightfr_harness.server.coordinator.options import ItemList, Settings
-from lightfr_harness.server.coordinator.publishing import DELTAS_FROM_VERSIONS, FolderError, Publisher, named
+from lightfr_harness.server.coordinator.options import ItemList, Settings, make_rule
+from lightfr_harness.server.coordinator.publishing import DELTAS_FROM_VERSIONS, FolderError, Publisher, artifact_kinds
 from lightfr_harness.server.coordinator.rollback import roll_back
 from tests.harness.server.coordinator.helpers import Clock, Plan, Small, run, small, upload_request
 
@@ -15,7 +15,7 @@ ITEMS = ItemList([f"item-{i}" for i in range(400)], None, "")
 
 def drifting_server(publisher, versions):
     """Publish versions whose codes differ in one row each."""
-    server = Settings(64, 0, 1, False, "", "clear").make_server(ITEMS)
+    server = make_rule(Settings(64, 0, 1, False, "", "clear"), ITEMS)
     catalogue, manifests = publisher.put_catalogue(ITEMS), []
     for version in range(1, versions + 1):
         server.codes[version] ^= 1
@@ -58,7 +58,7 @@ def test_what_no_remembered_manifest_names_is_removed(tmp_path):
     (tmp_path / "artifacts" / ".catalogue-y").mkdir()
     publisher.clean(manifests[:2])
     kept = {path.name for path in (tmp_path / "artifacts").iterdir()}
-    assert kept == {artifact.sha256.hex() for manifest in parsed(manifests[:2]) for artifact in named(manifest)}
+    assert kept == {digest for manifest in parsed(manifests[:2]) for digest in artifact_kinds(manifest)}
     assert {path.name for path in (tmp_path / "states").iterdir()} == {"5.npz", "4.npz"}
 
 

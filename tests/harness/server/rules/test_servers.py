@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lightfr import _kernel, errors
 from lightfr.v1 import model_pb2, update_pb2
 from lightfr_harness import oracle, paper_oracle
-from lightfr_harness.server.rules import CatalogueServer, PaperServer, balance_of
+from lightfr_harness.server.rules import CatalogueRule, PaperRule, balance_of
 from tests.helpers import random_signs
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -65,7 +65,7 @@ def plain_round(memory, signs, uploads, kind):
 @given(st.sampled_from([TERNARY, EXACT]), st.integers(0, 12), SEEDS)
 def test_three_catalogue_rounds_follow_the_protocol(kind, n_devices, seed):
     rng = np.random.default_rng(seed)
-    server = CatalogueServer(np.full(M, 9), F, **options(kind))
+    server = CatalogueRule(np.full(M, 9), F, **options(kind))
     memory, signs, mean = np.zeros((M, F), object), server.signs(), np.zeros(F, object)
     for _ in range(3):
         uploads = random_uploads(kind, n_devices, rng)
@@ -87,7 +87,7 @@ def test_rows_at_a_time_make_no_difference(monkeypatch):
     results = []
     for rows in (7, 65_536):
         monkeypatch.setattr(catalogue, "_ROWS_AT_A_TIME", rows)
-        server = CatalogueServer(np.full(M, 9), F, **options(TERNARY))
+        server = CatalogueRule(np.full(M, 9), F, **options(TERNARY))
         for *_, message in uploads:
             server.add(message)
         server.finish_round()
@@ -99,7 +99,7 @@ def test_rows_at_a_time_make_no_difference(monkeypatch):
 @given(st.integers(0, 10), SEEDS, st.sampled_from([Fraction(0), Fraction(1, 1000), Fraction(1, 5)]))
 def test_agg_grad_is_the_printed_rule(n_devices, seed, lam):
     rng = np.random.default_rng(seed)
-    server = PaperServer(np.full(M, 9), F, regularization=float(lam), **options(EXACT))
+    server = PaperRule(np.full(M, 9), F, regularization=float(lam), **options(EXACT))
     before = server.signs()
     uploads = random_uploads(EXACT, n_devices, rng)
     for *_, message in uploads:
@@ -116,7 +116,7 @@ def test_agg_grad_is_the_printed_rule(n_devices, seed, lam):
 
 
 def test_agg_para_is_the_sign_of_the_sum_of_rows_and_a_tie_keeps_the_bit():
-    server = PaperServer(np.full(M, 9), F, regularization=0.0, **options(CODES))
+    server = PaperRule(np.full(M, 9), F, regularization=0.0, **options(CODES))
     before, rows = server.signs(), random_signs(4, F, 5)
     for row in rows:
         server.add(
@@ -138,13 +138,13 @@ def test_lambda_becomes_the_integer_of_the_protocol():
 
 def test_the_paper_protocol_has_no_ternary_uploads():
     with pytest.raises(errors.InvalidInputError, match="no ternary uploads"):
-        PaperServer(np.full(M, 9), F, regularization=0.0, **options(TERNARY))
+        PaperRule(np.full(M, 9), F, regularization=0.0, **options(TERNARY))
 
 
 def test_rows_below_the_gate_share_one_code_and_never_learn_from_a_device():
     counts = np.full(M, 9)
     counts[20:] = 2
-    server = CatalogueServer(counts, F, **options(TERNARY, gate=3))
+    server = CatalogueRule(counts, F, **options(TERNARY, gate=3))
     assert len({row.tobytes() for row in server.codes[20:]}) == 1
     assert len({row.tobytes() for row in server.codes[:20]}) > 1
     assert np.unpackbits(np.frombuffer(server.open_rows_bitmap(), np.uint8), bitorder="little")[:M].sum() == 20
@@ -161,9 +161,9 @@ def test_new_items_are_learnt_without_moving_the_rest(kind):
     """Three users like the new item; its row turns toward them, every other row stays."""
     exact = options(EXACT)
     server = (
-        CatalogueServer(np.full(M, 9), F, **exact)
+        CatalogueRule(np.full(M, 9), F, **exact)
         if kind == "catalogue"
-        else PaperServer(np.full(M, 9), F, regularization=0.2, **exact)
+        else PaperRule(np.full(M, 9), F, regularization=0.2, **exact)
     )
     before = server.codes.copy()
     is_new = server.add_items(np.array([3]), seed=1)
@@ -189,7 +189,7 @@ def test_every_instruction_set_gives_the_same_matrix(name):
     before, digests = _kernel.isa_name(), set()
     for isa in ("portable", name):
         _kernel.select_isa(isa)
-        server = CatalogueServer(np.full(M, 9), F, **options(TERNARY))
+        server = CatalogueRule(np.full(M, 9), F, **options(TERNARY))
         for *_, message in random_uploads(TERNARY, 8, np.random.default_rng(2)):
             server.add(message)
         server.finish_round()
@@ -199,13 +199,13 @@ def test_every_instruction_set_gives_the_same_matrix(name):
 
 
 def test_a_restored_server_goes_on_as_the_first_would_have():
-    first = CatalogueServer(np.full(M, 9), F, **options(TERNARY))
+    first = CatalogueRule(np.full(M, 9), F, **options(TERNARY))
     rng = np.random.default_rng(2)
     rounds = [random_uploads(TERNARY, 5, rng) for _ in range(2)]
     for *_, message in rounds[0]:
         first.add(message)
     first.finish_round()
-    second = CatalogueServer(np.full(M, 9), F, **options(TERNARY, seed=99))
+    second = CatalogueRule(np.full(M, 9), F, **options(TERNARY, seed=99))
     second.restore({key: value.copy() for key, value in first.state().items()})
     for server in (first, second):
         for *_, message in rounds[1]:
@@ -220,7 +220,7 @@ def test_a_restored_server_goes_on_as_the_first_would_have():
 def test_sums_move_the_matrix_exactly_as_the_uploads_they_are_of(seed, n_devices):
     rng = np.random.default_rng(seed)
     counts = np.where(np.arange(M) % 3, 20, 5)
-    first, second = (CatalogueServer(counts, F, **options(TERNARY, gate=10)) for _ in range(2))
+    first, second = (CatalogueRule(counts, F, **options(TERNARY, gate=10)) for _ in range(2))
     rows, products, user_sum, weight = np.zeros((M, F), int), np.zeros((F, F), int), np.zeros(F, int), 0
     for _ in range(n_devices):
         ((indices, values, user, message),) = random_uploads(TERNARY, 1, rng)
@@ -241,7 +241,7 @@ def test_sums_move_the_matrix_exactly_as_the_uploads_they_are_of(seed, n_devices
 
 
 def test_a_row_gets_a_code_of_its_own_when_it_opens_first_and_keeps_it_when_it_closes():
-    server = CatalogueServer(np.zeros(6, int), F, **options(TERNARY, gate=2))
+    server = CatalogueRule(np.zeros(6, int), F, **options(TERNARY, gate=2))
     shared = server.codes[0].copy()
     assert (server.codes == shared).all()
     server.memory[:] = 9
@@ -261,7 +261,7 @@ def test_a_row_gets_a_code_of_its_own_when_it_opens_first_and_keeps_it_when_it_c
 
 
 def test_sums_bent_by_noise_or_lies_keep_the_mean_in_its_range():
-    server = CatalogueServer(np.full(M, 9), F, **options(TERNARY))
+    server = CatalogueRule(np.full(M, 9), F, **options(TERNARY))
     products, user_sum = np.full(F * (F - 1) // 2, -(2**20)), np.array([2**20, -(2**20)] * (F // 2))
     for weight in (1, 0, -5):
         server.add_sums(np.full(M * F, 2**20), products, user_sum, np.array([weight]))

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from lightfr.v1 import model_pb2, update_pb2
-from lightfr_harness.server.rules import CatalogueServer, PaperServer, UploadError
+from lightfr_harness.server.rules import CatalogueRule, PaperRule, UploadError
 
 
 def make_server(**options):
     defaults = {"upload_kind": model_pb2.UPLOAD_KIND_TERNARY, "gate": 2, "max_rows": 3, "seed": 1}
     counts = np.array([5, 5, 5, 5, 1, 5])
-    return CatalogueServer(counts, 16, **{**defaults, **options})
+    return CatalogueRule(counts, 16, **{**defaults, **options})
 
 
 def good(indices=(0, 2), **fields):
@@ -63,13 +63,13 @@ def test_sizes_of_exact_gradients_and_codes_are_checked():
         (model_pb2.UPLOAD_KIND_EXACT, "exact", update_pb2.ExactRows(gradients=bytes(127))),
         (model_pb2.UPLOAD_KIND_CODES, "codes", update_pb2.CodeRows(codes=bytes(3))),
     ):
-        server = PaperServer(counts, 16, regularization=0.0, upload_kind=kind, gate=0, max_rows=0, seed=1)
+        server = PaperRule(counts, 16, regularization=0.0, upload_kind=kind, gate=0, max_rows=0, seed=1)
         with pytest.raises(UploadError, match="wrong size"):
             server.add(good(user_code=b"", ternary=None, **{field: rows}).SerializeToString())
 
 
 def test_the_paper_protocol_takes_no_user_code():
-    server = PaperServer(
+    server = PaperRule(
         np.full(6, 5), 16, regularization=0.0, upload_kind=model_pb2.UPLOAD_KIND_EXACT, gate=0, max_rows=0, seed=1
     )
     message = good(ternary=None, exact=update_pb2.ExactRows(gradients=bytes(128)))
