@@ -11,7 +11,7 @@ from lightfr.ranking import Ranked, rank, rank_batch, recommend
 
 if TYPE_CHECKING:
     from lightfr.aio import AsyncClient
-    from lightfr.client import Client, Participation, Recommendation, Status
+    from lightfr.client import Client, Participation, Reason, Recommendation, RoundStage, Status
     from lightfr.enrollment import Enrolled, enroll
     from lightfr.interactions import RatingScale
     from lightfr.keys import CallbackKey, FileKey, KeyProvider, PassphraseKey
@@ -30,7 +30,9 @@ _LAZY = {
     "Participation": "lightfr.client",
     "PassphraseKey": "lightfr.keys",
     "RatingScale": "lightfr.interactions",
+    "Reason": "lightfr.client",
     "Recommendation": "lightfr.client",
+    "RoundStage": "lightfr.client",
     "Status": "lightfr.client",
     "enroll": "lightfr.enrollment",
 }
@@ -49,7 +51,9 @@ __all__ = [
     "PassphraseKey",
     "Ranked",
     "RatingScale",
+    "Reason",
     "Recommendation",
+    "RoundStage",
     "Status",
     "UserCode",
     "__version__",

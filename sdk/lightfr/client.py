@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 import random
 import threading
+import time
+from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lightfr._wire import coordinator, encode_update, tls
@@ -15,6 +19,7 @@ from lightfr.clear_round import PENDING_UPLOAD, ClearRound
 from lightfr.codes import UserCode
 from lightfr.errors import (
     InvalidInputError,
+    LightFRError,
     NotPrivateError,
     NotSyncedError,
     ProtocolError,
@@ -33,7 +38,7 @@ from lightfr.trust import Trust
 from lightfr.v1 import model_pb2
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from types import TracebackType
     from typing import Self
 
@@ -45,6 +50,9 @@ if TYPE_CHECKING:
 _USER_CODE, _ROUNDS, _SCALE = "user_code", "rounds", "scale"
 # When to offer again after coming too late, in seconds; the server's own window is not known then.
 _PAUSE_AFTER_LATE = (1.0, 10.0)
+# How long participate() waits for its round to stop once it is cancelled, and how often it looks, in seconds.
+_CANCEL_SECONDS = 0.5
+_LOOK_SECONDS = 0.1
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -55,6 +63,30 @@ class Recommendation(NamedTuple):
     similarity: float
 
 
+class RoundStage(StrEnum):
+    """How far a device has come in a round; the server has acknowledged the message of each stage."""
+
+    PLACED = "placed"
+    KEYS_SENT = "keys_sent"
+    SHARES_SENT = "shares_sent"
+    UPLOADED = "uploaded"
+    REVEALED = "revealed"
+
+
+class Reason(StrEnum):
+    """Why a device did not take part this time."""
+
+    ROUND_FULL = "round_full"
+    ALREADY_UPLOADED = "already_uploaded"
+    AGGREGATING = "aggregating"
+    TRAINING_FINISHED = "training_finished"
+    NOT_CAPABLE = "not_capable"
+    # The round went on without this device.
+    TOO_LATE = "too_late"
+    # The app cancelled the call, or called forget().
+    CANCELLED = "cancelled"
+
+
 @dataclass(frozen=True, slots=True)
 class Participation:
     """How an offer to take part ended."""
@@ -63,8 +95,8 @@ class Participation:
     took_part: bool
     # When to offer again, in seconds; drawn at random from the server's window.
     retry_after_seconds: float
-    # Why there was no place this time; empty after an upload.
-    reason: str = ""
+    # Why the device did not take part; None when it did.
+    reason: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +133,9 @@ class Client:
         self._interactions: Interactions | None = None
         self._code_for_use: UserCode | None = None
         self._model: LoadedModel | None = None
+        # Stops the call that holds _network.
+        self._stop: threading.Event | None = None
+        self._is_forgotten = False
 
     @classmethod
     def open(
@@ -113,21 +148,22 @@ class Client:
         key: KeyProvider,
         scale: RatingScale | None = None,
         minimum_cohort: int = DEFAULT_MINIMUM_COHORT,
-        not_private: bool = False,
+        allow_clear_uploads: bool = False,
     ) -> Client:
         """Open the data of one user in a folder, making it when there is none. Needs no network.
 
         `server` is https://host:port; `identity` and `trust` are the PEM files that enrolment wrote; `key` keeps the
         secret that encrypts the store. `scale` is the range of ratings, 1 to 5 unless given when the folder was made.
         With secure aggregation this device takes part only among at least `minimum_cohort` devices; fewer than 256 are
-        for tests. `not_private` lets it upload in the clear, which reveals its ratings to the server: for audits only.
+        for tests. `allow_clear_uploads` lets it upload in the clear, which reveals its ratings to the server: for
+        audits only.
         """
         require_minimum_cohort(minimum_cohort)
         trusted = Trust(trust)
         channel = Channel(server, tls.context(trusted.path, identity))
         store = Store.open(folder, key)
         try:
-            allow_clear = not_private or channel.host in _LOOPBACK
+            allow_clear = allow_clear_uploads or channel.host in _LOOPBACK
             models = ModelFolder(Path(folder) / "models", trusted)
             client = cls(store, Identity(identity, trusted), channel, models, allow_clear)
             client._minimum_cohort = minimum_cohort
@@ -168,29 +204,103 @@ class Client:
 
         Renews this device's certificate too, when it ends soon.
         """
-        with self._network:
-            self._store.require_open()
+        with self._network_call(threading.Event()):
             self._identity.renew_if_due(self._channel)
             return self._sync()
 
-    def participate(self) -> Participation:
+    def participate(
+        self, progress: Callable[[RoundStage], None] | None = None, cancel: threading.Event | None = None
+    ) -> Participation:
         """Offer to take part in a training round, and do so if there is a place.
 
         A round that was begun before is finished first. With secure aggregation this takes as long as the slowest of
-        the cohort: seconds to minutes, most of it waiting.
+        the cohort: seconds to minutes, most of it waiting. `progress` is called in this thread after each stage. Once
+        `cancel` is set, the call returns within a second and the device leaves its round.
         """
-        with self._network:
-            if self._model is not None:
-                self._require_private(self._model)
-            begun_before = self._resumed()
-            if begun_before is not None and self._finish(begun_before):
-                return Participation(took_part=True, retry_after_seconds=0.0)
-            answer = coordinator.check_in(self._channel, self._model_version(), self._privacy_modes())
-            if isinstance(answer, coordinator.RetryWindow):
-                return _not_this_time(answer.earliest_seconds, answer.latest_seconds, answer.reason)
-            if self._finish(self._begun(answer)):
-                return Participation(took_part=True, retry_after_seconds=0.0)
-            return _not_this_time(*_PAUSE_AFTER_LATE, "too_late")
+        if cancel is None:
+            return self._participate(progress or (lambda stage: None), threading.Event())
+        return self._participate_until(cancel, progress or (lambda stage: None))
+
+    def _participate_until(self, cancel: threading.Event, progress: Callable[[RoundStage], None]) -> Participation:
+        """Take part in another thread, so that this one can return even while a call to the server is stuck."""
+        said: SimpleQueue[RoundStage | Participation | BaseException] = SimpleQueue()
+        stop = threading.Event()
+
+        def take_part() -> None:
+            try:
+                said.put(self._participate(said.put, stop))
+            except BaseException as error:
+                said.put(error)
+
+        threading.Thread(target=take_part, name="lightfr round", daemon=True).start()
+        ends = None
+        while ends is None or time.monotonic() < ends:
+            try:
+                news = said.get(timeout=_LOOK_SECONDS)
+            except Empty:
+                news = None
+            if isinstance(news, Participation):
+                return news
+            if isinstance(news, RoundStage):
+                progress(news)
+            elif news is not None:
+                raise news
+            if cancel.is_set() and ends is None:
+                self._interrupt(stop)
+                ends = time.monotonic() + _CANCEL_SECONDS
+        return _CANCELLED
+
+    def _participate(self, progress: Callable[[RoundStage], None], stop: threading.Event) -> Participation:
+        try:
+            with self._network_call(stop):
+                return self._offer(progress, stop)
+        except LightFRError:
+            if not stop.is_set():
+                raise
+            return _CANCELLED
+
+    def _offer(self, progress: Callable[[RoundStage], None], stop: threading.Event) -> Participation:
+        if self._model is not None:
+            self._require_private(self._model)
+        begun_before = self._resumed()
+        if begun_before is not None and self._finish(begun_before, progress, stop):
+            return Participation(took_part=True, retry_after_seconds=0.0)
+        if stop.is_set():
+            return _CANCELLED
+        answer = coordinator.check_in(self._channel, self._model_version(), self._privacy_modes())
+        if isinstance(answer, coordinator.RetryWindow):
+            return _not_this_time(answer.earliest_seconds, answer.latest_seconds, Reason(answer.reason))
+        progress(RoundStage.PLACED)
+        if self._finish(self._begun(answer), progress, stop):
+            return Participation(took_part=True, retry_after_seconds=0.0)
+        return _CANCELLED if stop.is_set() else _not_this_time(*_PAUSE_AFTER_LATE, Reason.TOO_LATE)
+
+    @contextmanager
+    def _network_call(self, stop: threading.Event) -> Iterator[None]:
+        """Hold the network; `stop` ends what the caller does with it."""
+        try:
+            with self._network:
+                self._store.require_open()
+                self._stop = self._channel.stop = stop
+                try:
+                    yield
+                finally:
+                    self._stop = self._channel.stop = None
+        finally:
+            self._remove_forgotten_models()
+
+    def _remove_forgotten_models(self) -> None:
+        with self._state:
+            if self._is_forgotten:
+                self._is_forgotten = False
+                self._models.remove()
+
+    def _interrupt(self, stop: threading.Event | None) -> None:
+        """Make the call that `stop` belongs to end soon."""
+        if stop is not None:
+            stop.set()
+            if self._stop is stop:
+                self._channel.interrupt()
 
     def status(self) -> Status:
         """Say how things stand, in numbers."""
@@ -224,10 +334,15 @@ class Client:
 
     def forget(self) -> None:
         """Destroy the key, then delete everything in the folder, and close. What was uploaded stays uploaded."""
-        with self._network, self._state:
+        self._interrupt(self._stop)
+        with self._state:
             self._store.forget()
+            self._is_forgotten = True
             self.close()
-            self._models.remove()
+        # A call that still holds the network removes them when it ends.
+        if self._network.acquire(blocking=False):
+            self._network.release()
+            self._remove_forgotten_models()
 
     def rotate_key(self) -> None:
         """Encrypt the store anew, under a new key."""
@@ -303,7 +418,7 @@ class Client:
         if model.manifest.message.model.privacy_mode not in self._privacy_modes():
             raise NotPrivateError(
                 "training with this server would reveal the user's ratings to it, so nothing was sent; "
-                "for audits, open the client with not_private=True"
+                "for audits, open the client with allow_clear_uploads=True"
             )
 
     def _resumed(self) -> ClearRound | SecureRound | None:
@@ -333,9 +448,21 @@ class Client:
             update, code = self._update(model)
             return ClearRound.begin(self._store, self._channel, assignment, encode_update(update), code)
 
-    def _finish(self, current: ClearRound | SecureRound) -> bool:
+    def _finish(
+        self, current: ClearRound | SecureRound, progress: Callable[[RoundStage], None], stop: threading.Event
+    ) -> bool:
         """Go through the rest of a round; count it if the server has this device's part."""
-        took_part = current.run() if isinstance(current, ClearRound) else current.run(self._vector)
+        try:
+            if isinstance(current, ClearRound):
+                took_part = current.run()
+                if took_part:
+                    progress(RoundStage.UPLOADED)
+            else:
+                took_part = current.run(self._vector, lambda method: progress(_STAGES[method]), stop)
+        except LightFRError:
+            if stop.is_set():
+                self._store.update(current.forgotten)
+            raise
         if took_part:
             with self._state:
                 rounds = self.status().rounds + 1
@@ -362,7 +489,16 @@ class Client:
             return round_vector(model.published, update, cohort)
 
 
-def _not_this_time(earliest_seconds: float, latest_seconds: float, reason: str) -> Participation:
+_CANCELLED = Participation(took_part=False, retry_after_seconds=0.0, reason=Reason.CANCELLED)
+_STAGES = {
+    "AdvertiseKeys": RoundStage.KEYS_SENT,
+    "ShareKeys": RoundStage.SHARES_SENT,
+    "Upload": RoundStage.UPLOADED,
+    "RevealShares": RoundStage.REVEALED,
+}
+
+
+def _not_this_time(earliest_seconds: float, latest_seconds: float, reason: Reason) -> Participation:
     # No secret: it only spreads devices out.
     pause = random.uniform(earliest_seconds, latest_seconds)  # noqa: S311
     return Participation(took_part=False, retry_after_seconds=pause, reason=reason)

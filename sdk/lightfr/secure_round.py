@@ -17,6 +17,7 @@ from lightfr.errors import PrivacyError, ProtocolError, RefusedError
 from lightfr.secagg import DeviceSession
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable, Mapping
 
     from lightfr._wire.channel import Channel
@@ -82,15 +83,19 @@ class SecureRound:
         """Digest of the model that the round trains on."""
         return bytes.fromhex(self._facts["manifest_sha256"])
 
-    def run(self, make_vector: MakeVector) -> bool:
-        """Go on to the end; say whether the cohort has this device's part."""
+    def run(self, make_vector: MakeVector, acknowledged: Callable[[str], None], stop: threading.Event) -> bool:
+        """Go on to the end; say whether the cohort has this device's part. `stop` makes the device leave the round."""
         try:
-            self._send()
+            acknowledged(self._send())
             while not isinstance(step := secure.next_step(self._channel, self._round_id), secure.Done):
-                if time.monotonic() > self._ends:
+                if time.monotonic() > self._ends or stop.is_set():
                     self.leave()
                     return False
-                self._take(step, make_vector)
+                if isinstance(step, secure.Wait):
+                    stop.wait(step.seconds)
+                else:
+                    self._take(step, make_vector)
+                    acknowledged(self._send())
         except RefusedError as refused:
             self.leave()
             if refused.reason not in TOO_LATE:
@@ -107,16 +112,12 @@ class SecureRound:
 
     def _take(self, step: secure.Step, make_vector: MakeVector) -> None:
         session, round_id = self._session, self._round_id
-        if isinstance(step, secure.Wait):
-            time.sleep(step.seconds)
-            return
         if isinstance(step, secure.Share):
             self._keep("ShareKeys", secure.encode_shares(step.roster, session.share(*step)))
         elif isinstance(step, secure.Upload):
             self._keep("Upload", self._upload(step, make_vector))
         elif isinstance(step, secure.Reveal):
             self._keep("RevealShares", secure.encode_revealed(round_id, session.unmask(*step)))
-        self._send()
 
     def _upload(self, step: secure.Upload, make_vector: MakeVector) -> bytes:
         session = self._session
@@ -135,10 +136,11 @@ class SecureRound:
         facts = json.dumps(self._facts).encode()
         self._store.update({_ROUND: facts, _SESSION: self._session.to_bytes(), _OUTGOING: outgoing})
 
-    def _send(self) -> None:
-        """Send what was kept last; sending it twice does no harm."""
+    def _send(self) -> str:
+        """Send what was kept last and return its method; sending it twice does no harm."""
         method, _, request = (self._store.get(_OUTGOING) or b"").partition(b"\n")
         if method == b"Upload":
             coordinator.upload(self._channel, request)
         else:
             secure.send(self._channel, method.decode(), request)
+        return method.decode()

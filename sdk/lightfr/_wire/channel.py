@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
+import socket
 import ssl
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.client import HTTPException, HTTPResponse, RemoteDisconnected
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -22,6 +23,7 @@ from lightfr.errors import (
 )
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable, Iterator
     from typing import TypeVar
 
@@ -55,10 +57,14 @@ class Channel:
         self.host, self._port = address_of(server)
         self._context, self._timeout_seconds = context, timeout_seconds
         self._connection: Connection | None = None
+        # Once this is set, no call is begun or tried again: see interrupt.
+        self.stop: threading.Event | None = None
 
     def to(self, server: str, timeout_seconds: float) -> Channel:
         """Return a channel to another server of the same authority, as the same device, with other patience."""
-        return Channel(server, self._context, timeout_seconds)
+        other = Channel(server, self._context, timeout_seconds)
+        other.stop = self.stop
+        return other
 
     def call(self, method: str, request: bytes, limit_bytes: int) -> bytes:
         """Call 'Service/Method' and return the answer's bytes; every call may be repeated without harm, and is."""
@@ -85,6 +91,17 @@ class Channel:
         self.close()
         self._context = context
 
+    def interrupt(self) -> None:
+        """Wake up a call that waits for the server in another thread. It fails if `stop` is set, else tries again."""
+        sock = self._connection.sock if self._connection is not None else None
+        if sock is not None:
+            with suppress(OSError):
+                # The method of ssl would take the TLS state away from the thread that reads.
+                socket.socket.shutdown(sock, socket.SHUT_RDWR)
+
+    def _is_stopped(self) -> bool:
+        return self.stop is not None and self.stop.is_set()
+
     def close(self) -> None:
         """Close the connection; the next request opens a new one."""
         if self._connection is not None:
@@ -96,7 +113,7 @@ class Channel:
             try:
                 return once()
             except ServerUnavailableError:
-                if tried == _TRIES:
+                if tried == _TRIES or self._is_stopped():
                     raise
                 # Jitter: devices that lost the same server do not come back together. No secret, so any generator.
                 time.sleep(random.uniform(0, _FIRST_PAUSE * 2 ** (tried - 1)))  # noqa: S311
@@ -133,6 +150,8 @@ class Channel:
         return self._send_once(verb, path, headers, body)
 
     def _send_once(self, verb: str, path: str, headers: dict[str, str], body: bytes | None) -> HTTPResponse:
+        if self._is_stopped():
+            raise ServerUnavailableError("the call was interrupted")
         if self._connection is None:
             self._connection = Connection(self.host, self._port, context=self._context, timeout=self._timeout_seconds)
         connection = self._connection

@@ -252,11 +252,11 @@ def test_a_device_declines_rounds_in_the_clear_with_a_server_elsewhere(coordinat
     assert (answer.took_part, answer.reason) == (False, "not_capable")
     client.sync()
     client.rate("item 1", 5)
-    with pytest.raises(NotPrivateError, match="not_private"):
+    with pytest.raises(NotPrivateError, match="allow_clear_uploads"):
         client.participate()
     assert not client.status().upload_pending
     client.close()
-    assert open_client(coordinator, client.device, not_private=True).participate().took_part
+    assert open_client(coordinator, client.device, allow_clear_uploads=True).participate().took_part
 
 
 def test_no_repr_tells_anything(coordinator, open_client):

@@ -50,7 +50,7 @@ def lose_answers(publisher):
 
 def test_an_upload_names_its_round_and_model_and_only_rated_rows(publisher, device):
     outcome = device.participate()
-    assert (outcome.took_part, outcome.retry_after_seconds, outcome.reason) == (True, 0.0, "")
+    assert (outcome.took_part, outcome.retry_after_seconds, outcome.reason) == (True, 0.0, None)
     (request,) = (coordinator_pb2.UploadRequest.FromString(body) for body in publisher.uploads)
     assert request.round_id == b"r" * 16
     assert request.manifest_sha256 == hashlib.sha256(publisher.current.manifest).digest()

@@ -1,0 +1,138 @@
+"""A round can be watched and stopped: by the app that cancels it, and by forget()."""
+
+import threading
+
+import pytest
+
+from lightfr import Reason, RoundStage
+from lightfr.errors import ServerUnavailableError, StoreClosedError
+from tests.sdk.client.publisher import random_codes
+from tests.sdk.client.test_secure import COHORT, secure, together  # noqa: F401 # a fixture among them
+
+SECURE_STAGES = ["placed", "keys_sent", "shares_sent", "uploaded", "revealed"]
+
+
+class HeldServer:
+    """Answers one method only when the test says so."""
+
+    def __init__(self, publisher, method):
+        self.asked, self.go_on = threading.Event(), threading.Event()
+        publisher.answers[method] = self._answer
+
+    def _answer(self, body):
+        self.asked.set()
+        self.go_on.wait(30)
+        return 503, {}, b""
+
+
+@pytest.fixture
+def device(publisher, open_device):
+    publisher.publish(1, random_codes(1))
+    publisher.assignment()
+    client = open_device()
+    client.sync()
+    client.rate_many([(f"item {number}", 5) for number in range(20)])
+    return client
+
+
+def in_thread(call):
+    """Begin a call in another thread; returns a function that waits for its result."""
+    results = []
+    thread = threading.Thread(target=lambda: results.extend(together(call)))
+    thread.start()
+
+    def result():
+        thread.join(20)
+        assert not thread.is_alive()
+        return results[0]
+
+    return result
+
+
+@pytest.mark.parametrize("cancel", [None, threading.Event()])
+def test_progress_names_each_stage_of_a_secure_round_in_the_calling_thread(secure, cancel):  # noqa: F811
+    _, clients = secure(rounds=1)
+    seen = {number: [] for number in range(COHORT)}
+
+    def watched(number):
+        def take_part():
+            here = threading.get_ident()
+            note = lambda stage: seen[number].append((stage, threading.get_ident() == here))  # noqa: E731
+            return clients[number].participate(note, cancel)
+
+        return take_part
+
+    assert all(outcome.took_part for outcome in together(*map(watched, range(COHORT))))
+    assert all(stages == [(stage, True) for stage in SECURE_STAGES] for stages in seen.values())
+    assert all(isinstance(stage, RoundStage) for stage, _ in seen[0])
+
+
+def test_progress_of_a_round_in_the_clear_is_placed_and_uploaded(publisher, device):
+    stages = []
+    assert device.participate(stages.append).took_part
+    assert stages == [RoundStage.PLACED, RoundStage.UPLOADED]
+
+
+def test_what_progress_raises_ends_the_call(device):
+    def refuse(stage):
+        raise KeyError(stage)
+
+    with pytest.raises(KeyError):
+        device.participate(refuse)
+
+
+@pytest.mark.parametrize("method", ["CheckIn", "Upload"])
+def test_a_cancelled_call_returns_while_the_server_says_nothing(publisher, device, method):
+    usual = dict(publisher.answers)
+    held, cancel = HeldServer(publisher, method), threading.Event()
+    result = in_thread(lambda: device.participate(cancel=cancel))
+    assert held.asked.wait(20)
+    cancel.set()
+    outcome = result()
+    assert not held.go_on.is_set()
+    assert (outcome.took_part, outcome.reason) == (False, Reason.CANCELLED)
+    held.go_on.set()
+    publisher.answers = usual
+    # The round was left, so that this is another upload.
+    assert device.participate().took_part
+    assert device.status().rounds == 1
+
+
+def test_a_call_that_was_cancelled_before_it_began_asks_for_no_place(publisher, device):
+    cancel = threading.Event()
+    cancel.set()
+    assert device.participate(cancel=cancel).reason is Reason.CANCELLED
+
+
+def test_a_secure_round_is_left_when_the_app_cancels_while_it_waits_for_the_cohort(secure):  # noqa: F811
+    _, clients = secure(rounds=1, deadline_seconds=20)
+    sent, cancel = threading.Event(), threading.Event()
+    result = in_thread(lambda: clients[0].participate(lambda stage: stage == "keys_sent" and sent.set(), cancel))
+    assert sent.wait(20)
+    assert clients[0].status().upload_pending
+    cancel.set()
+    assert result().reason is Reason.CANCELLED
+    assert not clients[0].status().upload_pending
+
+
+def test_forget_does_not_wait_for_a_round(publisher, device):
+    held = HeldServer(publisher, "Upload")
+    result = in_thread(device.participate)
+    assert held.asked.wait(20)
+    device.forget()
+    assert not held.go_on.is_set()
+    assert result().reason is Reason.CANCELLED
+    held.go_on.set()
+    assert not device._models._path.exists()
+    with pytest.raises(StoreClosedError):
+        device.participate()
+
+
+def test_forget_stops_a_sync(publisher, device):
+    held = HeldServer(publisher, "GetManifest")
+    result = in_thread(device.sync)
+    assert held.asked.wait(20)
+    device.forget()
+    assert isinstance(result(), ServerUnavailableError)
+    held.go_on.set()
+    assert not device._models._path.exists()
