@@ -13,6 +13,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from cryptography import x509
+from cryptography.x509.oid import NameOID
+
 from lightfr.errors import LightFRError
 from lightfr.secagg.session import DEFAULT_MINIMUM_COHORT
 from lightfr_harness.devices.link import Loop
@@ -111,10 +114,8 @@ class Surroundings:
         home = self.folder / f"device-{number}"
         home.mkdir()
         identity_of(self.authority, home / "identity.pem")
-        from cryptography import x509
-
         certificate = x509.load_pem_x509_certificate((home / "identity.pem").read_bytes())
-        return home, str(certificate.subject.rdns[0].rfc4514_string().partition("=")[2])
+        return home, str(certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value)
 
     def messages_of(self, name: str) -> tuple[dict[str, list[int]], dict[str, int]]:
         """Bytes inside the messages of one device, up and down, by message; and how many there were."""

@@ -73,8 +73,11 @@ class RemoteFleet:
             raise RuntimeError("the coordinator has no model")
         return self.model
 
-    def take_part(self, chosen: Sequence[int]) -> int:
-        """Let these devices offer themselves for the current round; returns how many of them did all that it asks."""
+    def take_part(self, chosen: Sequence[int], progress: Callable[[str], None] | None = None) -> int:
+        """Let these devices offer themselves for the current round; returns how many of them did all that it asks.
+
+        In a secure round `progress` hears of each stage, once all of them have come so far.
+        """
         model = self.sync()
         is_clear = model.manifest.message.model.privacy_mode == model_pb2.PRIVACY_MODE_CLEAR
         with ThreadPoolExecutor(WORKERS) as workers:
@@ -82,7 +85,7 @@ class RemoteFleet:
             placed = [(self.devices[number], place) for number, place in zip(chosen, places, strict=True) if place]
             if is_clear:
                 return sum(workers.map(lambda one: self._upload(model, *one), placed))
-            return _walk(workers, [self._part(model, *one) for one in placed])
+            return _walk(workers, [self._part(model, *one) for one in placed], progress or (lambda stage: None))
 
     def _upload(self, model: LoadedModel, remote: RemoteDevice, place: coordinator.Assignment) -> bool:
         """Take part in the clear."""
@@ -116,11 +119,12 @@ def _place(remote: RemoteDevice, model: LoadedModel) -> coordinator.Assignment |
     return answer if is_place else None
 
 
-def _walk(workers: ThreadPoolExecutor, parts: list[Part]) -> int:
+def _walk(workers: ThreadPoolExecutor, parts: list[Part], progress: Callable[[str], None]) -> int:
     """Take a secure round step by step, all devices each of them: none is due before all have done the last."""
-    for step in STEPS:
+    for step, stage in zip(STEPS, ("keys_sent", "shares_sent", "uploaded", "revealed"), strict=True):
         in_time = workers.map(partial(_is_in_time, step), parts)
         parts = [part for part, stays in zip(parts, in_time, strict=True) if stays]
+        progress(stage)
     return len(parts)
 
 
