@@ -98,6 +98,7 @@ class Link:
         self._down = Lane(profile.down_bits_per_second if profile else math.inf, delay, loss, chance)
         self._tasks: set[asyncio.Task[None]] = set()
         self.break_after: int | None = None
+        self.connections = 0
         self.port = 0
 
     def counts(self) -> tuple[int, int]:
@@ -136,6 +137,7 @@ class Link:
         except OSError:
             device_out.close()
             raise
+        self.connections += 1
         try:
             # A group: when one direction breaks, the other ends too.
             async with asyncio.TaskGroup() as both:
