@@ -11,9 +11,10 @@ from lightfr_harness.cli import app
 from lightfr_harness.devices import Plan, Scenario, load_profile
 
 PARTS = ("devices", "baselines", "training", "inference", "figure_1")
-SMALL = ["audit", "cost", "--items", "500", "--ratings", "10"]
+SMALL = ["audit", "cost", "--items", "500", "--ratings", "10", "--cohort", "5"]
 # Figures that follow from times or memory.
 TIMED = ("latency", "memory", "inference", "exponent", "bytes of the first round", "budget: upload", "budget: download")
+TIMED = (*TIMED, "CPU time", "at the socket", "bytes of each stage")
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +27,7 @@ def short(monkeypatch):
 
 
 def options():
-    return runs.CostOptions(Scenario(500, 10), (load_profile("mid-phone"),), Plan(fits=1, recommendations=2))
+    return runs.CostOptions(Scenario(500, 10, cohort=5), (load_profile("mid-phone"),), Plan(fits=1, recommendations=2))
 
 
 def counted(record):
@@ -81,7 +82,7 @@ def test_an_interrupted_audit_keeps_what_it_has_and_goes_on_from_there(monkeypat
     assert partial["devices"]["devices"][0]["finished"]
     assert any(finding["claim"] == "budget: memory" for finding in partial["findings"])
     partial = json.loads(json.dumps(partial))
-    monkeypatch.setattr(runs.emulation, "run", lambda *a, **k: pytest.fail("devices ran again"))
+    monkeypatch.setattr(runs.devices, "run", lambda *a, **k: pytest.fail("devices ran again"))
     whole = runs.run(options(), earlier=partial)
     assert not whole["interrupted"]
     assert whole["devices"] == partial["devices"]
