@@ -23,7 +23,15 @@ from dataclasses import replace
 
 from lightfr_harness import devices
 from lightfr_harness.devices import measuring
-from lightfr_harness.devices.enforcement import CPU_MODES, NONE, RLIMIT, Enforcement, ProcessLimits, cpu_modes, memory_modes
+from lightfr_harness.devices.enforcement import (
+    CPU_MODES,
+    NONE,
+    RLIMIT,
+    Enforcement,
+    ProcessLimits,
+    cpu_modes,
+    memory_modes,
+)
 from lightfr_harness.devices.link import Link, Loop
 from lightfr_harness.devices.profiles import MIB, Profile, load_profile, profile_names
 

@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from lightfr import Client, FileKey, Reason, enroll
+from lightfr import Client, FileKey, enroll
 
 SHOWN = 5
 # The server's pace spreads crowds over minutes. These are few, and somebody is watching.

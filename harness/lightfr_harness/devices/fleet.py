@@ -1,4 +1,4 @@
-"""The devices beside a measured one, in a process of their own: real identities, connections, keys and masks, no ratings.
+"""The devices beside a measured one, in a process of their own. Identities, keys and masks are real; ratings are none.
 
 `python -m lightfr_harness.devices.fleet AUTHORITY SERVER FOLDER DEVICES BITS MINIMUM_COHORT`. For each line on standard
 input all of them take part in one round. It prints the name of each stage once all have come so far, and "done" when

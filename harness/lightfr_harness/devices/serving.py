@@ -23,10 +23,11 @@ import numpy.typing as npt
 
 from lightfr.v1 import model_pb2
 from lightfr_harness.server.authority import Authority
-from lightfr_harness.server.coordinator.options import PRIVACY_MODES, TERNARY_ROWS, ItemList, Settings
+from lightfr_harness.server.coordinator.options import PRIVACY_MODES, ItemList, Settings
 from lightfr_harness.server.coordinator.rounds import Plan
 from lightfr_harness.server.coordinator.serving import Addresses, serve_until_stopped
 from lightfr_harness.server.rules import AggregationRule, CatalogueRule
+from lightfr_harness.simulation.options import TERNARY_ROWS
 
 # A row is open if at least this many devices rate its item.
 GATE = 10
@@ -129,9 +130,7 @@ def main(arguments: list[str]) -> int:
     journal = Journal(asked.folder.with_name(JOURNAL))
     authority = Authority.open(asked.authority)
     is_good = asyncio.run(
-        serve_until_stopped(
-            asked.folder, authority, items, settings, plan, wanted, make_rule=rule, observer=journal
-        )
+        serve_until_stopped(asked.folder, authority, items, settings, plan, wanted, make_rule=rule, observer=journal)
     )
     return 0 if is_good else 1
 

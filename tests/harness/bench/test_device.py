@@ -9,7 +9,7 @@ def test_a_real_device_is_measured_from_outside_phase_by_phase():
     assert phases[-1] == "recommend"
     assert record["most_threads"] == 1
     assert record["loaded"] == []
-    # What a bare Python takes is the machine's affair; that ours comes on top of it, and stays within its limit, is ours.
+    # What a bare Python takes is the machine's affair. That we come on top of it, within our limit, is ours.
     assert 0 < record["bare_rss_bytes"] < record["peak_rss_bytes"] < 48 * 2**20
     assert 0 < record["first_sync_over_codes_bytes"] <= record["first_sync_limit_bytes"]
     assert 0 < record["upload_overhead_bytes"] <= 600
@@ -34,7 +34,7 @@ def test_a_round_among_others_is_measured_message_by_message(open_rows, upload_b
     assert calls["RevealShares"]["request_bytes"] == 18 + 3 + 5 * 49
     assert tuple(stages) == ("placed", "keys_sent", "shares_sent", "uploaded", "revealed", "finished")
     for name, stage in zip(device.MESSAGES, tuple(stages.values())[1:-1], strict=True):
-        # HTTP and TLS around it and around the questions before, without a handshake: the connection is that of the sync.
+        # HTTP and TLS around it and around the questions before. There is no handshake: the connection is the sync's.
         assert calls[name]["request_bytes"] < stage["up_bytes"] < calls[name]["request_bytes"] + 1200
     for figure in ("up_bytes", "down_bytes"):
         assert sum(stage[figure] for stage in stages.values()) == record[figure]

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).parent))
-from planted import stock_device  # noqa: E402
+from planted import stock_device
 
 
 class Greedy(stock_device()):

@@ -65,7 +65,7 @@ def limit_bytes(scenario: dict[str, Any]) -> float:
     degree, gate = min(scenario["cohort"] - 1, USUAL_DEGREE), -(-scenario["items"] // 8)
     shares = 2 * degree * SEALED_BYTES + (degree + 1) * REVEALED_BYTES
     roster = (scenario["cohort"] + 1) * ENTRY_BYTES
-    return sum(_upload_bytes(scenario)) + shares + roster + gate + CALLS_BYTES + HANDSHAKE_BYTES
+    return float(sum(_upload_bytes(scenario)) + shares + roster + gate + CALLS_BYTES + HANDSHAKE_BYTES)
 
 
 def _upload_bytes(scenario: dict[str, Any]) -> tuple[float, float]:
