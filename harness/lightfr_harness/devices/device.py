@@ -68,11 +68,15 @@ class Device:
         return []
 
     def _ratings(self) -> Iterator[tuple[int, int]]:
-        """Half of the rated items are popular ones, which come first in the catalogue, as far as there are so many."""
-        chosen, items, count = random.Random(self._asked["seed"]), self._asked["items"], self._asked["ratings"]
-        popular = self._asked["popular"]
-        often = max(min((count + 1) // 2, popular), count - (items - popular))
-        for item in chosen.sample(range(popular), often) + chosen.sample(range(popular, items), count - often):
+        """Half of the rated items are among the popular ones; the others are drawn from all.
+
+        A catalogue has its most popular items first, so a row is drawn as the square of a share.
+        """
+        chosen, items, popular = random.Random(self._asked["seed"]), self._asked["items"], self._asked["popular"]
+        rated = dict.fromkeys(chosen.sample(range(popular), min((self._asked["ratings"] + 1) // 2, popular)))
+        while len(rated) < self._asked["ratings"]:
+            rated[int(items * chosen.random() ** 2)] = None
+        for item in rated:
             yield item, chosen.randint(1, 5)
 
     def sync(self) -> list[float]:

@@ -128,7 +128,7 @@ class MeasuredDevice:
             "phases": self._session.phases,
             "seed": self._seed,
             "items": scenario.items,
-            "popular": (scenario.is_secure and scenario.open_rows) or scenario.items,
+            "popular": scenario.open_rows or scenario.items,
             "ratings": scenario.ratings,
             "minimum_cohort": self._around.minimum_cohort,
             "fits": self._session.fits,

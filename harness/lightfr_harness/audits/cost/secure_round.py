@@ -24,6 +24,8 @@ LARGEST_WEIGHT = 64
 MESSAGE_BYTES = 160
 # Keys of a device in the roster; a sealed share with its index; a revealed share with its id.
 ENTRY_BYTES, SEALED_BYTES, REVEALED_BYTES = 80, 98, 49
+# The roster and the survivors are signed; who is included and who survived is a bit for each device.
+SIGNATURE_BYTES = 64
 # Neighbours of each device, in cohorts of more than 65.
 USUAL_DEGREE = 64
 # HTTP and TLS around the calls of a round, and its receipts; a handshake, should the connection have been closed.
@@ -40,7 +42,10 @@ def audit(scenario: dict[str, Any], device: dict[str, Any]) -> list[Finding]:
         "keys up": (2 * 32, messages["AdvertiseKeys"][0]),
         "shares up": (degree * SEALED_BYTES, messages["ShareKeys"][0]),
         "revealed shares up": ((degree + 1) * REVEALED_BYTES, messages["RevealShares"][0]),
-        "roster and shares down": (cohort * ENTRY_BYTES + degree * SEALED_BYTES, messages["GetStep"][1]),
+        "roster and shares down": (
+            cohort * ENTRY_BYTES + degree * SEALED_BYTES + 2 * (SIGNATURE_BYTES + -(-cohort // 8)),
+            messages["GetStep"][1],
+        ),
     }
     whole = counted(rows, taken_part["up_bytes"] + taken_part["down_bytes"], "both ways, all of the round's stages")
     stages = taken_part["stages"].items()

@@ -78,7 +78,7 @@ def secure_device(**changes):
         "AdvertiseKeys": [86, 0],
         "ShareKeys": [64 * 98 + 21, 0],
         "RevealShares": [65 * 49 + 21, 0],
-        "GetStep": [84, 256 * 80 + 64 * 98 + 150],
+        "GetStep": [84, 256 * 80 + 64 * 98 + 2 * 96 + 20],
     }
     return {**made, **changes}
 
