@@ -26,11 +26,9 @@ app = typer.Typer(
 @app.command()
 def demo(out: Annotated[Path, typer.Option(help="Folder for the learned matrix.")] = Path("out/demo")) -> None:
     """See it work: generate a catalogue, train a fleet of devices on it, and recommend."""
-    from rich.console import Console
-
     from lightfr_harness import demo as demos
 
-    demos.run(Console(), out)
+    raise typer.Exit(demos.main(out))
 
 
 app.command()(runs_cli.train)

@@ -23,7 +23,15 @@ from dataclasses import replace
 
 from lightfr_harness import devices
 from lightfr_harness.devices import measuring
-from lightfr_harness.devices.enforcement import CPU_MODES, NONE, RLIMIT, Cage, Enforcement, cpu_modes, memory_modes
+from lightfr_harness.devices.enforcement import (
+    CPU_MODES,
+    NONE,
+    RLIMIT,
+    Enforcement,
+    ProcessLimits,
+    cpu_modes,
+    memory_modes,
+)
 from lightfr_harness.devices.link import Link, Loop
 from lightfr_harness.devices.profiles import MIB, Profile, load_profile, profile_names
 
@@ -101,9 +109,9 @@ def cpu() -> None:
             continue
         for share in (0.015, 0.05, 0.1, 0.25, 0.5):
             profile = replace(UNHURRIED, cpu_quota=share)
-            with Cage(profile, Enforcement(RLIMIT, mode)) as cage:
+            with ProcessLimits(profile, Enforcement(RLIMIT, mode)) as limits:
                 done = subprocess.run(
-                    cage.command([sys.executable, "-c", BUSY]), check=True, capture_output=True, text=True
+                    limits.command([sys.executable, "-c", BUSY]), check=True, capture_output=True, text=True
                 )
             print(f"{mode} {share:.1%} of a core: {float(done.stdout) / share - 1:+.2%}")
 

@@ -1,8 +1,23 @@
 import json
+import os
+import pty
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
 
 from rich.console import Console
 
 from lightfr_harness import demo
+
+# More rounds than anybody waits for.
+LONG_DEMO = """
+import sys
+from pathlib import Path
+from lightfr_harness import demo
+scene = demo.Scene("small", rounds=1000, processes=3, cohort=24, minimum_cohort=20)
+sys.exit(demo.main(Path(sys.argv[1]), scene))
+"""
 
 
 def test_the_demo_trains_shows_and_reports(tmp_path):
@@ -32,3 +47,47 @@ def _require_hidden(upload):
     assert 0 < upload["clear_items"] <= 64
     assert upload["clear_code_bits"] == 64
     assert upload["clear_bytes"] < upload["masked_bytes"]
+
+
+def _running_with(word):
+    """Processes that have this word in their command line."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if word in (process / "cmdline").read_text():
+                found.append(process.name)
+    return found
+
+
+def test_ctrl_c_ends_the_demo_and_all_that_it_started_in_one_line(tmp_path):
+    """In a terminal, which sends the signal to the whole foreground process group."""
+    keyboard, terminal = pty.openpty()
+    command = [sys.executable, "-c", LONG_DEMO, str(tmp_path)]
+    own = {"stdin": terminal, "stdout": terminal, "stderr": terminal, "start_new_session": True}
+    # The new session has to take the terminal as its own, or Ctrl-C means nothing there.
+    take = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+    with subprocess.Popen([sys.executable, "-c", take, *command], **own) as child:
+        os.close(terminal)
+        shown = _read_until(keyboard, "training with secure aggregation")
+        assert len(_running_with(str(tmp_path))) >= 5
+        os.write(keyboard, b"\x03")
+        after = _read_until(keyboard, None)
+    os.close(keyboard)
+    assert child.returncode == 130
+    assert "Traceback" not in shown + after
+    assert "Interrupted: the demo has ended" in after
+    assert _running_with(str(tmp_path)) == []
+    assert not (tmp_path / "work").exists()
+
+
+def _read_until(keyboard, word):
+    """What the terminal shows, up to a word, or to the end."""
+    shown = ""
+    # Linux says that the other end is closed with an error.
+    with suppress(OSError):
+        while part := os.read(keyboard, 65_536).decode(errors="replace"):
+            shown += part
+            if word and word in shown:
+                return shown
+    assert word is None, f"the demo ended early: {shown}"
+    return shown

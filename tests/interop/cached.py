@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from lightfr import Client, FileKey, cli, device
 from lightfr_harness.cli import app
-from lightfr_harness.devices.proxy import CountingProxy
+from lightfr_harness.devices.link import Link, Loop
 from lightfr_harness.server.coordinator import downloads
 from lightfr_harness.server.coordinator.options import ItemList, Settings
 from tests.harness.server.coordinator.live import Live, exchange
@@ -68,15 +68,17 @@ class Device:
         return Client.open(self._folder / "data", key=FileKey(self._folder / "key"), **self._how)
 
 
-class Link(CountingProxy):
+class CutLink(Link):
     """The link to the cache. After its last cut nothing gets through it, nor through the one to the coordinator."""
 
     other, is_last_cut = None, False
 
-    def _pass_on(self, source, target, is_up):
-        super()._pass_on(source, target, is_up)
-        if self.is_last_cut:
-            self.break_after = self.other.break_after = 0
+    async def _join(self, device_in, device_out):
+        try:
+            await super()._join(device_in, device_out)
+        finally:
+            if self.is_last_cut:
+                self.break_after = self.other.break_after = 0
 
 
 class Nginx:
@@ -162,12 +164,13 @@ class Cached:
     def __enter__(self):
         with ExitStack() as opening:
             port = free_port()
-            self.cache_link = opening.enter_context(Link("127.0.0.1", port))
+            loop = opening.enter_context(Loop())
+            self.cache_link = opening.enter_context(CutLink(loop, ("127.0.0.1", port)))
             address = f"https://localhost:{self.cache_link.port}"
             how = {"goal": 1000, "artifacts_address": address}
             self.live = opening.enter_context(Live(self.folder / "live", self.authority, ITEMS, SETTINGS, **how))
             coordinator_port = urlsplit(self.live.addresses["server"]).port
-            self.own_link = opening.enter_context(CountingProxy("127.0.0.1", coordinator_port))
+            self.own_link = opening.enter_context(Link(loop, ("127.0.0.1", coordinator_port)))
             self.cache_link.other = self.own_link
             self._set_up()
             self.nginx = opening.enter_context(Nginx(self.folder / "cache", port, coordinator_port))

@@ -206,7 +206,6 @@ def device(
 ) -> None:
     """One real device from outside: memory, CPU time, threads, and bytes at the TLS socket, phase by phase."""
     from lightfr_harness.bench import device as bench
-    from lightfr_harness.bench import secure_device
 
     console = Console(stderr=True)
     with console.status("starting") as status:
@@ -215,7 +214,7 @@ def device(
             status.update(f"measuring: {phase}")
 
         record = bench.run_all(items, bits, ratings, progress)
-        record["secure"] = secure_device.run(items, bits, ratings, open_rows, cohort, progress)
+        record["secure"] = bench.run_secure(items, bits, ratings, open_rows, cohort, progress)
     if as_json:
         print(json.dumps(record))
     else:
@@ -248,7 +247,6 @@ def _device_table(record: dict[str, Any]) -> Table:
 
 def _secure_rows(record: dict[str, Any]) -> dict[str, tuple[str, str]]:
     kind = f"{record['open_rows']:,} open rows" if record["open_rows"] else "counting who rates what"
-    calls = record["calls"]
     return {
         f"among {record['cohort']} devices, {kind}: peak memory, MiB": (
             f"{record['peak_rss_bytes'] / 2**20:.1f}",
@@ -257,9 +255,11 @@ def _secure_rows(record: dict[str, Any]) -> dict[str, tuple[str, str]]:
         "CPU ms of the round": (f"{record['cpu_ms']:.0f}", ""),
         "threads, modules as above": (f"{record['most_threads']}, {', '.join(record['loaded']) or 'none'}", "1, none"),
         "bytes sent and received, in all": (f"{record['up_bytes']:,} and {record['down_bytes']:,}", ""),
-        **{f"{name}, {calls[name]['count']} times": (_sent(calls[name]), "") for name in calls},
+        **{
+            f"{name}, {call['count']} times, bytes inside": (
+                f"{call['request_bytes']:,} and {call['answer_bytes']:,}",
+                "",
+            )
+            for name, call in record["calls"].items()
+        },
     }
-
-
-def _sent(call: dict[str, Any]) -> str:
-    return f"{call['up_bytes']:,} and {call['down_bytes']:,}"

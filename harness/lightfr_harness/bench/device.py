@@ -2,31 +2,110 @@
 
 from __future__ import annotations
 
-import json
+import os
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from lightfr import Device
-from lightfr.cohorts import DEFAULT_MINIMUM_COHORT
-from lightfr_harness.devices.late_round import CHANGED
-from lightfr_harness.devices.processes import cpu_seconds
-from lightfr_harness.devices.proxy import CountingProxy
-from lightfr_harness.devices.watching import Progress, look, watched_session
-from lightfr_harness.server.authority import Authority
-from lightfr_harness.server.coordinator.child import CoordinatorProcess
+from lightfr.v1 import coordinator_pb2
+from lightfr_harness.devices.enforcement import Enforcement
+from lightfr_harness.devices.measuring import peak_rss_bytes
+from lightfr_harness.devices.scenario import CLEAR, Scenario
+from lightfr_harness.devices.session import LAST_STAGE, MeasuredDevice, Session
+from lightfr_harness.devices.surroundings import surroundings
+
+# Rows that a late round changes.
+CHANGED = 0.01
+MESSAGES = ("AdvertiseKeys", "ShareKeys", "Upload", "RevealShares")
+
+Progress = Callable[[str], None]
+Record = dict[str, Any]
 
 
-def run_all(items: int, bits: int, ratings: int, progress: Progress) -> dict[str, Any]:
-    """The cost of the import, then of one device's first session."""
+def run_all(items: int, bits: int, ratings: int, progress: Progress) -> Record:
+    """The cost of the import, then of one device's first session in the clear."""
     progress("import")
-    record: dict[str, Any] = {"items": items, "bits": bits, "ratings": ratings, **import_cost()}
-    with tempfile.TemporaryDirectory() as folder:
-        return {**record, **_session(Path(folder), items, bits, ratings, progress)}
+    record: Record = {"items": items, "bits": bits, "ratings": ratings, **import_cost()}
+    progress("server")
+    scenario = Scenario(items, ratings, bits, privacy=CLEAR)
+    device = _measured(scenario, ("open", "sync", "round", "next_sync", "recommend"), progress)
+    phases, messages = device["phases"], device["message_bytes"]
+    codes, changed, catalogue = scenario.codes_bytes, round(CHANGED * items) * bits // 8, messages["catalogue"][1]
+    sync = _both_ways(phases["sync"])
+    payload = _row_update_bytes(messages["Upload"][0])
+    # While there was no new model yet, the device asked in vain.
+    next_sync = phases["next_sync"]
+    delta = _both_ways(next_sync["stages"][LAST_STAGE] if "stages" in next_sync else next_sync)
+    return {
+        **record,
+        "bare_rss_bytes": _bare_rss(),
+        "peak_rss_bytes": max(phase["peak_rss_bytes"] for phase in phases.values()),
+        "most_threads": max(phase["threads"] for phase in phases.values()),
+        "loaded": device["loaded"],
+        "codes_bytes": codes,
+        "catalogue_bytes": catalogue,
+        "first_sync_bytes": sync,
+        "first_sync_over_codes_bytes": sync - catalogue - codes,
+        "first_sync_limit_bytes": codes // 100 + 16_384,
+        "upload_payload_bytes": payload,
+        "upload_overhead_bytes": _both_ways(phases["round"]["stages"]["uploaded"]) - payload,
+        "changed_rows_bytes": changed,
+        "delta_sync_bytes": delta,
+        "delta_ratio": delta / changed,
+        "phases": phases,
+    }
+
+
+def run_secure(items: int, bits: int, ratings: int, open_rows: int, cohort: int, progress: Progress) -> Record:
+    """One round of a device among `cohort` - 1 others. Figures are of the round, but for the memory of the session.
+
+    0 open rows: nobody knows yet which are open, and the round is one that counts who rates what.
+    """
+    progress("server")
+    scenario = Scenario(items, ratings, bits, cohort=cohort, open_rows=open_rows)
+    # It recommends first, so that the codes are in memory when the round begins.
+    device = _measured(scenario, ("open", "sync", "recommend", "round"), progress)
+    phases, taken_part = device["phases"], device["phases"]["round"]
+    peaks = [phase["peak_rss_bytes"] for phase in phases.values()]
+    counts, messages = device["message_counts"], device["message_bytes"]
+    return {
+        "items": items,
+        "bits": bits,
+        "open_rows": open_rows,
+        "cohort": cohort,
+        "peak_rss_before_bytes": max(peaks[:-1]),
+        "peak_rss_bytes": max(peaks),
+        "most_threads": max(phase["threads"] for phase in phases.values()),
+        "loaded": device["loaded"],
+        "cpu_ms": 1000 * taken_part["cpu_seconds"],
+        "up_bytes": taken_part["up_bytes"],
+        "down_bytes": taken_part["down_bytes"],
+        # Bytes inside the messages, as the coordinator counts them.
+        "calls": {
+            name: {"count": counts[name], "request_bytes": messages[name][0], "answer_bytes": messages[name][1]}
+            for name in ("CheckIn", "GetStep", *MESSAGES)
+        },
+        # Bytes at the socket, CPU time and memory, from one stage to the next.
+        "stages": taken_part["stages"],
+        "phases": phases,
+    }
+
+
+def _measured(scenario: Scenario, phases: tuple[str, ...], progress: Progress) -> Record:
+    """A device without a profile, from its start to its end."""
+    session = Session(phases, recommendations=1)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        surroundings(scenario, Path(folder), 0, clear_goal=1, changed=CHANGED) as around,
+    ):
+        device = MeasuredDevice(around, session, Enforcement.choose(), None, 0, 0, progress).run()
+    if not device["finished"]:
+        raise RuntimeError(f"the device ended early: {device['ended']}")
+    return device
 
 
 def import_cost(turns: int = 15) -> dict[str, float]:
@@ -35,62 +114,41 @@ def import_cost(turns: int = 15) -> dict[str, float]:
     spent: dict[str, list[float]] = {name: [] for name in programs}
     for _ in range(turns):
         for name, program in programs.items():
-            spent[name].append(1000 * cpu_seconds([sys.executable, "-c", program]))
+            spent[name].append(1000 * _cpu_seconds([sys.executable, "-c", program]))
     return {
         "import_cpu_ms_min": min(spent["lightfr"]) - min(spent["bare"]),
         "import_cpu_ms_median": statistics.median(spent["lightfr"]) - statistics.median(spent["bare"]),
     }
 
 
-def _session(folder: Path, items: int, bits: int, ratings: int, progress: Progress) -> dict[str, Any]:
-    authority = Authority.init(folder / "authority", ["localhost", "127.0.0.1"])
-    catalogue = folder / "items.txt"
-    catalogue.write_text("".join(f"{item}\n" for item in range(items)))
-    progress("server")
-    how = {"bits": bits, "goal": 1, "integer_ids": True, "gate": 0, "privacy": "clear"}
-    server = CoordinatorProcess(
-        folder / "server", authority.folder, catalogue, module="lightfr_harness.devices.late_round", **how
-    )
-    with server, CountingProxy("127.0.0.1", int(server.addresses["server"].rsplit(":", 1)[1])) as proxy:
-        invitation = folder / "invitation.json"
-        invited = authority.invite(f"https://localhost:{proxy.port}", server.addresses["enrollment"], 600)
-        invitation.write_text(json.dumps(invited))
-        device = Device.enroll(invitation, folder / "device")
-        seen = watched_session(device, ratings, items, DEFAULT_MINIMUM_COHORT, proxy, progress)
-    authority.close()
-    return _record(items, bits, {phase["phase"]: phase for phase in seen})
+def _cpu_seconds(command: Sequence[str]) -> float:
+    """Run a command to its end; the CPU time of its process, as the kernel counted it."""
+    child = subprocess.Popen(command)
+    _, status, used = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        raise subprocess.CalledProcessError(child.returncode, command)
+    return used.ru_utime + used.ru_stime
 
 
-def _record(items: int, bits: int, phases: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    codes, changed = items * bits // 8, round(CHANGED * items) * bits // 8
-    sync, upload, delta = (sum(_both(phases[name])) for name in ("sync", "upload", "delta sync"))
-    catalogue = phases["sync"]["catalogue_bytes"]
-    return {
-        "bare_rss_bytes": _bare_rss(),
-        "peak_rss_bytes": phases["recommend"]["peak_rss_bytes"],
-        "most_threads": max(phase["threads"] for phase in phases.values()),
-        "loaded": phases["recommend"]["loaded"],
-        "codes_bytes": codes,
-        "catalogue_bytes": catalogue,
-        "first_sync_bytes": sync,
-        "first_sync_over_codes_bytes": sync - catalogue - codes,
-        "first_sync_limit_bytes": codes // 100 + 16_384,
-        "upload_payload_bytes": phases["train"]["payload_bytes"],
-        "upload_overhead_bytes": upload - phases["train"]["payload_bytes"],
-        "changed_rows_bytes": changed,
-        "delta_sync_bytes": delta,
-        "delta_ratio": delta / changed,
-        "phases": phases,
-    }
+def _both_ways(figures: Record) -> int:
+    return int(figures["up_bytes"] + figures["down_bytes"])
 
 
-def _both(phase: dict[str, Any]) -> tuple[int, int]:
-    return phase["up_bytes"], phase["down_bytes"]
+def _row_update_bytes(request_bytes: int) -> int:
+    """The RowUpdate inside an UploadRequest: without ids and digests, and without its own tag and length."""
+    around = coordinator_pb2.UploadRequest(round_id=bytes(16), manifest_sha256=bytes(32), upload_id=bytes(16))
+    tagged = request_bytes - around.ByteSize() - 1
+    # A varint has seven bits a byte.
+    return next(tagged - size for size in range(1, 6) if tagged - size < 1 << 7 * size)
 
 
 def _bare_rss() -> int:
-    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, text=True)
-    time.sleep(0.3)
-    peak = look(child.pid)["peak_rss_bytes"]
-    child.communicate("\n")
+    """What a Python that does nothing takes."""
+    command = [sys.executable, "-c", "print(flush=True); input()"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+        if child.stdout:
+            child.stdout.readline()
+        peak = peak_rss_bytes(child.pid)
+        child.communicate("\n")
     return peak

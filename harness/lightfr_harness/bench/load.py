@@ -81,7 +81,7 @@ def started() -> Iterator[Bench]:
         (folder / "items.txt").write_text("".join(f"item {number}\n" for number in range(ITEMS)))
         fleet = Fleet(authority, folder, IDENTITIES)
         authority.close()
-        how = {"bits": BITS, "goal": GOAL, "privacy": "clear"}
+        how: dict[str, Any] = {"bits": BITS, "goal": GOAL, "privacy": "clear"}
         process = CoordinatorProcess(folder / "data", authority.folder, folder / "items.txt", **how)
         with process as server:
             yield Bench(server, fleet)

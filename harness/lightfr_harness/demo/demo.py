@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from rich.console import Console
@@ -18,14 +21,16 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from lightfr import __version__, _kernel
+from lightfr._wire.channel import Channel
 from lightfr.cohorts import DEFAULT_MINIMUM_COHORT
 from lightfr.model.folder import LoadedModel
 from lightfr.training import PublishedModel
 from lightfr_harness.data import Split
+from lightfr_harness.data.evaluation import Metrics
 from lightfr_harness.demo import device as device_script
 from lightfr_harness.demo import upload
 from lightfr_harness.demo.report import write_report
-from lightfr_harness.devices.proxy import CountingProxy
+from lightfr_harness.devices.link import Link, Loop
 from lightfr_harness.server.authority import Authority
 from lightfr_harness.server.coordinator.child import CoordinatorFailedError, CoordinatorProcess
 from lightfr_harness.simulation.fleet import Fleet
@@ -35,6 +40,9 @@ from lightfr_harness.simulation.scoring import judge, judge_popularity, users_of
 from lightfr_harness.simulation.train import load_split
 
 _TRAINING_SECONDS_AT_MOST = 600
+INTERRUPTED_EXIT = 130
+# What a device process says when it fails, in its folder.
+ERRORS = "errors.txt"
 
 
 @dataclass(frozen=True)
@@ -74,6 +82,25 @@ class Outcome:
     seconds: dict[str, float] = field(default_factory=dict)
 
 
+def main(out: Path, scene: Scene | None = None) -> int:
+    """Run the demo for the command line; the exit code. Ctrl-C ends everything that it started, and says so."""
+
+    def interrupt(number: int, frame: object) -> None:
+        # Once is enough: a second Ctrl-C must not disturb the end.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, interrupt)
+    console = Console()
+    try:
+        run(console, out, scene)
+    except KeyboardInterrupt:
+        shutil.rmtree(out / "work", ignore_errors=True)
+        console.print("Interrupted: the demo has ended, and with it the coordinator and all devices.")
+        return INTERRUPTED_EXIT
+    return 0
+
+
 def run(console: Console, out: Path, scene: Scene | None = None) -> None:
     """Generate, serve, enrol, train, show, report."""
     scene = scene or Scene()
@@ -81,24 +108,27 @@ def run(console: Console, out: Path, scene: Scene | None = None) -> None:
     work = out / "work"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    split = load_split(TrainOptions(synthetic=scene.synthetic, seed=scene.seed))
-    if not isinstance(split, Split):
-        raise TypeError("the demo needs a leave-last-out split")
-    train = split.train
-    outcome = Outcome(train.n_users, train.n_items, len(train), asdict(judge_popularity(train, split.test)))
+    with console.status("making users, items and ratings"):
+        split = load_split(TrainOptions(synthetic=scene.synthetic, seed=scene.seed))
+        if not isinstance(split, Split):
+            raise TypeError("the demo needs a leave-last-out split")
+        train = split.train
+        outcome = Outcome(train.n_users, train.n_items, len(train), asdict(judge_popularity(train, split.test)))
     console.print(f"synthetic catalogue: {train.n_users:,} users, {train.n_items:,} items, {len(train):,} ratings")
-    authority = Authority.init(work / "authority", ["localhost"])
-    counts = zip(train.item_ids, train.item_counts().tolist(), strict=True)
-    (work / "items.tsv").write_text("".join(f"{item}\t{count}\n" for item, count in counts))
-    how = {"host": "localhost", "privacy": "secagg", "rounds": scene.rounds}
-    places = {"goal": scene.cohort, "over_selection": 1.0, "minimum": scene.minimum_cohort}
-    with CoordinatorProcess(work / "coordinator", authority.folder, work / "items.tsv", **how, **places) as coordinator:
+    with ExitStack() as stack:
+        with console.status("starting the coordinator"):
+            authority = stack.enter_context(closing(Authority.init(work / "authority", ["localhost"])))
+            counts = zip(train.item_ids, train.item_counts().tolist(), strict=True)
+            (work / "items.tsv").write_text("".join(f"{item}\t{count}\n" for item, count in counts))
+            how: dict[str, Any] = {"host": "localhost", "privacy": "secagg", "rounds": scene.rounds}
+            how |= {"goal": scene.cohort, "over_selection": 1.0, "minimum": scene.minimum_cohort}
+            process = CoordinatorProcess(work / "coordinator", authority.folder, work / "items.tsv", **how)
+            coordinator = stack.enter_context(process)
         console.print(f"coordinator with its own CA: {coordinator.addresses['server']}")
         console.print(f"watch it while it trains:    {coordinator.addresses['operations']}")
         _perform(console, scene, split, authority, coordinator, work, outcome)
         page = urllib.request.urlopen(coordinator.addresses["operations"]).read()
         (out / "status.html").write_bytes(page)
-    authority.close()
     _show(console, outcome)
     console.print(f"\nthe report:          {write_report(out, asdict(outcome))}")
     console.print(
@@ -113,13 +143,16 @@ def _perform(
     started = time.monotonic()
     server = coordinator.addresses["server"]
     fleet = Fleet.of(split.train, 64, scene.seed)
-    with CountingProxy("localhost", int(server.rsplit(":", 1)[1])) as proxy:
+    with (
+        Loop() as loop,
+        Link(loop, ("localhost", int(server.rsplit(":", 1)[1]))) as link,
+        _device_processes() as processes,
+    ):
         with console.status(f"enrolling {scene.processes} device processes and a fleet of {len(fleet):,} beside them"):
-            invited = {"server": f"https://localhost:{proxy.port}", "enrollment": coordinator.addresses["enrollment"]}
-            processes = [
-                _start_device(work / f"device{number}", authority, invited, split, number, scene.minimum_cohort)
-                for number in range(scene.processes)
-            ]
+            invited = {"server": f"https://localhost:{link.port}", "enrollment": coordinator.addresses["enrollment"]}
+            for number in range(scene.processes):
+                folder = work / f"device{number}"
+                processes.append(_start_device(folder, authority, invited, split, number, scene.minimum_cohort))
             devices = fleet.devices[scene.processes :]
             remote = RemoteFleet(devices, authority, server, work / "fleet", minimum_cohort=scene.minimum_cohort)
         outcome.seconds["enrol"] = time.monotonic() - started
@@ -127,9 +160,24 @@ def _perform(
             _train(console, scene, split, fleet, remote, coordinator, outcome)
         finally:
             remote.close()
-        _gather(processes, outcome)
-        outcome.process_up_bytes, outcome.process_down_bytes = proxy.counts()
+        with console.status("waiting for the device processes to end"):
+            _gather(processes, work, outcome)
+        outcome.process_up_bytes, outcome.process_down_bytes = link.counts()
     outcome.seconds["all"] = time.monotonic() - started
+
+
+@contextmanager
+def _device_processes() -> Iterator[list[subprocess.Popen[str]]]:
+    """Device processes, none of which outlives the demo."""
+    processes: list[subprocess.Popen[str]] = []
+    try:
+        yield processes
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+            if process.stdout:
+                process.stdout.close()
 
 
 def _start_device(
@@ -145,7 +193,9 @@ def _start_device(
     rated = zip(train.item_index[mine].tolist(), train.rating[mine].tolist(), strict=True)
     (folder / "ratings.json").write_text(json.dumps([(train.item_ids[item], rating) for item, rating in rated]))
     command = [sys.executable, device_script.__file__, str(folder), str(minimum_cohort)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    with (folder / ERRORS).open("w") as errors:
+        # A session of its own: Ctrl-C is for the demo, which then ends its devices.
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True)
 
 
 def _train(
@@ -161,7 +211,8 @@ def _train(
         _look(split, fleet, model, coordinator, outcome)
         # The last device takes part in every round, since its uploads are looked at.
         watched, others = remote.devices[-1], len(remote.devices) - 1
-        watched.channel = onlooker = upload.Onlooker(watched.channel)
+        recorder = upload.UploadRecorder(watched.channel)
+        watched.channel = cast("Channel", recorder)
         size = min(scene.cohort - scene.processes // 2 - 1, others)
         while (finished := model.manifest.model_version - 1) < scene.rounds:
             if time.monotonic() - started > _TRAINING_SECONDS_AT_MOST:
@@ -172,7 +223,7 @@ def _train(
             _look(split, fleet, model, coordinator, outcome)
             shown = f"HR@10 {outcome.accuracy[-1]['hr']:.3f}"
             progress.update(task, completed=model.manifest.model_version - 1, accuracy=shown)
-    outcome.upload = upload.compare(onlooker.upload, watched.device, model)
+    outcome.upload = upload.compare(recorder.upload, watched.device, model)
     outcome.rounds, outcome.cohort, outcome.minimum_cohort = finished, scene.cohort, scene.minimum_cohort
     outcome.codes_bytes = model.manifest.message.codes.size_bytes
     outcome.seconds["train"] = time.monotonic() - started
@@ -195,6 +246,8 @@ def _look(split: Split, fleet: Fleet, model: LoadedModel, coordinator: Coordinat
     published = PublishedModel(model.codes, model.manifest.message.model)
     codes = {user: fleet.devices[user].code_for_use(published, recency=True) for user in users_of(split.test)}
     metrics = judge(published, codes, split.test)
+    if not isinstance(metrics, Metrics):
+        raise TypeError("the demo needs a leave-last-out split")
     outcome.accuracy.append({"model_version": version, "hr": metrics.hr, "ndcg": metrics.ndcg})
     body = {"model_version": version, "users": len(codes), "hit_rate": metrics.hr, "ndcg": metrics.ndcg}
     request = urllib.request.Request(
@@ -205,11 +258,12 @@ def _look(split: Split, fleet: Fleet, model: LoadedModel, coordinator: Coordinat
     urllib.request.urlopen(request).close()
 
 
-def _gather(processes: list[subprocess.Popen[str]], outcome: Outcome) -> None:
+def _gather(processes: list[subprocess.Popen[str]], work: Path, outcome: Outcome) -> None:
     told = [(process.communicate()[0], process.returncode) for process in processes]
-    failed = sum(code != 0 for _, code in told)
+    failed = [number for number, (_, code) in enumerate(told) if code != 0]
     if failed:
-        raise CoordinatorFailedError(f"{failed} of {len(processes)} device processes failed; their errors stand above")
+        where = work / f"device{failed[0]}" / ERRORS
+        raise CoordinatorFailedError(f"{len(failed)} of {len(processes)} device processes failed; see {where}")
     facts = [json.loads(output) for output, _ in told]
     outcome.device = facts[0]
     outcome.processes = len(facts)

@@ -1,8 +1,8 @@
-"""A device of the demo: a process of its own that knows the SDK and nothing else.
+"""A device of the demo: a process of its own that uses the SDK as an app would, and nothing else.
 
-Arguments: its folder, which holds invitation.json and ratings.json, and how large a cohort must be for it to take part.
-It enrols, rates, and trains until the coordinator says that training is finished. What it would recommend before and
-after goes to standard output as JSON.
+Its arguments are its folder, which holds invitation.json and ratings.json, and how large a cohort must be for it to
+take part. It enrols, rates, and trains until the coordinator says that training is finished. It prints what it would
+recommend before and after as JSON.
 """
 
 import json
@@ -24,15 +24,12 @@ def main(folder: Path, minimum_cohort: int) -> None:
     with device.client(folder / "data", key=FileKey(folder / "key"), minimum_cohort=minimum_cohort) as client:
         client.rate_many((item_id, rating) for item_id, rating in ratings)
         client.sync()
-        before = shown(client)
+        before = client.recommend(SHOWN)
         train(client)
         client.sync()
-        print(json.dumps({"before": before, "after": shown(client), "rounds": client.status().rounds}))
-
-
-def shown(client: Client) -> list[str | int]:
-    """What the app would show now."""
-    return [item.item_id for item in client.recommend(SHOWN)]
+        shown = {"before": before, "after": client.recommend(SHOWN)}
+        named = {when: [item.item_id for item in items] for when, items in shown.items()}
+        print(json.dumps({**named, "rounds": client.status().rounds}))
 
 
 def train(client: Client) -> None:

@@ -13,7 +13,7 @@ from lightfr.v1 import coordinator_pb2
 from lightfr_harness.simulation.fleet import SimulatedDevice
 
 
-class Onlooker:
+class UploadRecorder:
     """A device's channel that keeps the last upload as it goes into TLS, which is how the coordinator gets it."""
 
     def __init__(self, channel: Channel) -> None:

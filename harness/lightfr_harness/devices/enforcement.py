@@ -40,7 +40,7 @@ _numbers = itertools.count()
 
 
 class EnforcementError(LightFRError):
-    """A limit that this machine cannot enforce in the way that was asked for."""
+    """This machine cannot enforce a limit in the way that was asked for."""
 
 
 @dataclass(frozen=True)
@@ -229,15 +229,17 @@ def _limit_cpu(core_share: float) -> Callable[[Group], None]:
 
 
 @dataclass
-class Cage:
-    """The limits of one device. Enter it, start `command(...)`, and leave it when the process has ended."""
+class ProcessLimits:
+    """The limits of one device, or none without a profile. Enter, start `command(...)`, leave when that has ended."""
 
-    profile: Profile
+    profile: Profile | None
     enforcement: Enforcement
     memory_group: Group | None = field(default=None, init=False)
     cpu_group: Group | None = field(default=None, init=False)
 
     def __enter__(self) -> Self:
+        if self.profile is None:
+            return self
         if self.enforcement.memory != RLIMIT:
             limit = _limit_memory(self.profile.memory_bytes)
             self.memory_group = _make_group(self.enforcement.memory, "memory", limit)
@@ -259,6 +261,8 @@ class Cage:
 
     def command(self, program: Sequence[str]) -> list[str]:
         """The program, behind a shell that takes the limits on; if that fails, the program does not run."""
+        if self.profile is None:
+            return list(program)
         steps = ["set -e"]
         groups = [group for group in (self.memory_group, self.cpu_group) if group is not None]
         steps += [f"echo $$ > {shlex.quote(str(group.path / 'cgroup.procs'))}" for group in groups]

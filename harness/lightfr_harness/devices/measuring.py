@@ -1,9 +1,8 @@
-"""Looking at processes from outside: memory and CPU time by /proc, nothing of it inside the device.
+"""Looking at processes from outside: memory, CPU time and threads come from /proc, and nothing runs inside the device.
 
-Memory comes from `statm`, read by one thread for all devices. memory_profiler reads the same file through psutil, at
-five to ten times the cost, sleeping after every sample, and it does not tell anonymous pages from mapped ones, which
-decides here: so it serves as the second opinion of a test. Peaks are the kernel's own (VmHWM), so nothing hides between
-two samples.
+One thread reads the memory of all devices from `statm`. memory_profiler reads the same file through psutil at five to
+ten times the cost and does not tell anonymous pages from mapped ones, so it only gives a test its second opinion.
+Peaks are the kernel's own (VmHWM), so nothing hides between two samples.
 """
 
 from __future__ import annotations
@@ -46,15 +45,13 @@ class Watched:
 
     def timeline(self) -> list[list[float | int | str]]:
         """[seconds, bytes, phase] in order, at most MOST_POINTS of each phase."""
-        thinned = []
+        thinned: list[Sample] = []
         for phase in dict.fromkeys(sample[2] for sample in self.samples):
-            thinned += _thin([sample for sample in self.samples if sample[2] == phase])
+            of_phase = [sample for sample in self.samples if sample[2] == phase]
+            width = -(-len(of_phase) // MOST_POINTS)
+            slices = (of_phase[at : at + width] for at in range(0, len(of_phase), width))
+            thinned += [max(one, key=lambda sample: sample[1]) for one in slices]
         return [[round(seconds, 3), size, phase] for seconds, size, phase in thinned]
-
-
-def _thin(samples: list[Sample]) -> list[Sample]:
-    width = -(-len(samples) // MOST_POINTS)
-    return [max(samples[at : at + width], key=lambda sample: sample[1]) for at in range(0, len(samples), width)]
 
 
 class Sampler:
@@ -97,6 +94,13 @@ def peak_rss_bytes(pid: int) -> int:
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
                 return 1024 * int(line.split()[1])
+    return 0
+
+
+def threads(pid: int) -> int:
+    """How many threads a process has now; 0 once it has ended."""
+    with suppress(OSError):
+        return len(list(Path(f"/proc/{pid}/task").iterdir()))
     return 0
 
 

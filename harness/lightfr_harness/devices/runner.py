@@ -1,4 +1,4 @@
-"""A run: a coordinator, devices with their profiles, and the record of what happened."""
+"""A run: devices with their profiles, some at a time, and the record of what happened."""
 
 from __future__ import annotations
 
@@ -6,39 +6,30 @@ import json
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from lightfr.errors import InvalidInputError, OutOfRangeError
 from lightfr_harness.devices.enforcement import Enforcement
-from lightfr_harness.devices.link import Loop
-from lightfr_harness.devices.measuring import Sampler
 from lightfr_harness.devices.profiles import Profile
 from lightfr_harness.devices.record import FORMAT, Record, machine
-from lightfr_harness.devices.scenario import JOURNAL, PRIVACY, Scenario
-from lightfr_harness.devices.session import STOCK_DEVICE, Session, Setting
-from lightfr_harness.server.authority import Authority
-from lightfr_harness.server.coordinator.child import CoordinatorProcess
-from lightfr_harness.simulation.identities import make_identity
+from lightfr_harness.devices.scenario import Scenario
+from lightfr_harness.devices.session import STOCK_DEVICE, MeasuredDevice, Session
+from lightfr_harness.devices.surroundings import Surroundings, surroundings
 
 MOST_DEVICES = 4096
 # Seconds between the starts of two devices: interpreters that start together fight for the cores.
 STAGGER_SECONDS = 0.1
 _PROGRESS_SECONDS = 0.5
-_DAY_SECONDS = 86_400
-# By name: a program that is imported before it is started would be loaded twice.
-SERVING = "lightfr_harness.devices.serving"
 
 # What is being done, and the share of the whole that is done.
 Progress = Callable[[str, float], None]
 
 
 class ResumeError(InvalidInputError):
-    """A record that is not the beginning of this run."""
+    """The record to go on with is not the beginning of this run."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +115,10 @@ class _Run:
     def __init__(self, scenario: Scenario, plan: Plan, record: Record, progress: Progress, file: Path | None) -> None:
         self._scenario, self._plan, self._record = scenario, plan, record
         self._progress, self._file = progress, file
-        self._live: set[Session] = set()
+        enforced = record["enforcement"]
+        self._enforcement = Enforcement(enforced["memory"], enforced["cpu"])
+        self._session = Session(fits=plan.fits, recommendations=plan.recommendations, script=plan.script)
+        self._live: set[MeasuredDevice] = set()
         self._turn = threading.Lock()
         self._stopping = threading.Event()
 
@@ -133,79 +127,57 @@ class _Run:
         self._total = total
         self._tell("making the catalogue")
         try:
-            with tempfile.TemporaryDirectory() as folder, self._surroundings(Path(folder)) as (authority, setting):
-                self._run_all(wanted, authority, setting, Path(folder))
+            # In the clear a round never ends: every device takes part in it once, and the codes stay.
+            with (
+                tempfile.TemporaryDirectory() as folder,
+                surroundings(self._scenario, Path(folder), self._plan.seed, clear_goal=total + 1) as around,
+            ):
+                self._run_all(wanted, around)
         except KeyboardInterrupt:
             self._record["interrupted"] = True
         self._save()
 
-    @contextmanager
-    def _surroundings(self, folder: Path) -> Iterator[tuple[Authority, Setting]]:
-        """An authority, a coordinator, the links' loop and the sampler."""
-        authority = Authority.init(folder / "authority", ["localhost", "127.0.0.1"])
-        coordinator = _coordinator(folder, self._scenario, self._plan, self._total)
-        with closing(authority), coordinator as server, Loop() as loop, Sampler() as sampler:
-            yield authority, self._setting(server, authority, loop, sampler)
-
-    def _setting(self, server: CoordinatorProcess, authority: Authority, loop: Loop, sampler: Sampler) -> Setting:
-        enforced = self._record["enforcement"]
-        return Setting(
-            self._scenario,
-            Enforcement(enforced["memory"], enforced["cpu"]),
-            ("127.0.0.1", int(server.addresses["server"].rsplit(":", 1)[1])),
-            authority.folder / "trust.pem",
-            loop,
-            sampler,
-            self._plan.script,
-            self._plan.fits,
-            self._plan.recommendations,
-        )
-
-    def _run_all(self, wanted: list[tuple[int, Profile]], authority: Authority, setting: Setting, folder: Path) -> None:
+    def _run_all(self, wanted: list[tuple[int, Profile]], around: Surroundings) -> None:
         workers = ThreadPoolExecutor(self._plan.at_once, "device")
-        names: dict[int, str] = {}
         pending: set[Future[Record]] = set()
         try:
             for number, profile in wanted:
-                home = folder / f"device-{number}"
-                home.mkdir()
-                names[number] = make_identity(authority, home / "identity.pem")
-                session = Session(setting, profile, number, home, self._plan.seed + number)
-                pending.add(workers.submit(self._one, session))
+                seed = self._plan.seed + number
+                device = MeasuredDevice(around, self._session, self._enforcement, profile, number, seed)
+                pending.add(workers.submit(self._one, device))
             while pending:
                 ended, pending = wait(pending, _PROGRESS_SECONDS, FIRST_COMPLETED)
-                self._take(ended, names, folder)
+                self._take(ended)
         except KeyboardInterrupt:
             self._stopping.set()
-            for session in list(self._live):
-                session.stop()
+            for device in list(self._live):
+                device.stop()
+            if around.fleet is not None:
+                around.fleet.stop()
             workers.shutdown(cancel_futures=True)
-            self._take({future for future in pending if not future.cancelled()}, names, folder)
+            self._take({future for future in pending if not future.cancelled()})
             raise
         finally:
             workers.shutdown(cancel_futures=True)
 
-    def _one(self, session: Session) -> Record:
+    def _one(self, device: MeasuredDevice) -> Record:
         with self._turn:
             self._stopping.wait(STAGGER_SECONDS)
-        self._live.add(session)
+        self._live.add(device)
         if self._stopping.is_set():
-            session.stop()
+            device.stop()
         try:
-            return session.run()
+            return device.run()
         finally:
-            self._live.discard(session)
+            self._live.discard(device)
 
-    def _take(self, ended: set[Future[Record]], names: dict[int, str], folder: Path) -> None:
-        for future in ended:
-            device = future.result()
-            device["message_bytes"] = _message_bytes(folder / JOURNAL, names[device["number"]])
-            self._record["devices"].append(device)
+    def _take(self, ended: set[Future[Record]]) -> None:
+        self._record["devices"] += [future.result() for future in ended]
         self._record["devices"].sort(key=lambda device: device["number"])
         if ended:
             self._save()
         live = list(self._live)
-        self._tell(", ".join(sorted({session.name for session in live})), sum(session.share_done() for session in live))
+        self._tell(", ".join(sorted({device.name for device in live})), sum(device.share_done() for device in live))
 
     def _tell(self, what: str, under_way: float = 0.0) -> None:
         self._progress(what, (len(self._record["devices"]) + under_way) / self._total)
@@ -217,24 +189,3 @@ class _Run:
         unfinished = self._file.with_name(f"{self._file.name}.part")
         unfinished.write_text(json.dumps(self._record))
         os.replace(unfinished, self._file)
-
-
-def _coordinator(folder: Path, scenario: Scenario, plan: Plan, n_devices: int) -> CoordinatorProcess:
-    catalogue = folder / "items.txt"
-    catalogue.write_text(str(scenario.items))
-    # A round that never ends: every device takes part in it once, and the codes stay.
-    how: dict[str, Any] = {"goal": n_devices + 1, "over_selection": 2, "deadline_seconds": _DAY_SECONDS}
-    options = {"bits": scenario.bits, "seed": plan.seed, "integer_ids": True, "privacy": PRIVACY, **how}
-    return CoordinatorProcess(folder / "server", folder / "authority", catalogue, module=SERVING, **options)
-
-
-def _message_bytes(journal: Path, device: str) -> dict[str, list[int]]:
-    """Bytes inside the messages of one device, up and down, by name."""
-    totals: dict[str, list[int]] = {}
-    for line in journal.read_text().splitlines() if journal.exists() else []:
-        who, name, up, down = json.loads(line)
-        if who == device:
-            total = totals.setdefault(name, [0, 0])
-            total[0] += up
-            total[1] += down
-    return totals

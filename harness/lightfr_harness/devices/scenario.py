@@ -1,27 +1,38 @@
-"""What every device of a run does."""
+"""What every device of a run does, and among whom."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from lightfr.errors import CodeLengthError, OutOfRangeError
+from lightfr.cohorts import DEFAULT_MINIMUM_COHORT
+from lightfr.errors import CodeLengthError, InvalidInputError, OutOfRangeError
+from lightfr.secagg.roster import MAX_DEVICES, MIN_DEVICES
+from lightfr_harness.server.coordinator.options import PRIVACY_MODES
 
-# More would not fit the row numbers of the wire.
+# More items would not fit the row numbers of the wire.
 MOST_ITEMS = 2**32 - 1
-PRIVACY = "clear"
-# What the coordinator of an emulation writes beside its folder: a line of JSON per message.
-JOURNAL = "messages.jsonl"
+CLEAR, SECAGG, SECAGG_DP = "clear", "secagg", "secagg+dp"
+USUAL_OPEN_ROWS = 2_000
+# Standard deviations of a device's noise in mode secagg+dp: those of docs/privacy-dp.md.
+NOISE_ROWS, NOISE_SUMS = 3.505, 28.04
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A catalogue of `items` codes of `bits`, and `ratings` of each device. `dataset` says whose sizes these are."""
+    """A catalogue of `items` codes of `bits`, and `ratings` of each device. `dataset` says whose sizes these are.
+
+    In the secure modes a device takes part among `cohort` devices, and its upload has a row for each of the `open_rows`
+    that the gate lets learn. With no open rows the round is one that counts who rates what, for all items.
+    """
 
     items: int = 10_000
     ratings: int = 64
     bits: int = 64
     dataset: str = ""
+    privacy: str = SECAGG
+    cohort: int = DEFAULT_MINIMUM_COHORT
+    open_rows: int = USUAL_OPEN_ROWS
 
     def __post_init__(self) -> None:
         if not 1 <= self.items <= MOST_ITEMS:
@@ -30,6 +41,18 @@ class Scenario:
             raise OutOfRangeError("number of ratings", self.ratings, 1, self.items)
         if not 8 <= self.bits <= 1024 or self.bits % 8:
             raise CodeLengthError(self.bits)
+        if self.privacy not in PRIVACY_MODES:
+            raise InvalidInputError(f"--privacy is {self.privacy}, choose one of {', '.join(PRIVACY_MODES)}")
+        if not MIN_DEVICES <= self.cohort <= MAX_DEVICES:
+            raise OutOfRangeError("cohort", self.cohort, MIN_DEVICES, MAX_DEVICES)
+        if self.open_rows < 0:
+            raise OutOfRangeError("number of open rows", self.open_rows, 0, self.items)
+        # A small catalogue is open as a whole.
+        object.__setattr__(self, "open_rows", min(self.open_rows, self.items))
+
+    @property
+    def is_secure(self) -> bool:
+        return self.privacy != CLEAR
 
     @property
     def codes_bytes(self) -> int:
@@ -42,4 +65,4 @@ class Scenario:
 
     def record(self) -> dict[str, Any]:
         """For JSON."""
-        return {**asdict(self), "privacy": PRIVACY}
+        return asdict(self)

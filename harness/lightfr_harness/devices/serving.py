@@ -1,41 +1,60 @@
-"""`serve` for emulated devices: the coordinator without the arithmetic of aggregation, so that ten million rows fit.
+"""The coordinator of measured devices: `serve` without the arithmetic of aggregation, so that ten million rows fit.
 
-Everything a device sees is the real thing: TLS, manifests, artifacts, rounds, receipts. The catalogue is not a list but
-a number of items, whose ids are their rows, and the codes are random and stay so. What passes inside messages is
-written by device to a journal beside the coordinator's folder.
+Everything that a device sees is real: TLS, manifests, artifacts, rounds, masks, receipts. The catalogue is a number of
+items, whose ids are their rows. The codes are random; a round changes a share of them to other random bits, or none:
+random bits cannot be compressed, so that is what the delta of a late round costs at most. A journal beside the
+coordinator's folder says how many bytes passed inside which message of which device.
 """
 
 from __future__ import annotations
 
+import argparse
+import asyncio
 import hashlib
 import json
 import sys
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from lightfr.v1 import manifest_pb2
-from lightfr_harness.devices.scenario import JOURNAL
-from lightfr_harness.server.coordinator import downloads, options, publishing, web
-from lightfr_harness.server.rules import CatalogueRule
-from lightfr_harness.server.rules.rule import AggregationRule
+from lightfr.v1 import model_pb2
+from lightfr_harness.server.authority import Authority
+from lightfr_harness.server.coordinator.options import PRIVACY_MODES, ItemList, Settings
+from lightfr_harness.server.coordinator.rounds import Plan
+from lightfr_harness.server.coordinator.serving import Addresses, serve_until_stopped
+from lightfr_harness.server.rules import AggregationRule, CatalogueRule
+from lightfr_harness.simulation.options import TERNARY_ROWS
 
-_names: dict[str, str] = {}
+# A row is open if at least this many devices rate its item.
+GATE = 10
+# What the coordinator writes beside its folder: a line of JSON for each message.
+JOURNAL = "messages.jsonl"
 
 
-class UntrainedServer(CatalogueRule):
+class StandInRule(CatalogueRule):
     """Codes without the memory behind them: 16 bytes a row of 128 bits instead of 1,040."""
 
-    def __init__(self, device_counts: npt.NDArray[np.int64], code_bits: int, **how: Any) -> None:
+    def __init__(self, counts: npt.NDArray[np.int64], code_bits: int, *, changed: float, **options: Any) -> None:
         self.memory = np.zeros((0, code_bits), np.int32)
         self.mean_user = np.zeros(code_bits, np.int16)
-        AggregationRule.__init__(self, device_counts, code_bits, **how)
+        self._changed = changed
+        AggregationRule.__init__(self, counts, code_bits, **options)
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Nothing to go on with: an emulation begins anew."""
+        """Nothing to go on with: a measurement begins anew."""
         return {}
+
+    def set_gate(self, counts: npt.NDArray[np.int64], seed: int) -> None:
+        """Open and close rows; the codes stay."""
+        self.device_counts = np.asarray(counts, np.int64)
+        self.begin_round()
+
+    def add_cohort(self, sums: Mapping[str, npt.NDArray[np.int64]], survivors: int) -> None:
+        """The masks are off by now, and the sums are not needed."""
 
     def _start_sums(self) -> None:
         """Nothing is summed."""
@@ -44,56 +63,77 @@ class UntrainedServer(CatalogueRule):
         """An upload has been checked by now, and is not needed."""
 
     def _apply(self, *, balanced: bool) -> None:
-        """The codes stay."""
+        if self._changed:
+            rng = np.random.default_rng(self.n_items)
+            rows = rng.choice(self.n_items, round(self._changed * self.n_items), replace=False)
+            # Never zero in the first byte, so that each of these rows does change.
+            self.codes[rows] ^= rng.integers(1, 256, (len(rows), self.codes.shape[1]), dtype=np.uint8)
 
 
-def _read_items(path: Path, *, integer_ids: bool) -> options.ItemList:
-    text = path.read_text()
-    ids: Any = range(int(text))
-    return options.ItemList(ids, None, hashlib.sha256(text.encode()).hexdigest())
+def stand_in_rule(settings: Settings, items: ItemList, *, changed: float) -> StandInRule:
+    """The rule of a run; without counts the gate is off, unless devices count in secret."""
+    has_gate = items.device_counts is not None or settings.is_secure
+    counts = np.zeros(len(items.ids), np.int64) if items.device_counts is None else np.array(items.device_counts)
+    return StandInRule(
+        counts,
+        settings.bits,
+        changed=changed,
+        upload_kind=model_pb2.UPLOAD_KIND_TERNARY,
+        gate=settings.gate if has_gate else 0,
+        max_rows=TERNARY_ROWS,
+        seed=settings.seed,
+        privacy_mode=PRIVACY_MODES[settings.privacy],
+        noise=settings.noise(),
+    )
 
 
-class _Journal:
-    """Who sent and got how many bytes inside which message."""
+class Journal:
+    """An observer that writes down who sent and got how many bytes inside which message."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("a")
 
-    def write(self, request: Any, name: str, up: int, down: int) -> None:
-        device = dict(part[0] for part in request.get_extra_info("peercert")["subject"])["commonName"]
-        self._file.write(json.dumps([device, name, up, down]) + "\n")
+    def called(self, device: str, method: str, request_bytes: int, answer_bytes: int) -> None:
+        self._write(device, method, request_bytes, answer_bytes)
+
+    def downloaded(self, device: str, artifact: str, sent_bytes: int) -> None:
+        self._write(device, artifact, 0, sent_bytes)
+
+    def _write(self, *facts: str | int) -> None:
+        self._file.write(json.dumps(facts) + "\n")
         self._file.flush()
 
 
-def _listen_in(journal: _Journal) -> None:
-    """Note every call and download that was answered."""
-    call, answer, publish = web.HttpService._call, downloads.answer, publishing.Publisher.publish
-
-    async def noted_call(service: web.HttpService, request: Any, name: str) -> bytes:
-        body = await call(service, request, name)
-        journal.write(request, name, request.content_length or 0, len(body))
-        return body
-
-    async def noted_answer(request: Any, folder: Path, digest: str) -> Any:
-        response, size = await answer(request, folder, digest)
-        journal.write(request, _names.get(digest, "delta"), 0, size)
-        return response, size
-
-    def noted_publish(*arguments: Any) -> bytes:
-        serialised = publish(*arguments)
-        manifest = manifest_pb2.Manifest.FromString(serialised)
-        _names.update({manifest.codes.sha256.hex(): "codes", manifest.catalogue.sha256.hex(): "catalogue"})
-        return serialised
-
-    web.HttpService._call = noted_call  # type: ignore[method-assign]
-    downloads.answer = noted_answer
-    publishing.Publisher.publish = noted_publish  # type: ignore[method-assign]
+def main(arguments: list[str]) -> int:
+    """Serve until stopped; the options are those of `serve` that a measurement needs, and two of its own."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("command", choices=["serve"])
+    parser.add_argument("folder", type=Path)
+    for name in ("authority", "catalogue"):
+        parser.add_argument(f"--{name}", type=Path, required=True)
+    for name in ("port", "enrollment-port", "operations-port", "bits", "seed", "goal", "minimum", "open-rows"):
+        parser.add_argument(f"--{name}", type=int, required=True)
+    for name in ("over-selection", "deadline-seconds", "noise-rows", "noise-sums", "changed"):
+        parser.add_argument(f"--{name}", type=float, required=True)
+    parser.add_argument("--privacy", required=True)
+    asked = parser.parse_args(arguments)
+    text = asked.catalogue.read_text()
+    n_items = int(text)
+    counts = [GATE] * asked.open_rows + [0] * (n_items - asked.open_rows) if asked.open_rows else None
+    items = ItemList(range(n_items), counts, hashlib.sha256(text.encode()).hexdigest())
+    noise = (round(1000 * asked.noise_rows), round(1000 * asked.noise_sums))
+    settings = Settings(asked.bits, GATE, asked.seed, True, items.sha256, asked.privacy, *noise)
+    never = 1_000_000_000
+    plan = Plan(asked.goal, asked.over_selection, asked.minimum, asked.deadline_seconds, gate_every=never)
+    wanted = Addresses("127.0.0.1", asked.port, asked.enrollment_port, asked.operations_port)
+    rule = partial(stand_in_rule, changed=asked.changed)
+    journal = Journal(asked.folder.with_name(JOURNAL))
+    authority = Authority.open(asked.authority)
+    is_good = asyncio.run(
+        serve_until_stopped(asked.folder, authority, items, settings, plan, wanted, make_rule=rule, observer=journal)
+    )
+    return 0 if is_good else 1
 
 
 if __name__ == "__main__":
-    from lightfr_harness.cli import app
-
-    options.CatalogueRule = UntrainedServer  # type: ignore[misc]
-    options.ItemList.read = _read_items  # type: ignore[assignment,method-assign]
-    _listen_in(_Journal(Path(sys.argv[2]).with_name(JOURNAL)))
-    app()
+    sys.exit(main(sys.argv[1:]))

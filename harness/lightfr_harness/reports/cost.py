@@ -74,10 +74,18 @@ def _about(record: dict[str, Any], run: dict[str, Any]) -> str:
         if record["interrupted"]
         else ""
     )
+    if scenario["privacy"] == "clear":
+        mode = "Uploads are in the clear, which is not private."
+    else:
+        noise = ", with noise" if scenario["privacy"] == "secagg+dp" else ""
+        mode = (
+            f"Each device took part in a round of secure aggregation{noise}, among {scenario['cohort']:,} devices and "
+            f"with {scenario['open_rows']:,} open rows."
+        )
     return (
-        f"<p>{escape(sizes + data)}, seed {record['seed']}.{escape(how)} Uploads are in the clear, which is not "
-        f"private. Bytes are counted in powers of 1000, memory in MiB. Times were taken on a machine that may be "
-        f"shared: ratios mean more than they do.</p>{partial}"
+        f"<p>{escape(sizes + data)}, seed {record['seed']}.{escape(how)} {escape(mode)} Bytes are counted in powers of "
+        f"1000, memory in MiB. Times were taken on a machine that may be shared: ratios mean more than they do.</p>"
+        f"{partial}"
     )
 
 
@@ -115,7 +123,8 @@ def _curves(record: dict[str, Any]) -> str:
 
 
 def _against_items(title: str, unit: str, series: list[Series]) -> str:
-    counts, values = ([point[place] for one in series for point in one.points] for place in (0, 1))
+    points = [(items, value) for one in series for items, value, _ in one.points]
+    counts, values = [items for items, _ in points], [value for _, value in points]
     text = bytes_tick if unit == "bytes" else None
     return draw(title, log_axis("items", counts), log_axis(unit, values, text), series)
 
@@ -154,9 +163,9 @@ def _figure_1_table(figure_1: list[dict[str, Any]]) -> str:
 
 
 def _training(name: str, sweep: dict[str, Any]) -> str:
-    points = [(size, 1000 * statistics.median(times)) for size, times in sweep["points"]]
-    series = [Series("median", [(size, ms, f"{size:,}: {ms:.2f} ms") for size, ms in points])]
+    points = [(float(size), 1000 * statistics.median(times)) for size, times in sweep["points"]]
+    series = [Series("median", [(size, ms, f"{size:,.0f}: {ms:.2f} ms") for size, ms in points])]
     across, up = log_axis(VARIED[name], [x for x, _ in points]), log_axis("CPU ms", [y for _, y in points])
     title = f"A fit against the {VARIED[name]} ({sweep['note']})"
-    rows = [row(f"{size:,}", [f"{ms:.3g} ms"]) for size, ms in points]
+    rows = [row(f"{size:,.0f}", [f"{ms:.3g} ms"]) for size, ms in points]
     return draw(title, across, up, series) + table(title, (VARIED[name], "CPU time, median"), rows)

@@ -26,6 +26,7 @@ def section(devices: list[Device]) -> str:
         f"<h3>Memory over time</h3>{''.join(_timeline(device) for device in shown)}"
         f"<h3>Latency</h3>{''.join(_latencies(phase, shown) for phase in TIMED)}{_latency_table(shown)}"
         f"<h3>Phases</h3>{''.join(_phases(device) for device in shown)}"
+        f"{_secure_rounds(shown)}"
         f"<h3>Bytes by message</h3>{messages}"
     )
 
@@ -54,7 +55,7 @@ def _worst_of_each(devices: list[Device]) -> list[Device]:
 
 def _peak(device: Device) -> int:
     seen = max((size for _, size, _ in device["memory_timeline"]), default=0)
-    return max(seen, *(phase["peak_rss_bytes"] for phase in device["phases"].values()), 0, 0)
+    return int(max(seen, *(phase["peak_rss_bytes"] for phase in device["phases"].values()), 0, 0))
 
 
 def _mib(value: float) -> str:
@@ -128,22 +129,50 @@ def _latency_table(devices: list[Device]) -> str:
 
 
 def _phases(device: Device) -> str:
-    heads = ("phase", "CPU", "time", "throttled", "up", "down", "peak memory")
+    return _figures_table(f"Phases of {name_of(device)}", "phase", device["phases"])
+
+
+def _secure_rounds(devices: list[Device]) -> str:
+    """Stage by stage, for devices that took part in one; the figures are the device's own, under its limits."""
+    rounds = {
+        name_of(device): device["phases"]["round"]["stages"]
+        for device in devices
+        if "keys_sent" in device["phases"].get("round", {}).get("stages", {})
+    }
+    if not rounds:
+        return ""
+    drawn = ""
+    for name, stages in rounds.items():
+        told = {stage.replace("_", " "): figures for stage, figures in stages.items()}
+        sent = [
+            (stage, n := figures["up_bytes"] + figures["down_bytes"], in_bytes(n)) for stage, figures in told.items()
+        ]
+        drawn += bars(f"Bytes of {name} at the socket, up and down, by stage", sent)
+        drawn += _figures_table(f"The secure round of {name}", "stage", told)
+    return (
+        "<h3>Secure round</h3><p>Each stage goes from the end of the one before to the server's answer. The other "
+        "devices of the cohort worked while this one waited between two stages, and that wait is not counted.</p>"
+        + drawn
+    )
+
+
+def _figures_table(caption: str, of: str, named: dict[str, dict[str, Any]]) -> str:
+    heads = (of, "CPU", "time", "throttled", "up", "down", "peak memory")
     rows = [
         row(
             name,
             (
-                f"{phase['cpu_seconds']:.3f} s",
-                f"{phase['wall_seconds']:.3f} s",
-                f"{phase['throttled_seconds']:.3f} s",
-                in_bytes(phase["up_bytes"]),
-                in_bytes(phase["down_bytes"]),
-                _mib(phase["peak_rss_bytes"]),
+                f"{figures['cpu_seconds']:.3f} s",
+                f"{figures['wall_seconds']:.3f} s",
+                f"{figures['throttled_seconds']:.3f} s",
+                in_bytes(figures["up_bytes"]),
+                in_bytes(figures["down_bytes"]),
+                _mib(figures["peak_rss_bytes"]),
             ),
         )
-        for name, phase in device["phases"].items()
+        for name, figures in named.items()
     ]
-    return table(f"Phases of {name_of(device)}", heads, rows)
+    return table(caption, heads, rows)
 
 
 def _messages(device: Device) -> str:

@@ -21,6 +21,7 @@ from lightfr.cohorts import DEFAULT_MINIMUM_COHORT
 from lightfr.device import Trust
 from lightfr.errors import ProtocolError, RefusedError
 from lightfr.model.folder import LoadedModel, ModelFolder
+from lightfr.participation import RoundStage
 from lightfr.rounds import ClearRound, RoundParticipant, is_too_late
 from lightfr.secagg import Vector, gate_vector, round_vector
 from lightfr.v1 import model_pb2
@@ -35,6 +36,8 @@ T = TypeVar("T")
 
 # Devices that talk at the same time. More would only wait for the interpreter.
 WORKERS = 8
+# What a device has done after each step of a secure round.
+STAGES = (RoundStage.KEYS_SENT, RoundStage.SHARES_SENT, RoundStage.UPLOADED, RoundStage.REVEALED)
 
 
 @dataclass
@@ -77,8 +80,11 @@ class RemoteFleet:
             raise RuntimeError("the coordinator has no model")
         return self.model
 
-    def take_part(self, chosen: Sequence[int]) -> int:
-        """Let these devices offer themselves for the current round; return how many of them did all that it asks."""
+    def take_part(self, chosen: Sequence[int], progress: Callable[[RoundStage], None] | None = None) -> int:
+        """Let these devices offer themselves for the current round; return how many of them did all that it asks.
+
+        In a secure round `progress` hears of each stage, once all of them have come so far.
+        """
         model = self.sync()
         is_clear = model.manifest.message.model.privacy_mode == model_pb2.PRIVACY_MODE_CLEAR
         with ThreadPoolExecutor(WORKERS) as workers:
@@ -88,8 +94,10 @@ class RemoteFleet:
                 return len(_those_in_time(workers, lambda one: self._upload(model, *one), placed))
             walks = [self._walk(model, *one) for one in placed]
             # All devices take each step before the next one: none is due before all have done the last.
-            for _ in range(RoundWalk.STEPS):
+            for stage in STAGES:
                 walks = _those_in_time(workers, RoundWalk.advance, walks)
+                if progress is not None:
+                    progress(stage)
             return len(walks)
 
     def _upload(self, model: LoadedModel, remote: RemoteDevice, place: coordinator.Assignment) -> None:
@@ -118,9 +126,6 @@ class RemoteFleet:
 
 class RoundWalk:
     """A participant of a masked round and its connection, for a driver that takes many devices step by step."""
-
-    # Keys, shares, upload, revealed shares.
-    STEPS = 4
 
     def __init__(self, channel: Channel, participant: RoundParticipant, make_vector: MakeVector) -> None:
         self._channel, self._participant, self._make_vector = channel, participant, make_vector

@@ -1,6 +1,6 @@
 import pytest
 
-from lightfr_harness.bench import device, secure_device
+from lightfr_harness.bench import device
 
 
 def test_a_real_device_is_measured_from_outside_phase_by_phase():
@@ -9,7 +9,8 @@ def test_a_real_device_is_measured_from_outside_phase_by_phase():
     assert phases[-1] == "recommend"
     assert record["most_threads"] == 1
     assert record["loaded"] == []
-    assert 10 * 2**20 < record["bare_rss_bytes"] < record["peak_rss_bytes"] < 48 * 2**20
+    # What a bare Python takes is the machine's affair. That we come on top of it, within our limit, is ours.
+    assert 0 < record["bare_rss_bytes"] < record["peak_rss_bytes"] < 48 * 2**20
     assert 0 < record["first_sync_over_codes_bytes"] <= record["first_sync_limit_bytes"]
     assert 0 < record["upload_overhead_bytes"] <= 600
     # Of so few rows the manifest is a large part; for a million the ratio is below 1.2.
@@ -19,19 +20,22 @@ def test_a_real_device_is_measured_from_outside_phase_by_phase():
 
 @pytest.mark.parametrize(("open_rows", "upload_bytes"), [(500, 500 * 64 * 4 // 8), (0, 20_000 * 3 // 8)])
 def test_a_round_among_others_is_measured_message_by_message(open_rows, upload_bytes):
-    record = secure_device.run(20_000, 64, ratings=50, open_rows=open_rows, cohort=5, progress=[].append)
+    record = device.run_secure(20_000, 64, ratings=50, open_rows=open_rows, cohort=5, progress=[].append)
     assert record["most_threads"] == 1
     assert record["loaded"] == []
-    assert 10 * 2**20 < record["peak_rss_before_bytes"] <= record["peak_rss_bytes"] < 48 * 2**20
+    assert 0 < record["peak_rss_before_bytes"] <= record["peak_rss_bytes"] < 48 * 2**20
     assert record["cpu_ms"] > 0
-    calls = record["calls"]
-    assert {name: calls[name]["count"] for name in secure_device.MESSAGES} == dict.fromkeys(secure_device.MESSAGES, 1)
+    calls, stages = record["calls"], record["stages"]
+    assert {name: calls[name]["count"] for name in device.MESSAGES} == dict.fromkeys(device.MESSAGES, 1)
     # A round id and two keys with their tags; four sealed shares; all rows, or a count for each item; five shares.
     assert calls["AdvertiseKeys"]["request_bytes"] == 18 + 2 * 34
     assert calls["ShareKeys"]["request_bytes"] == 18 + 3 + 4 * 98
     assert upload_bytes < calls["Upload"]["request_bytes"] < upload_bytes + 3000
     assert calls["RevealShares"]["request_bytes"] == 18 + 3 + 5 * 49
-    for call in calls.values():
-        # HTTP and TLS around each, without a handshake: the connection is that of the sync.
-        assert call["request_bytes"] < call["up_bytes"] < call["request_bytes"] + 600 * call["count"]
-    assert sum(call["up_bytes"] for call in calls.values()) <= record["up_bytes"]
+    assert tuple(stages) == ("placed", "keys_sent", "shares_sent", "uploaded", "revealed", "finished")
+    for name, stage in zip(device.MESSAGES, tuple(stages.values())[1:-1], strict=True):
+        # HTTP and TLS around it and around the questions before. There is no handshake: the connection is the sync's.
+        assert calls[name]["request_bytes"] < stage["up_bytes"] < calls[name]["request_bytes"] + 1200
+    for figure in ("up_bytes", "down_bytes"):
+        assert sum(stage[figure] for stage in stages.values()) == record[figure]
+    assert record["peak_rss_bytes"] >= max(stage["peak_rss_bytes"] for stage in stages.values())

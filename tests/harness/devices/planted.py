@@ -9,24 +9,22 @@ import lightfr_harness
 
 STOCK = Path(lightfr_harness.__file__).parent / "devices" / "device.py"
 MIB = 2**20
-kept = []
 
 
 def stock_device():
-    """Load the stock device without the rest of the harness, which would take memory of its own."""
+    """Load the class of the stock device without the rest of the harness, which would take memory of its own."""
     spec = importlib.util.spec_from_file_location("device", STOCK)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module
+    return module.Device
 
 
-def hoard(phase, latencies_ms=None):
-    if phase == "round":
-        kept.append(bytearray(b"x") * (12 * MIB))
-    stock_done(phase, latencies_ms)
+class Hoarder(stock_device()):
+    def round(self):
+        latencies_ms = super().round()
+        self.kept = bytearray(b"x") * (12 * MIB)
+        return latencies_ms
 
 
 if __name__ == "__main__":
-    device = stock_device()
-    stock_done, device.done = device.done, hoard
-    device.main(json.loads(sys.argv[1]))
+    Hoarder(json.loads(sys.argv[1])).live()

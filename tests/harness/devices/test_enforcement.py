@@ -13,10 +13,10 @@ from lightfr_harness.devices.enforcement import (
     RLIMIT,
     V1,
     V2,
-    Cage,
     Enforcement,
     EnforcementError,
     Group,
+    ProcessLimits,
     cpu_modes,
     memory_modes,
     quota_us,
@@ -27,18 +27,18 @@ PHONE = replace(load_profile("mid-phone"), memory_mib=64, cpu_quota=0.5, relativ
 HOARD = "import sys; kept = bytearray(int(sys.argv[1]) * 2**20); kept[::4096] = bytes(len(kept[::4096])); print('kept')"
 
 
-def hoard(cage, mib):
-    return subprocess.run(cage.command([sys.executable, "-c", HOARD, str(mib)]), capture_output=True, text=True)
+def hoard(limits, mib):
+    return subprocess.run(limits.command([sys.executable, "-c", HOARD, str(mib)]), capture_output=True, text=True)
 
 
 @pytest.mark.parametrize("mode", memory_modes())
 def test_a_process_within_its_memory_runs_and_one_beyond_it_is_caught(mode):
-    with Cage(PHONE, Enforcement(mode, NONE)) as cage:
-        assert hoard(cage, 16).stdout == "kept\n"
-        assert not cage.was_killed()
-        ended = hoard(cage, 128)
+    with ProcessLimits(PHONE, Enforcement(mode, NONE)) as limits:
+        assert hoard(limits, 16).stdout == "kept\n"
+        assert not limits.was_killed()
+        ended = hoard(limits, 128)
         assert ended.stdout == ""
-        assert cage.was_killed() or "MemoryError" in ended.stderr
+        assert limits.was_killed() or "MemoryError" in ended.stderr
 
 
 @pytest.mark.parametrize("mode", [mode for mode in memory_modes() if mode != RLIMIT])
@@ -46,33 +46,33 @@ def test_pages_of_files_are_given_back_before_anything_is_killed(mode, tmp_path)
     large = tmp_path / "large"
     large.write_bytes(bytes(128 * 2**20))
     scan = "import mmap, sys; file = open(sys.argv[1], 'rb'); m = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)"
-    with Cage(PHONE, Enforcement(mode, NONE)) as cage:
-        command = cage.command([sys.executable, "-c", f"{scan}; print(sum(m[::4096]))", str(large)])
+    with ProcessLimits(PHONE, Enforcement(mode, NONE)) as limits:
+        command = limits.command([sys.executable, "-c", f"{scan}; print(sum(m[::4096]))", str(large)])
         assert subprocess.run(command, capture_output=True, text=True).stdout == "0\n"
-        assert cage.most_charged_bytes() <= PHONE.memory_bytes
+        assert limits.most_charged_bytes() <= PHONE.memory_bytes
 
 
 @pytest.mark.parametrize("mode", [mode for mode in cpu_modes() if mode != NONE])
 def test_a_busy_process_is_throttled(mode):
-    with Cage(PHONE, Enforcement(RLIMIT, mode)) as cage:
-        assert cage.throttled_seconds() == 0
+    with ProcessLimits(PHONE, Enforcement(RLIMIT, mode)) as limits:
+        assert limits.throttled_seconds() == 0
         busy = "import time\nwhile time.process_time() < 0.1: pass"
-        subprocess.run(cage.command([sys.executable, "-c", busy]), check=True)
-        assert cage.throttled_seconds() > 0
+        subprocess.run(limits.command([sys.executable, "-c", busy]), check=True)
+        assert limits.throttled_seconds() > 0
 
 
 def test_no_group_is_left_behind():
-    with Cage(PHONE, Enforcement.choose()) as cage:
-        groups = [group for group in (cage.memory_group, cage.cpu_group) if group]
+    with ProcessLimits(PHONE, Enforcement.choose()) as limits:
+        groups = [group for group in (limits.memory_group, limits.cpu_group) if group]
         assert all(group.path.is_dir() for group in groups)
-        hoard(cage, 1)
+        hoard(limits, 1)
     assert not any(group.path.exists() for group in groups)
 
 
 def test_a_program_does_not_run_when_its_limits_cannot_be_taken_on(tmp_path):
-    cage = Cage(PHONE, Enforcement(RLIMIT, NONE))
-    cage.memory_group = Group(tmp_path / "absent", V1)
-    assert hoard(cage, 1).stdout == ""
+    limits = ProcessLimits(PHONE, Enforcement(RLIMIT, NONE))
+    limits.memory_group = Group(tmp_path / "absent", V1)
+    assert hoard(limits, 1).stdout == ""
 
 
 def test_what_the_machine_lacks_is_refused_by_name():
@@ -111,8 +111,8 @@ def test_each_version_writes_its_own_files(monkeypatch, tmp_path, mode, memory_f
         (tmp_path / controller).mkdir()
     monkeypatch.setattr(enforcement, "_parent", lambda mode, controller: tmp_path / controller)
     monkeypatch.setattr(Group, "remove", lambda group: shutil.rmtree(group.path))
-    with Cage(PHONE, Enforcement(mode, mode)) as cage:
-        for group, files in ((cage.memory_group, memory_files), (cage.cpu_group, cpu_files)):
+    with ProcessLimits(PHONE, Enforcement(mode, mode)) as limits:
+        for group, files in ((limits.memory_group, memory_files), (limits.cpu_group, cpu_files)):
             assert {path.name: path.read_text() for path in group.path.iterdir()} == files
 
 
@@ -125,9 +125,9 @@ def test_each_version_reads_its_own_files(tmp_path, mode, events, peak, stat):
     (tmp_path / events).write_text("low 0\noom_kill_disable 0\noom_kill 1\n")
     (tmp_path / peak).write_text("4096\n")
     (tmp_path / "cpu.stat").write_text(f"nr_periods 9\n{stat}\n")
-    cage = Cage(PHONE, Enforcement(mode, mode))
-    cage.memory_group = cage.cpu_group = Group(tmp_path, mode)
-    assert (cage.was_killed(), cage.most_charged_bytes(), cage.throttled_seconds()) == (True, 4096, 1.5)
+    limits = ProcessLimits(PHONE, Enforcement(mode, mode))
+    limits.memory_group = limits.cpu_group = Group(tmp_path, mode)
+    assert (limits.was_killed(), limits.most_charged_bytes(), limits.throttled_seconds()) == (True, 4096, 1.5)
 
 
 @given(st.floats(0.0011, 4.0))

@@ -10,7 +10,7 @@ import pytest
 from lightfr._wire.channel import Channel
 from lightfr.errors import ArtifactError, LightFRError, ManifestError, ProtocolError, StoreClosedError, StoreWriteError
 from lightfr.model import folder as models
-from lightfr_harness.devices.proxy import CountingProxy
+from lightfr_harness.devices.link import Link, Loop
 from tests.sdk.client.publisher import COORDINATED_ITEMS, ITEMS, random_codes, with_changed_rows
 from tests.sdk.store.faults import CrashError, Files
 
@@ -290,7 +290,8 @@ def test_a_connection_that_breaks_after_any_number_of_bytes_leaves_the_old_versi
     """Some of these syncs come through, because each connection brings a part; the others change nothing."""
     device.close()
     failed = came_through = 0
-    with CountingProxy("127.0.0.1", publisher.server.server_address[1]) as proxy:
+    address = ("127.0.0.1", publisher.server.server_address[1])
+    with Loop() as loop, Link(loop, address) as proxy:
         client = open_device(f"https://localhost:{proxy.port}")
         for version, n_bytes in enumerate(range(0, 20_000, 1300), start=2):
             before, codes = served(client), random_codes(version)

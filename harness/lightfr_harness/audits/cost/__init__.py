@@ -1,1 +1,1 @@
-"""The cost audit: what the paper says of bytes and time, beside what was measured. One file per claim."""
+"""The cost audit: what the paper and our documents say of bytes and time, beside what was measured."""

@@ -35,7 +35,7 @@ class Budget:
 
     def limit(self, profile: dict[str, Any]) -> float:
         """What the profile grants."""
-        return self.factor * profile[self.figure]
+        return self.factor * float(profile[self.figure])
 
     def is_about(self, breach: dict[str, Any], device: Device) -> bool:
         """Whether a breach is one of this budget. Two of one kind are told apart by phase, or by what was measured."""
@@ -59,11 +59,11 @@ def _sum(direction: str) -> Callable[[Device], float]:
 
 def _peak(device: Device) -> float:
     """What cannot be dropped and read again, where a group counts; elsewhere the limit is on the data segment."""
-    return device["peak_anonymous_bytes"] if device["peak_charged_bytes"] else device["peak_data_bytes"]
+    return float(device["peak_anonymous_bytes"] if device["peak_charged_bytes"] else device["peak_data_bytes"])
 
 
 def _disk(device: Device) -> float:
-    return sum(device["disk_bytes"].values())
+    return float(sum(device["disk_bytes"].values()))
 
 
 _OWN_MEMORY = "memory of its own; resident memory is more, by pages of files that can be dropped and read again"

@@ -11,13 +11,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from lightfr.cohorts import DEFAULT_MINIMUM_COHORT
 from lightfr.errors import InvalidInputError
 from lightfr_harness.audits.cost.formulas import CODE_BITS, DATASETS
 from lightfr_harness.audits.output import progress_bar, write_text
 from lightfr_harness.errors import errors_as_messages
 from lightfr_harness.simulation.cli import Seed
 
-DEFAULT_ITEMS, DEFAULT_RATINGS, DEFAULT_PROFILE = 10_000, 64, "mid-phone"
+DEFAULT_ITEMS, DEFAULT_RATINGS, DEFAULT_PROFILE, DEFAULT_OPEN_ROWS = 10_000, 64, "mid-phone", 2_000
 INTERRUPTED_EXIT = 130
 WIDTHS = {"predicted": 10, "measured": 10, "ratio": 8, "limit": 12, "verdict": 10}
 COLOURS = {"broken": "bold red", "refuted": "yellow", "holds": "green", "confirmed": "green"}
@@ -36,6 +37,15 @@ def cost(
     dataset: Annotated[
         str, typer.Option(help=f"Items and ratings of one of {', '.join(DATASETS)}; no data is needed.")
     ] = "",
+    privacy: Annotated[
+        str, typer.Option(help="Mode of the round: secagg, secagg+dp, or clear, which is NOT PRIVATE.")
+    ] = "secagg",
+    cohort: Annotated[
+        int, typer.Option(help="Devices in a secure round; all but the audited one are a fleet beside it.")
+    ] = DEFAULT_MINIMUM_COHORT,
+    open_rows: Annotated[
+        int, typer.Option(min=1, help="Items that learn in a secure round, or all items if they are fewer.")
+    ] = DEFAULT_OPEN_ROWS,
     seed: Seed = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the record as JSON instead of a table.")] = False,
     report: Annotated[Path | None, typer.Option(help="Folder for the HTML page and the record.")] = None,
@@ -49,9 +59,12 @@ def cost(
     from lightfr_harness.devices import Plan, Scenario, load_profile
 
     with errors_as_messages():
-        shape = _shape(items, ratings, dataset)
+        if dataset and dataset not in DATASETS:
+            raise InvalidInputError(f"unknown data set '{dataset}', choose one of: {', '.join(DATASETS)}")
+        usual = DATASETS.get(dataset, (DEFAULT_ITEMS, DEFAULT_RATINGS))
+        shape = usual[0] if items is None else items, usual[1] if ratings is None else ratings
         profiles = tuple(load_profile(name) for name in profile or [DEFAULT_PROFILE])
-        options = CostOptions(Scenario(*shape, bits, dataset), profiles, Plan(seed=seed))
+        options = CostOptions(Scenario(*shape, bits, dataset, privacy, cohort, open_rows), profiles, Plan(seed=seed))
         with progress_bar() as bar:
             task = bar.add_task("audit", total=1.0)
             record = run(options, lambda what, at: bar.update(task, description=what, completed=at), _earlier(report))
@@ -63,18 +76,10 @@ def cost(
         raise typer.Exit(code=1)
 
 
-def _shape(items: int | None, ratings: int | None, dataset: str) -> tuple[int, int]:
-    """What is given goes before what the data set has."""
-    if dataset and dataset not in DATASETS:
-        raise InvalidInputError(f"unknown data set '{dataset}', choose one of: {', '.join(DATASETS)}")
-    usual = DATASETS.get(dataset, (DEFAULT_ITEMS, DEFAULT_RATINGS))
-    return usual[0] if items is None else items, usual[1] if ratings is None else ratings
-
-
 def _earlier(report: Path | None) -> dict[str, Any] | None:
     """The record of an interrupted audit in the same folder, if there is one."""
     try:
-        return json.loads((report / "cost.json").read_text(encoding="utf-8")) if report else None
+        return dict(json.loads((report / "cost.json").read_text(encoding="utf-8"))) if report else None
     except (OSError, ValueError):
         return None
 

@@ -14,7 +14,8 @@ from typing import Any
 
 from lightfr import __version__, _kernel
 from lightfr_harness import devices
-from lightfr_harness.audits.cost import figure_1, findings
+from lightfr_harness.audits.cost import findings
+from lightfr_harness.audits.cost.speed import FIGURE_1_BITS, FIGURE_1_RATED
 from lightfr_harness.audits.intervals import bootstrap_median_ratio
 from lightfr_harness.bench import figure1, fit_scaling, topk
 from lightfr_harness.devices import Plan, Profile, Scenario
@@ -22,7 +23,6 @@ from lightfr_harness.simulation.baselines.measured import fcf_bytes
 
 FORMAT = 1
 FIGURE_1_ITEMS = (10**3, 10**4, 10**5, 10**6, 10**7)
-FIGURE_1_BITS = figure_1.CODE_BITS
 # Real-valued factors of more items are gigabytes; the formula alone stands then.
 MOST_BASELINE_ITEMS = 1_000_000
 # CPU seconds for timing one size, and turns of each contender at least; the largest size takes seconds a turn.
@@ -133,7 +133,7 @@ def _figure_1(options: CostOptions, earlier: Record | None, tell: Share) -> list
     for items in FIGURE_1_ITEMS:
         sizes = {
             "storage_bytes": figure1.storage_bytes(items, FIGURE_1_BITS),
-            "communication_bytes": figure1.communication_bytes(items, figure_1.RATED, FIGURE_1_BITS),
+            "communication_bytes": figure1.communication_bytes(items, FIGURE_1_RATED, FIGURE_1_BITS),
         }
         timings.append(_timed(items, FIGURE_1_BITS, options.plan.seed) | sizes)
         tell(len(timings) / len(FIGURE_1_ITEMS))

@@ -3,6 +3,9 @@
 MIB = 2**20
 ITEMS, RATINGS, BITS = 105_096, 38, 64
 CODES, CATALOGUE, UPLOAD = ITEMS * BITS // 8, 12 * ITEMS, 857
+SIZES = {"items": ITEMS, "ratings": RATINGS, "bits": BITS, "dataset": "ciao", "cohort": 256, "open_rows": 2000}
+# 256 devices: 10 bits an element, and 16 for each of the 2,081 sums; 64 neighbours.
+ROWS, SUMS = 2000 * 64 * 10 // 8, 2081 * 16 // 8
 
 
 def profile(**figures):
@@ -55,6 +58,35 @@ def device(**changes):
     }
 
 
+def secure_device(**changes):
+    """The same device after a round of secure aggregation."""
+    stages = {
+        "placed": phase(250, 215),
+        "keys_sent": phase(460, 13_700),
+        "shares_sent": phase(6_900, 20_900),
+        "uploaded": phase(ROWS + SUMS + 600, 6_600),
+        "revealed": phase(3_700, 370),
+        "finished": phase(250, 130),
+    }
+    for stage in stages.values():
+        del stage["latencies_ms"]
+    made = device()
+    up, down = (sum(stage[f"{way}_bytes"] for stage in stages.values()) for way in ("up", "down"))
+    made["phases"]["round"] = {**phase(up, down, [900.0]), "stages": stages}
+    made["message_bytes"] |= {
+        "Upload": [ROWS + SUMS + 77, 52],
+        "AdvertiseKeys": [86, 0],
+        "ShareKeys": [64 * 98 + 21, 0],
+        "RevealShares": [65 * 49 + 21, 0],
+        "GetStep": [84, 256 * 80 + 64 * 98 + 2 * 96 + 20],
+    }
+    return {**made, **changes}
+
+
+def secure_record(*devices, **changes):
+    return record(*(devices or [secure_device()]), scenario={**SIZES, "privacy": "secagg"}, **changes)
+
+
 def breach(kind, phase, limit, actual):
     return {"kind": kind, "phase": phase, "seconds": 3.25, "limit": limit, "actual": actual}
 
@@ -91,7 +123,7 @@ def record(*devices, **changes):
         "kind": "cost",
         "version": "0.1.0",
         "seed": 0,
-        "scenario": {"items": ITEMS, "ratings": RATINGS, "bits": BITS, "dataset": "ciao", "privacy": "clear"},
+        "scenario": {**SIZES, "privacy": "clear"},
         "profiles": ["mid-phone"],
         "machine": {},
         "interrupted": False,

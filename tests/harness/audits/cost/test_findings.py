@@ -6,7 +6,19 @@ import pytest
 
 from lightfr_harness.audits.cost import findings
 from lightfr_harness.audits.cost.training_cost import fitted_exponent
-from tests.harness.audits.cost.records import CATALOGUE, CODES, MIB, breach, device, phase, power_law, profile, record
+from tests.harness.audits.cost.records import (
+    CATALOGUE,
+    CODES,
+    MIB,
+    breach,
+    device,
+    phase,
+    power_law,
+    profile,
+    record,
+    secure_device,
+    secure_record,
+)
 from tests.harness.audits.cost.records import timing as timed
 
 
@@ -57,6 +69,45 @@ def test_an_upload_of_twice_its_rows_breaks_its_limit_alone():
     heavy = device()
     heavy["message_bytes"]["Upload"][0] *= 2
     assert broken(audited(heavy)) == [("bytes of an upload, measured", "clear, ternary rows")]
+
+
+def test_a_good_secure_round_breaks_nothing_and_tells_every_stage():
+    found = findings.audit(secure_record())
+    assert broken(found) == []
+    for claim in ("bytes", "peak memory", "CPU time"):
+        stages = verdicts(found, f"secure round, {claim} of each stage")
+        assert {"keys_sent", "shares_sent", "uploaded", "revealed"} < stages.keys()
+    assert "clear, ternary rows" not in verdicts(found, "bytes of an upload, measured")
+
+
+def test_a_secure_upload_of_twice_its_rows_breaks_its_limit():
+    heavy = secure_device()
+    heavy["message_bytes"]["Upload"][0] *= 2
+    assert broken(findings.audit(secure_record(heavy))) == [("bytes of a secure upload, measured", "secagg")]
+
+
+@pytest.mark.parametrize(
+    ("message", "way", "mode"),
+    [
+        ("AdvertiseKeys", 0, "keys up"),
+        ("ShareKeys", 0, "shares up"),
+        ("RevealShares", 0, "revealed shares up"),
+        ("GetStep", 1, "roster and shares down"),
+    ],
+)
+def test_a_message_of_a_secure_round_that_carries_more_than_it_needs_breaks_its_limit(message, way, mode):
+    heavy = secure_device()
+    heavy["message_bytes"][message][way] += 200
+    assert broken(findings.audit(secure_record(heavy))) == [("bytes of a secure round's messages, measured", mode)]
+
+
+def test_a_secure_round_that_sends_much_beside_its_messages_breaks_the_limits_of_the_socket():
+    heavy = secure_device()
+    heavy["phases"]["round"]["up_bytes"] += 60_000
+    assert {claim for claim, _ in broken(findings.audit(secure_record(heavy)))} == {
+        "bytes of a secure round at the socket, measured",
+        "bytes of the first round, measured",
+    }
 
 
 @pytest.mark.parametrize(

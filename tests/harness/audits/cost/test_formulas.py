@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lightfr_harness.audits.cost import formulas, ten_million_items, text_percentages
+from lightfr_harness.audits.cost import cost_table, formulas
 from lightfr_harness.audits.cost.formulas import DATASETS, METHODS, Shape
 
 CIAO = Shape(105_096, 38)
@@ -41,7 +41,7 @@ def test_the_data_sets_have_the_shapes_of_the_paper():
 
 
 def test_the_texts_percentages_are_refuted_by_its_own_formulas():
-    shares = {finding.mode: finding for finding in text_percentages.audit()}
+    shares = {finding.mode: finding for finding in cost_table.text_percentages()}
     assert {finding.verdict for finding in shares.values()} == {"refuted"}
     assert shares["of FCF"].measured == pytest.approx(0.25)
     assert shares["of FedMF"].measured == pytest.approx(1 / 64)
@@ -49,9 +49,9 @@ def test_the_texts_percentages_are_refuted_by_its_own_formulas():
 
 
 def test_ten_million_items_are_160_megabytes_and_not_more_than_a_gigabyte():
-    found = {finding.mode: finding for finding in ten_million_items.audit(CIAO, None)}
+    found = {finding.mode: finding for finding in cost_table.ten_million_items(CIAO, None)}
     assert found["real values"].verdict == "confirmed"
     assert (found["codes"].measured, found["codes"].verdict) == (160_000_016, "refuted")
     assert found["codes on disk"].measured is None
-    big = ten_million_items.audit(Shape(10_000_000, 64, 128), {"codes": 160_000_000})
+    big = cost_table.ten_million_items(Shape(10_000_000, 64, 128), {"codes": 160_000_000})
     assert (big[-1].measured, big[-1].verdict) == (160_000_000, "refuted")

@@ -11,7 +11,8 @@ from tests.harness.audits.cost import lies
 
 ROOT = Path(__file__).parents[4]
 # Few enough ratings that an upload of twice the size is still one that the server takes.
-SCENARIO = devices.Scenario(items=2_000, ratings=24)
+CLEAR = devices.Scenario(items=2_000, ratings=24, privacy="clear")
+SECURE = replace(CLEAR, privacy="secagg", cohort=6, open_rows=300)
 # Generous but in what the lies break, so that a busy machine breaks nothing.
 PROFILE = replace(
     devices.load_profile("flagship-phone"),
@@ -22,28 +23,31 @@ PROFILE = replace(
 )
 
 
-def broken(script=None):
+def broken(scenario, script=None):
     plan = devices.Plan(fits=10, recommendations=3, **({"script": script} if script else {}))
-    run = devices.run(SCENARIO, [PROFILE], plan=plan)
-    found = findings.audit({"scenario": SCENARIO.record(), "devices": run})
+    run = devices.run(scenario, [PROFILE], plan=plan)
+    found = findings.audit({"scenario": scenario.record(), "devices": run})
     assert found
     return [(finding.claim, finding.mode) for finding in found if finding.verdict == "broken"]
 
 
-def test_an_honest_device_turns_nothing_red():
-    assert broken() == []
+@pytest.mark.parametrize("scenario", [CLEAR, SECURE, replace(SECURE, privacy="secagg+dp")])
+def test_an_honest_device_turns_nothing_red(scenario):
+    assert broken(scenario) == []
 
 
 @pytest.mark.parametrize(
-    ("lie", "red"),
+    ("scenario", "lie", "red"),
     [
-        (lies.doubles_uploads, ("bytes of an upload, measured", "clear, ternary rows")),
-        (lies.leaks_in_fit, ("budget: memory", "flagship-phone, fit")),
-        (lies.sleeps_in_recommend, ("budget: latency of recommend, p95", "flagship-phone, recommend")),
+        (CLEAR, lies.doubles_uploads, ("bytes of an upload, measured", "clear, ternary rows")),
+        (CLEAR, lies.leaks_in_fit, ("budget: memory", "flagship-phone, fit")),
+        (CLEAR, lies.sleeps_in_recommend, ("budget: latency of recommend, p95", "flagship-phone, recommend")),
+        (SECURE, lies.doubles_shares, ("bytes of a secure round's messages, measured", "shares up")),
+        (SECURE, lies.hoards_in_a_round, ("budget: memory", "flagship-phone, round")),
     ],
 )
-def test_a_lie_turns_its_own_finding_red_and_only_that_one(lie, red, tmp_path):
+def test_a_lie_turns_its_own_finding_red_and_only_that_one(scenario, lie, red, tmp_path):
     name = lie.__name__
     script = tmp_path / "liar.py"
     script.write_text(f"import sys\nsys.path.append({str(ROOT)!r})\nfrom {lie.__module__} import {name}\n{name}()\n")
-    assert broken(script) == [red]
+    assert broken(scenario, script) == [red]

@@ -11,9 +11,12 @@ from lightfr_harness.cli import app
 from lightfr_harness.devices import Plan, Scenario, load_profile
 
 PARTS = ("devices", "baselines", "training", "inference", "figure_1")
-SMALL = ["audit", "cost", "--items", "500", "--ratings", "10"]
+SMALL = ["audit", "cost", "--items", "500", "--ratings", "10", "--cohort", "5"]
 # Figures that follow from times or memory.
-TIMED = ("latency", "memory", "inference", "exponent", "bytes of the first round", "budget: upload", "budget: download")
+TIMED = (
+    *("latency", "memory", "inference", "exponent", "CPU time", "bytes of the first round", "at the socket"),
+    *("budget: upload", "budget: download", "bytes of each stage"),
+)
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +29,7 @@ def short(monkeypatch):
 
 
 def options():
-    return runs.CostOptions(Scenario(500, 10), (load_profile("mid-phone"),), Plan(fits=1, recommendations=2))
+    return runs.CostOptions(Scenario(500, 10, cohort=5), (load_profile("mid-phone"),), Plan(fits=1, recommendations=2))
 
 
 def counted(record):
@@ -49,7 +52,19 @@ def test_the_command_prints_a_table_and_writes_record_and_page(tmp_path):
     record = json.loads((tmp_path / "cost.json").read_text())
     assert all(part in record for part in PARTS)
     assert not record["interrupted"]
-    assert "of our limits hold" in (tmp_path / "cost.html").read_text()
+    page = (tmp_path / "cost.html").read_text()
+    assert "of our limits hold" in page
+    assert record["scenario"]["privacy"] == "secagg"
+    for stage in ("keys_sent", "shares_sent", "uploaded", "revealed"):
+        assert record["devices"]["devices"][0]["phases"]["round"]["stages"][stage]["peak_rss_bytes"] > 0
+    for named in ("The secure round of mid-phone", "keys sent", "shares sent", "uploaded", "revealed"):
+        assert named in page
+
+
+def test_the_clear_mode_stays_possible_and_the_page_says_that_it_is_not_private(tmp_path):
+    answer = CliRunner().invoke(app, [*SMALL, "--privacy", "clear", "--report", str(tmp_path)])
+    assert answer.exit_code == 0, answer.output
+    assert "Uploads are in the clear, which is not private" in (tmp_path / "cost.html").read_text()
 
 
 def test_a_broken_budget_gives_exit_code_1_and_json_on_request(tmp_path):
@@ -81,7 +96,7 @@ def test_an_interrupted_audit_keeps_what_it_has_and_goes_on_from_there(monkeypat
     assert partial["devices"]["devices"][0]["finished"]
     assert any(finding["claim"] == "budget: memory" for finding in partial["findings"])
     partial = json.loads(json.dumps(partial))
-    monkeypatch.setattr(runs.emulation, "run", lambda *a, **k: pytest.fail("devices ran again"))
+    monkeypatch.setattr(runs.devices, "run", lambda *a, **k: pytest.fail("devices ran again"))
     whole = runs.run(options(), earlier=partial)
     assert not whole["interrupted"]
     assert whole["devices"] == partial["devices"]
@@ -110,6 +125,8 @@ def test_progress_never_goes_back_and_ends_with_all_done():
         (["--profile", "fridge"], "no profile 'fridge'"),
         (["--ratings", "600"], "number of ratings is 600"),
         (["--bits", "12"], "12 bits"),
+        (["--privacy", "secret"], "choose one of secagg"),
+        (["--cohort", "1"], "cohort is 1"),
     ],
 )
 def test_bad_options_end_as_one_sentence(option, reason):

@@ -1,0 +1,91 @@
+"""Claim: a round of secure aggregation costs a device (open rows x f x bits) / 8 bytes of rows, and bounded overhead.
+
+`bits` is what a sum over the cohort needs: docs/secagg.md, Vector. The arithmetic here is that of the document and not
+the SDK's, so that one can find the other wrong. Memory and CPU time of each stage are told for information; the
+profile's budgets, which the kernel enforces, judge them (budgets.py).
+"""
+
+from __future__ import annotations
+
+from math import isqrt
+from typing import Any
+
+from lightfr_harness.audits.finding import Finding, at_most, counted, for_information
+from lightfr_harness.devices.scenario import NOISE_ROWS, NOISE_SUMS
+
+SOURCE = "docs/secagg.md"
+UPLOAD, MESSAGES = "bytes of a secure upload, measured", "bytes of a secure round's messages, measured"
+SOCKET = "bytes of a secure round at the socket, measured"
+STAGE_BYTES = "secure round, bytes of each stage"
+STAGE_MEMORY, STAGE_CPU = "secure round, peak memory of each stage", "secure round, CPU time of each stage"
+# The most that a device weighs in the sums: as many rows as it uploads.
+LARGEST_WEIGHT = 64
+# Field tags, digests and ids of an upload's message.
+MESSAGE_BYTES = 160
+# Keys of a device in the roster; a sealed share with its index; a revealed share with its id.
+ENTRY_BYTES, SEALED_BYTES, REVEALED_BYTES = 80, 98, 49
+# The roster and the survivors are signed; who is included and who survived is a bit for each device.
+SIGNATURE_BYTES = 64
+# Neighbours of each device, in cohorts of more than 65.
+USUAL_DEGREE = 64
+# HTTP and TLS around the calls of a round, and its receipts; a handshake, should the connection have been closed.
+CALLS_BYTES, HANDSHAKE_BYTES = 8_192, 8_192
+
+
+def audit(scenario: dict[str, Any], device: dict[str, Any]) -> list[Finding]:
+    """The findings of one device that took part in a secure round."""
+    messages, taken_part = device["message_bytes"], device["phases"]["round"]
+    rows, sums = _upload_bytes(scenario)
+    degree, cohort = min(scenario["cohort"] - 1, USUAL_DEGREE), scenario["cohort"]
+    uploaded = counted(rows, messages["Upload"][0], "predicted: open rows x f x bits / 8; the limit adds the sums")
+    bounds = {
+        "keys up": (2 * 32, messages["AdvertiseKeys"][0]),
+        "shares up": (degree * SEALED_BYTES, messages["ShareKeys"][0]),
+        "revealed shares up": ((degree + 1) * REVEALED_BYTES, messages["RevealShares"][0]),
+        "roster and shares down": (
+            cohort * ENTRY_BYTES + degree * SEALED_BYTES + 2 * (SIGNATURE_BYTES + -(-cohort // 8)),
+            messages["GetStep"][1],
+        ),
+    }
+    whole = counted(rows, taken_part["up_bytes"] + taken_part["down_bytes"], "both ways, all of the round's stages")
+    stages = taken_part["stages"].items()
+    both = {name: counted(0, stage["up_bytes"] + stage["down_bytes"]) for name, stage in stages}
+    peaks = {name: counted(0, stage["peak_rss_bytes"]) for name, stage in stages}
+    times = {name: counted(0, 1000 * stage["cpu_seconds"]) for name, stage in stages}
+    return [
+        at_most(UPLOAD, SOURCE, uploaded, "bytes", rows + sums + MESSAGE_BYTES, scenario["privacy"]),
+        *(
+            at_most(MESSAGES, SOURCE, counted(predicted, measured), "bytes", predicted + MESSAGE_BYTES, mode)
+            for mode, (predicted, measured) in bounds.items()
+        ),
+        at_most(SOCKET, SOURCE, whole, "bytes", limit_bytes(scenario), scenario["privacy"]),
+        *(for_information(STAGE_BYTES, SOURCE, what, "bytes", stage) for stage, what in both.items()),
+        *(for_information(STAGE_MEMORY, SOURCE, what, "bytes", stage) for stage, what in peaks.items()),
+        *(for_information(STAGE_CPU, SOURCE, what, "ms", stage) for stage, what in times.items()),
+    ]
+
+
+def limit_bytes(scenario: dict[str, Any]) -> float:
+    """The most that a whole round may take at the socket, both ways: the upload, and what its privacy needs."""
+    degree, gate = min(scenario["cohort"] - 1, USUAL_DEGREE), -(-scenario["items"] // 8)
+    shares = 2 * degree * SEALED_BYTES + (degree + 1) * REVEALED_BYTES
+    roster = (scenario["cohort"] + 1) * ENTRY_BYTES
+    return float(sum(_upload_bytes(scenario)) + shares + roster + gate + CALLS_BYTES + HANDSHAKE_BYTES)
+
+
+def _upload_bytes(scenario: dict[str, Any]) -> tuple[float, float]:
+    """The rows of a masked vector, and the sums beside them."""
+    cohort, f = scenario["cohort"], scenario["bits"]
+    has_noise = scenario["privacy"] == "secagg+dp"
+    weight = 1 if has_noise else LARGEST_WEIGHT
+    row_bits = _bits(cohort, NOISE_ROWS if has_noise else 0.0, cohort)
+    sum_bits = _bits(weight * cohort, NOISE_SUMS if has_noise else 0.0, cohort)
+    n_sums = f * (f - 1) // 2 + f + 1
+    # Each of the up to three blocks ends with a whole byte.
+    return scenario["open_rows"] * f * row_bits / 8, n_sums * sum_bits / 8 + 3
+
+
+def _bits(largest_sum: int, deviation: float, cohort: int) -> int:
+    """Bits of a sum with its sign, and of ten deviations of the cohort's noise on top."""
+    thousandths = isqrt(cohort * (10 * round(1000 * deviation)) ** 2)
+    return (2 * (largest_sum + -(-thousandths // 1000))).bit_length()
