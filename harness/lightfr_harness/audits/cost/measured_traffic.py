@@ -6,7 +6,7 @@ from typing import Any
 
 from lightfr_harness.audits.cost.formulas import FCF, LIGHTFR, PACKED, Shape
 from lightfr_harness.audits.finding import Finding, at_most, counted, for_information
-from lightfr_harness.server.coordinator.options import TERNARY_ROWS
+from lightfr_harness.server.rules import TERNARY_ROWS
 
 CLAIM, SOURCE = "bytes of the first round, measured", "the paper's cost table, bits packed"
 UPLOAD, BESIDE = "bytes of an upload, measured", "bytes beside the round, measured"

@@ -14,7 +14,7 @@ from lightfr_harness.errors import errors_as_messages
 
 from .authority import Authority
 from .errors import AuthorityError
-from .files import PRIVATE
+from .keys import PRIVATE
 
 HOUR_SECONDS = 3600
 

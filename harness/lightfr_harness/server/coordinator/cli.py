@@ -54,8 +54,9 @@ def serve(
     artifacts_address: Annotated[
         str, typer.Option(help="https://HOST:PORT of a cache that devices fetch new versions from. Default: from here.")
     ] = "",
-    not_private: Annotated[
-        bool, typer.Option("--not-private", help="Serve other machines although uploads reveal what users rated.")
+    allow_clear_uploads: Annotated[
+        bool,
+        typer.Option("--allow-clear-uploads", help="Serve other machines although uploads reveal what users rated."),
     ] = False,
 ) -> None:
     """Coordinate training over mutual TLS: rounds, uploads, downloads. It learns sums over cohorts alone."""
@@ -70,7 +71,7 @@ def serve(
         items = items if codes is None else items.with_codes(codes, bits)
         noise = (round(1000 * noise_rows), round(1000 * noise_sums))
         settings = Settings(bits, gate, seed, integer_ids, items.sha256, privacy, *noise, items.codes_sha256)
-        settings.require_private(host, not_private=not_private)
+        settings.require_private(host, allow_clear_uploads=allow_clear_uploads)
         goal = settings.usual_goal if goal is None else goal
         minimum = settings.usual_minimum(goal) if minimum is None else minimum
         plan = Plan(goal, over_selection, minimum, deadline_seconds, rounds, gate_every, tolerance, artifacts_address)
@@ -84,7 +85,7 @@ def rollback(
     to: Annotated[int, typer.Option(help="The version to go back to, one of the last four.")],
 ) -> None:
     """Publish an older version of the model once more, as the newest one."""
-    from lightfr_harness.server.coordinator.rollback import roll_back
+    from lightfr_harness.server.coordinator.publishing import roll_back
 
     with errors_as_messages():
         typer.echo(f"version {roll_back(folder, to)} is version {to} again")

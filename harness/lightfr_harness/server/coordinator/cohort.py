@@ -40,7 +40,7 @@ class CohortChangedError(Exception):
 
 
 @dataclass(frozen=True)
-class Settled:
+class PhaseResult:
     """What the phases so far have fixed. Durable before anybody hears of it, and never anything else for this round."""
 
     phase: int = ADVERTISING
@@ -58,7 +58,7 @@ class Cohort:
 
     def __init__(self, round_id: bytes, places: int, peers: Mapping[str, bytes], blocks_of: BlocksOf) -> None:
         self._round_id, self._places, self._peers, self._blocks_of = round_id, places, peers, blocks_of
-        self.settled = Settled()
+        self.settled = PhaseResult()
         # Phase to device to digest of what it delivered.
         self.delivered: dict[int, dict[str, bytes]] = {phase: {} for phase in PHASES}
         self._entries: dict[str, RosterEntry] = {}
@@ -146,12 +146,12 @@ class Cohort:
 
     # What phases settle.
 
-    def advance(self, key: Ed25519PrivateKey) -> Settled:
+    def advance(self, key: Ed25519PrivateKey) -> PhaseResult:
         """End this phase and begin the next one; returns what is to be made durable."""
         if self.phase == ADVERTISING:
             roster = Roster.of(self._round_id, self._entries.values())
             signature = sign_roster(key, roster)
-            self.settled = Settled(SHARING, roster.entries, roster.degree, roster.threshold, signature)
+            self.settled = PhaseResult(SHARING, roster.entries, roster.degree, roster.threshold, signature)
         elif self.phase == SHARING:
             included = bitmap_of(self._shares, self.roster.size)
             self.settled = replace(self.settled, phase=UPLOADING, included=included)
@@ -160,7 +160,7 @@ class Cohort:
             self.settled = replace(self.settled, phase=REVEALING, survivors=survivors, survivors_signature=signature)
         return self.settled
 
-    def resume(self, settled: Settled, key: Ed25519PrivateKey) -> None:
+    def resume(self, settled: PhaseResult, key: Ed25519PrivateKey) -> None:
         """After what was delivered in this phase has been taken again: go on to the next one as it was settled.
 
         Raises CohortChangedError when that would not be what devices were told.

@@ -15,17 +15,10 @@ import numpy.typing as npt
 from lightfr.errors import CodeLengthError, InvalidInputError
 from lightfr.secagg.session import DEFAULT_MINIMUM_COHORT
 from lightfr.v1 import model_pb2
-from lightfr_harness.server.rules import CatalogueRule
-from lightfr_harness.simulation.options import TERNARY_ROWS
+from lightfr_harness.server.rules import PRIVACY_MODES, TERNARY_ROWS, CatalogueRule
 
 # Whatever is longer than this many characters is no item id, and its file no catalogue.
 _LONGEST_LINE = 70_000
-
-PRIVACY_MODES = {
-    "secagg": model_pb2.PRIVACY_MODE_SECAGG,
-    "secagg+dp": model_pb2.PRIVACY_MODE_SECAGG_DP,
-    "clear": model_pb2.PRIVACY_MODE_CLEAR,
-}
 
 
 class CatalogueListError(InvalidInputError):
@@ -138,12 +131,12 @@ class Settings:
         """As many as devices insist on, unless the goal is less."""
         return min(DEFAULT_MINIMUM_COHORT, goal) if self.is_secure else 1
 
-    def require_private(self, host: str, *, not_private: bool) -> None:
+    def require_private(self, host: str, *, allow_clear_uploads: bool) -> None:
         """Uploads in mode CLEAR reveal what users like: they leave this machine only if somebody says so."""
-        if not self.is_secure and not is_loopback(host) and not not_private:
+        if not self.is_secure and not is_loopback(host) and not allow_clear_uploads:
             raise SettingsError(
                 f"uploads of mode CLEAR let this server recover every rating, and {host} can be reached from other"
-                " machines. Use a loopback host, or say --not-private"
+                " machines. Use a loopback host, or say --allow-clear-uploads"
             )
 
     def as_dict(self) -> dict[str, Any]:

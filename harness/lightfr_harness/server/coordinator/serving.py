@@ -14,11 +14,11 @@ from pathlib import Path
 from lightfr_harness.server.authority import Authority
 from lightfr_harness.server.coordinator import operations
 from lightfr_harness.server.coordinator.coordinator import Coordinator
-from lightfr_harness.server.coordinator.files import write_atomically
-from lightfr_harness.server.coordinator.logs import Log, route_libraries
+from lightfr_harness.server.coordinator.folder import write_atomically
 from lightfr_harness.server.coordinator.options import ItemList, MakeRule, Settings, make_rule
 from lightfr_harness.server.coordinator.rounds import Plan
 from lightfr_harness.server.coordinator.service import CoordinatorService, EnrollmentService
+from lightfr_harness.server.coordinator.telemetry import Log, route_libraries
 from lightfr_harness.server.coordinator.web import HttpService, Observer, listen
 
 __all__ = ["Addresses", "MakeRule", "Observer", "make_rule", "serve_until_stopped", "serving"]

@@ -16,11 +16,10 @@ from aiohttp import web
 from lightfr.errors import InvalidInputError
 from lightfr.v1 import error_pb2
 from lightfr_harness.server.coordinator import downloads
-from lightfr_harness.server.coordinator.logs import Log
-from lightfr_harness.server.coordinator.metrics import Metrics
+from lightfr_harness.server.coordinator.database import StorageError
 from lightfr_harness.server.coordinator.refusals import STATUS_OF_CODE, Refusal, connect_error
 from lightfr_harness.server.coordinator.service import CoordinatorService, EnrollmentService, seconds_allowed
-from lightfr_harness.server.coordinator.storage import StorageError
+from lightfr_harness.server.coordinator.telemetry import Log, Metrics
 
 CONTENT_TYPE = "application/proto"
 # A request may not take longer than this, whatever its Connect-Timeout-Ms says.

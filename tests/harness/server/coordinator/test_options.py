@@ -104,12 +104,12 @@ def test_two_coordinators_do_not_share_a_folder(tmp_path):
 )
 def test_clear_uploads_leave_the_machine_only_when_said_so(host, is_local):
     assert is_loopback(host) == is_local
-    SETTINGS.require_private(host, not_private=True)
+    SETTINGS.require_private(host, allow_clear_uploads=True)
     if is_local:
-        SETTINGS.require_private(host, not_private=False)
+        SETTINGS.require_private(host, allow_clear_uploads=False)
     else:
-        with pytest.raises(SettingsError, match="--not-private"):
-            SETTINGS.require_private(host, not_private=False)
+        with pytest.raises(SettingsError, match="--allow-clear-uploads"):
+            SETTINGS.require_private(host, allow_clear_uploads=False)
 
 
 def test_devices_read_the_catalogue_that_was_published(tmp_path):
@@ -138,7 +138,7 @@ def test_a_mode_that_there_is_not_or_that_lacks_its_noise_is_refused(wrong, says
 
 def test_masked_uploads_may_go_to_any_host_and_need_a_cohort(tmp_path):
     settings = Settings(16, 10, 0, False, "")
-    settings.require_private("10.0.0.1", not_private=False)
+    settings.require_private("10.0.0.1", allow_clear_uploads=False)
     assert (settings.usual_goal, settings.usual_minimum(512), settings.usual_minimum(20)) == (512, 256, 20)
     for plan in (Plan(goal=1, minimum=1), Plan(goal=64, minimum=1), Plan(goal=8000, over_selection=1.1, minimum=2)):
         with pytest.raises(OutOfRangeError):

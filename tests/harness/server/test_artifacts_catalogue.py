@@ -1,7 +1,7 @@
 import pytest
 
 from lightfr import errors
-from lightfr_harness.server.artifacts.catalogue import CatalogueError, write_catalogue
+from lightfr_harness.server.artifacts import CatalogueError, write_catalogue
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_ids_that_make_no_catalogue_are_refused_and_nothing_is_written(tmp_path,
 
 
 def test_more_text_than_offsets_can_say_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("lightfr_harness.server.artifacts.catalogue.MAX_TEXT_BYTES", 5)
+    monkeypatch.setattr("lightfr_harness.server.artifacts.MAX_TEXT_BYTES", 5)
     write_catalogue(tmp_path / "items.ids", ["abc", "de"])
     with pytest.raises(errors.OutOfRangeError, match="bytes of all item ids is 6"):
         write_catalogue(tmp_path / "more.ids", ["abc", "def"])
