@@ -17,10 +17,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import TypeVar
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
@@ -34,8 +34,6 @@ from lightfr._files import fsync_folder
 from .certificates import Issuer, make_issuer, make_revocation_list, make_server_certificate, new_key, parse_host
 from .errors import AuthorityFolderError, HostError
 from .registry import Registry
-
-Key = TypeVar("Key")
 
 PRIVATE = 0o600
 PUBLIC = 0o644
@@ -95,16 +93,19 @@ def require_whole(folder: Path) -> None:
 
 
 def read_issuer(folder: Path) -> Issuer:
-    key = _read_key(folder / AUTHORITY_KEY, ec.EllipticCurvePrivateKey)
+    key = _read_curve_key(folder / AUTHORITY_KEY)
     return Issuer(read_certificate(folder / AUTHORITY_CERTIFICATE), key)
 
 
 def read_server_key(folder: Path) -> ec.EllipticCurvePrivateKey:
-    return _read_key(folder / SERVER_KEY, ec.EllipticCurvePrivateKey)
+    return _read_curve_key(folder / SERVER_KEY)
 
 
 def read_manifest_key(folder: Path) -> ed25519.Ed25519PrivateKey:
-    return _read_key(folder / MANIFEST_KEY, ed25519.Ed25519PrivateKey)
+    key = _read_key(folder / MANIFEST_KEY)
+    if not isinstance(key, ed25519.Ed25519PrivateKey):
+        raise _unreadable(folder / MANIFEST_KEY)
+    return key
 
 
 def read_certificate(path: Path) -> x509.Certificate:
@@ -118,14 +119,18 @@ def write_certificate(path: Path, signed: x509.Certificate | x509.CertificateRev
     write_whole(path, signed.public_bytes(Encoding.PEM), PUBLIC)
 
 
-def _read_key(path: Path, kind: type[Key]) -> Key:
-    try:
-        key = load_pem_private_key(path.read_bytes(), password=None)
-    except (ValueError, TypeError, OSError) as error:
-        raise _unreadable(path) from error
-    if not isinstance(key, kind):
+def _read_curve_key(path: Path) -> ec.EllipticCurvePrivateKey:
+    key = _read_key(path)
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise _unreadable(path)
     return key
+
+
+def _read_key(path: Path) -> PrivateKeyTypes:
+    try:
+        return load_pem_private_key(path.read_bytes(), password=None)
+    except (ValueError, TypeError, OSError) as error:
+        raise _unreadable(path) from error
 
 
 def _unreadable(path: Path) -> AuthorityFolderError:

@@ -217,7 +217,7 @@ class Coordinator:
 
     def retry(self, reason: int) -> pb.CheckInResponse:
         """When to come back, and why."""
-        name = pb.RetryReason.Name(reason).removeprefix("RETRY_REASON_").lower()  # type: ignore[arg-type]
+        name = pb.RetryReason.Name(reason).removeprefix("RETRY_REASON_").lower()
         self.metrics.check_ins.labels(name).inc()
         return pb.CheckInResponse(retry_window=self.book.retry_window(reason, self._clock()))
 

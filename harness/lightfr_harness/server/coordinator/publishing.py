@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -129,7 +129,7 @@ class Publisher:
         return content
 
     def _write_state(self, rule: CatalogueRule, version: int) -> None:
-        state = rule.state()
+        state: dict[str, Any] = rule.state()
         write_atomically(self._states / f"{version}.npz", lambda file: np.savez(file, **state), self._crash_point)
 
     def republish(self, older: Sequence[manifest_pb2.Manifest], version: int, created: float) -> bytes:

@@ -21,7 +21,7 @@ from lightfr_harness.server.coordinator.refusals import Refusal
 OPEN, AGGREGATING = pb.ROUND_STATE_OPEN, pb.ROUND_STATE_AGGREGATING
 FINISHED, ABANDONED = pb.ROUND_STATE_FINISHED, pb.ROUND_STATE_ABANDONED
 TRAINING, GATE_REFRESH = pb.ROUND_KIND_TRAINING, pb.ROUND_KIND_GATE_REFRESH
-STATE_NAMES = {OPEN: "open", AGGREGATING: "aggregating", FINISHED: "finished", ABANDONED: "abandoned"}
+STATE_NAMES: dict[int, str] = {OPEN: "open", AGGREGATING: "aggregating", FINISHED: "finished", ABANDONED: "abandoned"}
 
 # Receipts of this many ended rounds are kept, so that a device that was away for a while still gets its own.
 REMEMBERED_ROUNDS = 16

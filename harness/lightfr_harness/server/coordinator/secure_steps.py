@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 
 from lightfr.errors import LightFRError
 from lightfr.v1 import coordinator_pb2 as pb
@@ -23,7 +23,7 @@ from lightfr_harness.server.coordinator.cohort import (
     Cohort,
     CohortChangedError,
 )
-from lightfr_harness.server.coordinator.publishing import FolderError
+from lightfr_harness.server.coordinator.folder import FolderError
 from lightfr_harness.server.coordinator.refusals import Refusal
 from lightfr_harness.server.coordinator.rounds import AGGREGATING, FINISHED, OPEN, Round
 from lightfr_harness.server.coordinator.storage import Storage
@@ -40,7 +40,7 @@ _TAKE: dict[int, Callable[[Cohort, str, bytes, Any], None]] = {
     SHARING: Cohort.share,
     REVEALING: Cohort.reveal,
 }
-_REQUESTS = {
+_REQUESTS: dict[int, type[Message]] = {
     ADVERTISING: secure_pb2.AdvertiseKeysRequest,
     SHARING: secure_pb2.ShareKeysRequest,
     REVEALING: secure_pb2.RevealSharesRequest,

@@ -179,12 +179,12 @@ async def _certified(
 
 
 def _require_capabilities(capabilities: pb.Capabilities) -> None:
-    fields = (capabilities.wire_versions, capabilities.upload_kinds, capabilities.privacy_modes)
-    if not fields[0] or max(map(len, fields)) > _MOST_OF_A_CAPABILITY:
+    lengths = (len(capabilities.wire_versions), len(capabilities.upload_kinds), len(capabilities.privacy_modes))
+    if not lengths[0] or max(lengths) > _MOST_OF_A_CAPABILITY:
         raise malformed(
             f"capabilities need 1 to {_MOST_OF_A_CAPABILITY} wire versions, and at most as many of the others"
         )
-    if WIRE_VERSION not in fields[0]:
+    if WIRE_VERSION not in capabilities.wire_versions:
         raise Refusal(error_pb2.ERROR_REASON_WIRE_VERSION, "no wire version in common", wire_versions=[WIRE_VERSION])
 
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 import resource
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,7 +110,8 @@ async def serving(
             runner, port = await listen(*application)
             runners.append(runner)
             ports.append(port)
-        coordinator.metrics.connections.set_function(lambda: len(runners[0].server.connections))
+        listening = runners[0].server
+        coordinator.metrics.connections.set_function(lambda: len(listening.connections) if listening else 0)
         yield Addresses(wanted.host, *ports)
     finally:
         devices.is_closing = newcomers.is_closing = True
@@ -134,9 +135,9 @@ def _allow_many_connections() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-async def _first(*awaitables: object) -> None:
+async def _first(*coroutines: Coroutine[None, None, object]) -> None:
     """Wait until one of them is done, end the others, and raise what it raised."""
-    tasks = [asyncio.ensure_future(awaitable) for awaitable in awaitables]  # type: ignore[call-overload]
+    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
     done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in pending:
         task.cancel()

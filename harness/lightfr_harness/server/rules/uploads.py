@@ -45,7 +45,13 @@ class Upload:
             return
         planes, (n_items, code_bits) = self.rows.ternary, sums.shape
         _kernel.ternary_add(
-            planes.nonzero, planes.positive, self.item_indices, len(self.item_indices), code_bits, n_items, sums
+            planes.nonzero,
+            planes.positive,
+            self.item_indices.data,
+            len(self.item_indices),
+            code_bits,
+            n_items,
+            sums.data,
         )
 
 
