@@ -31,14 +31,10 @@ from lightfr.model.catalogue import (
 BATCH_IDS = 10_000
 
 
-class CatalogueError(InvalidInputError):
-    """Ids that make no catalogue: they repeat, or mix strings and integers. Nothing was written."""
-
-
 def write_catalogue(path: str | os.PathLike[str], ids: Sequence[str] | Sequence[int]) -> None:
     """Write the ids, row by row, and put the file in place when it is complete.
 
-    Raises ItemIdError, OutOfRangeError (their number, or all their bytes) or CatalogueError for ids that cannot be
+    Raises ItemIdError, OutOfRangeError (their number, or all their bytes) or InvalidInputError for ids that cannot be
     written, and CatalogueFileError when the disk fails.
     """
     if not 1 <= len(ids) <= MAX_ITEMS:
@@ -61,7 +57,7 @@ def _require_one_kind(ids: Sequence[str] | Sequence[int]) -> type:
         require_item_id(item_id)
         kinds.add(str if isinstance(item_id, str) else int)
     if len(kinds) != 1:
-        raise CatalogueError("item ids mix strings and integers: a catalogue has one kind")
+        raise InvalidInputError("item ids mix strings and integers: a catalogue has one kind")
     return kinds.pop()
 
 
@@ -104,7 +100,7 @@ def _text(ids: Sequence[str]) -> Iterator[bytes]:
 
 def _require_no_repeats(repeats: int) -> None:
     if repeats:
-        raise CatalogueError(f"{repeats} item ids repeat others: each row needs its own id")
+        raise InvalidInputError(f"{repeats} item ids repeat others: each row needs its own id")
 
 
 def make_delta(old: npt.NDArray[np.uint8], new: npt.NDArray[np.uint8]) -> bytes:

@@ -32,7 +32,7 @@ from cryptography.hazmat.primitives.serialization import (
 from lightfr._files import fsync_folder
 
 from .certificates import Issuer, make_issuer, make_revocation_list, make_server_certificate, new_key, parse_host
-from .errors import AuthorityFolderError, HostError
+from .errors import AuthorityError, AuthorityFolderError
 from .registry import Registry
 
 PRIVATE = 0o600
@@ -71,7 +71,7 @@ def create_server(folder: Path, authority: Path, issuer: Issuer, hosts: Sequence
 
 def _parse_hosts(hosts: Sequence[str]) -> list[x509.GeneralName]:
     if not hosts:
-        raise HostError("A server needs at least one host name or IP address by which devices reach it.")
+        raise AuthorityError("A server needs at least one host name or IP address by which devices reach it.")
     return [parse_host(host) for host in hosts]
 
 

@@ -21,6 +21,7 @@ from lightfr.secagg import Block, RevealedShares, Roster, RosterEntry
 from lightfr.secagg.agreement import Agreement
 from lightfr.secagg.roster import DEFAULT_DEGREE, bitmap_of
 from lightfr.v1 import error_pb2, secure_pb2
+from lightfr_harness.server.coordinator.folder import FolderError
 from lightfr_harness.server.coordinator.refusals import Refusal
 from lightfr_harness.server.rules import UploadError
 from lightfr_harness.server.rules.secagg import MaskedSum, sign_roster
@@ -33,10 +34,6 @@ SEALED_RECORD_BYTES = _INDEX_BYTES + 94
 REVEALED_RECORD_BYTES = 16 + 33
 
 BlocksOf = Callable[[int], tuple[Block, ...]]
-
-
-class CohortChangedError(Exception):
-    """What is stored of a round does not lead to what was signed for it."""
 
 
 @dataclass(frozen=True)
@@ -95,9 +92,9 @@ class Cohort:
         if known == digest:
             return True
         if known is not None:
-            raise Refusal(error_pb2.ERROR_REASON_UPLOAD_CONFLICT, "this device has delivered something else before")
+            raise Refusal(error_pb2.ERROR_REASON_UPLOAD_CONFLICT, "this device delivered other bytes for this step")
         if phase > self.phase:
-            raise _invalid(f"the round is {PHASE_NAMES[self.phase]} still")
+            raise _invalid(f"the round is still {PHASE_NAMES[self.phase]}")
         if phase < self.phase or self.has_missed(device):
             raise Refusal(error_pb2.ERROR_REASON_ROUND_CLOSED, "this device is too late for this step of the round")
         return False
@@ -123,7 +120,7 @@ class Cohort:
         receivers = [int.from_bytes(records[at : at + _INDEX_BYTES], "little") for at in starts]
         _require(
             len(records) == SEALED_RECORD_BYTES * len(receivers) and receivers == self.roster.neighbours(index),
-            "it has not one sealed share for each neighbour, by ascending index",
+            "it must have one sealed share for each neighbour, by ascending index",
         )
         self._shares[index] = records
         self.delivered[SHARING][device] = digest
@@ -163,20 +160,20 @@ class Cohort:
     def resume(self, settled: PhaseResult, key: Ed25519PrivateKey) -> None:
         """After what was delivered in this phase has been taken again: go on to the next one as it was settled.
 
-        Raises CohortChangedError when that would not be what devices were told.
+        Raises FolderError when that would not be what devices were told.
         """
         if self.phase == ADVERTISING:
             self.settled = replace(settled, phase=SHARING, included=b"", survivors=b"", survivors_signature=b"")
             if settled.entries != b"".join(sorted(entry.to_bytes() for entry in self._entries.values())):
-                raise CohortChangedError("the roster is not made of the keys that were advertised")
+                raise FolderError("the roster is not made of the keys that were advertised")
         elif self.phase == SHARING:
             self.advance(key)
             if self.settled.included != settled.included:
-                raise CohortChangedError("the included set is not made of the shares that are stored")
+                raise FolderError("the included set is not made of the shares that are stored")
         else:
             self.advance(key)
             if self.settled.survivors != settled.survivors:
-                raise CohortChangedError("the survivor set is not made of the uploads that are stored")
+                raise FolderError("the survivor set is not made of the uploads that are stored")
             self.settled = replace(settled, phase=REVEALING)
 
     @cached_property

@@ -348,7 +348,7 @@ class Coordinator:
         try:
             version = await self._in_worker(self._add_up, current, bodies)
         except SecureSumError as error:
-            self.log.fault("masks_stay_on", error)
+            self.log.fault("unmasking_failed", error)
             await self._end(current, ABANDONED, None)
             return
         current.next_model_version = version.manifest.model_version

@@ -1,4 +1,4 @@
-"""The door for whoever runs the coordinator: metrics, health, the status page. Loopback only, plain HTTP."""
+"""HTTP for whoever runs the coordinator: metrics, health, the status page. It listens on loopback only."""
 
 from __future__ import annotations
 

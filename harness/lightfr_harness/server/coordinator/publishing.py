@@ -138,7 +138,7 @@ class Publisher:
         path = self._states / f"{version}.npz"
         if wanted is None or not path.exists():
             known = sorted(int(state.stem) for state in self._states.glob("[0-9]*.npz"))
-            raise FolderError(f"version {version} is not remembered; there are {', '.join(map(str, known))}")
+            raise FolderError(f"version {version} is not kept here; choose one of {', '.join(map(str, known))}")
         number, state = older[0].model_version + 1, path.read_bytes()
         write_atomically(self._states / f"{number}.npz", lambda file: file.write(state), self._crash_point)
         codes = np.frombuffer(self._read(wanted.codes), np.uint8).reshape(-1, wanted.model.code_bits // 8)
@@ -244,7 +244,7 @@ def roll_back(folder: Path, version: int, crash_point: CrashPoint = no_crash) ->
     A round that is open is abandoned, since it answers another version.
     """
     if not (folder / "coordinator.sqlite").exists():
-        raise FolderError("there is no coordinator's folder here")
+        raise FolderError(f"{folder} is not the folder of a coordinator: it has no coordinator.sqlite")
     with lock_folder(folder):
         return asyncio.run(_roll_back(folder, version, crash_point))
 

@@ -21,7 +21,6 @@ from lightfr_harness.server.coordinator.cohort import (
     SHARING,
     UPLOADING,
     Cohort,
-    CohortChangedError,
 )
 from lightfr_harness.server.coordinator.folder import FolderError
 from lightfr_harness.server.coordinator.refusals import Refusal
@@ -118,7 +117,7 @@ def resume(storage: Storage, current: Round, key: Ed25519PrivateKey) -> None:
                 cohort.resume(settled, key)
             for device, body in storage.deliveries(current.number, phase):
                 _take_again(cohort, phase, device, body)
-    except (Refusal, CohortChangedError, DecodeError, LightFRError, KeyError) as error:
+    except (Refusal, DecodeError, LightFRError, KeyError) as error:
         raise FolderError("what is stored of the open round does not fit together: restore the folder") from error
 
 

@@ -1,4 +1,4 @@
-"""Everything of `serve` put together, from the first start to the last answer."""
+"""Puts the parts of `serve` together, from the first start to the last answer."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ async def serve_until_stopped(
 async def serving(
     coordinator: Coordinator, authority: Authority, wanted: Addresses, log: Log, observer: Observer | None = None
 ) -> AsyncIterator[Addresses]:
-    """The three doors, open; on leaving, requests that were begun are answered."""
+    """Listen for devices, newcomers and the operator; on leaving, answer the requests that were begun."""
     service = CoordinatorService(coordinator, authority)
     devices = HttpService(service, authority.device_of, coordinator.metrics, log, observer)
     newcomers = HttpService(EnrollmentService(authority), lambda _: "", coordinator.metrics, log)

@@ -5,7 +5,6 @@ import pytest
 from lightfr.errors import CodeLengthError, OutOfRangeError
 from lightfr.model.catalogue import Catalogue
 from lightfr_harness.server.coordinator.options import (
-    CatalogueListError,
     ItemList,
     Settings,
     SettingsError,
@@ -43,15 +42,15 @@ def test_items_come_with_or_without_counts(tmp_path):
     ],
 )
 def test_a_list_that_cannot_be_read_says_where_but_not_what(tmp_path, text, says):
-    with pytest.raises(CatalogueListError, match=says) as error:
+    with pytest.raises(SettingsError, match=says) as error:
         read(tmp_path, text)
     assert "many" not in str(error.value)
 
 
 def test_a_missing_list_and_ids_that_are_no_integers_are_typed_errors(tmp_path):
-    with pytest.raises(CatalogueListError, match="cannot read"):
+    with pytest.raises(SettingsError, match="cannot read"):
         ItemList.read(tmp_path / "nothing", integer_ids=False)
-    with pytest.raises(CatalogueListError, match="line 2"):
+    with pytest.raises(SettingsError, match="line 2"):
         read(tmp_path, "1\nx\n", integer_ids=True)
 
 
@@ -128,7 +127,7 @@ def test_devices_read_the_catalogue_that_was_published(tmp_path):
         ({"privacy": "none"}, "secagg, secagg\\+dp, clear"),
         ({"privacy": "secagg+dp"}, "--noise-rows"),
         ({"privacy": "secagg+dp", "noise_rows_thousandths": 5}, "--noise-sums"),
-        ({"privacy": "secagg", "noise_sums_thousandths": 5}, "alone"),
+        ({"privacy": "secagg", "noise_sums_thousandths": 5}, "need --privacy secagg\\+dp"),
     ],
 )
 def test_a_mode_that_there_is_not_or_that_lacks_its_noise_is_refused(wrong, says):

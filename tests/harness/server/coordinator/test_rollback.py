@@ -41,14 +41,17 @@ def test_an_older_version_becomes_the_newest_and_training_goes_on_from_it(tmp_pa
             assert await it.coordinator.end_due_round()
             assert it.coordinator.version.manifest.model_version == 8
 
-    assert CliRunner().invoke(app, ["rollback", str(tmp_path), "--to", "4"]).output == "version 7 is version 4 again\n"
+    assert (
+        CliRunner().invoke(app, ["rollback", str(tmp_path), "--to", "4"]).output
+        == "Version 7 is published; it repeats version 4.\n"
+    )
     run(look())
 
 
 def test_a_version_that_is_not_remembered_is_named_with_those_that_are(tmp_path):
     run(train(tmp_path, 6))
     for version in (3, 8, 0):
-        with pytest.raises(FolderError, match=f"version {version} is not remembered; there are 4, 5, 6, 7"):
+        with pytest.raises(FolderError, match=f"version {version} is not kept here; choose one of 4, 5, 6, 7"):
             publishing.roll_back(tmp_path, version)
 
 
