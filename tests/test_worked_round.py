@@ -15,8 +15,8 @@ from lightfr.training import PublishedModel, fit_for_round, make_update
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import manifest_pb2, model_pb2
 from lightfr_harness import oracle
-from lightfr_harness.server.artifacts.catalogue import write_catalogue
-from lightfr_harness.server.coordinator.versions import upload_limit_bytes
+from lightfr_harness.server.artifacts import write_catalogue
+from lightfr_harness.server.coordinator.publishing import upload_limit_bytes
 from lightfr_harness.server.rules import CatalogueRule
 
 DOCUMENT = (Path(__file__).parents[1] / "docs/protocol.md").read_text()

@@ -25,8 +25,7 @@ from lightfr.model.deltas import HEADER, apply_delta
 from lightfr.model.manifest import Manifest
 from lightfr.training import PublishedModel
 from lightfr.v1 import coordinator_pb2, enrollment_pb2, error_pb2, manifest_pb2, model_pb2
-from lightfr_harness.server.artifacts.catalogue import write_catalogue
-from lightfr_harness.server.artifacts.deltas import make_delta
+from lightfr_harness.server.artifacts import make_delta, write_catalogue
 from lightfr_harness.server.coordinator.refusals import CODE_OF_REASON, Refusal
 
 N_ITEMS, BITS = 30, 16

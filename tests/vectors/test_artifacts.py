@@ -12,8 +12,7 @@ from lightfr.errors import ArtifactFileError, DeltaError, ManifestError
 from lightfr.model.catalogue import Catalogue
 from lightfr.model.deltas import apply_delta
 from lightfr.model.manifest import Manifest
-from lightfr_harness.server.artifacts.catalogue import write_catalogue
-from lightfr_harness.server.artifacts.deltas import make_delta
+from lightfr_harness.server.artifacts import make_delta, write_catalogue
 from lightfr_harness.server.authority import Authority
 from tests.vectors.reading import FOLDER, by_name, vector
 

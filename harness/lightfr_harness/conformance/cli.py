@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lightfr_harness.conformance.vectors import DEFAULT_FOLDER
 from lightfr_harness.errors import errors_as_messages
 
 if TYPE_CHECKING:
@@ -15,54 +14,56 @@ if TYPE_CHECKING:
 
     from lightfr_harness.conformance.registry import Case
     from lightfr_harness.conformance.runner import Result
+    from lightfr_harness.conformance.vectors import Vectors
     from lightfr_harness.conformance.world import World
 
-VectorsOption = Annotated[Path, typer.Option(help="Folder of the test vectors: vectors/v1 of the source tree.")]
+VectorsOption = Annotated[
+    Path | None, typer.Option(help="Folder of the test vectors. By default the harness uses its own copy.")
+]
 
 
 def conformance_kit(
-    folder: Annotated[Path, typer.Argument(help="The kit's new folder.")],
+    folder: Annotated[Path, typer.Argument(help="The folder to make for the kit.")],
     privacy: Annotated[str, typer.Option(help="clear or secagg.")],
     crowd: Annotated[
-        bool, typer.Option("--crowd", help="secagg with 70 places: a graph that is not complete.")
+        bool,
+        typer.Option("--crowd", help="Use secagg with 70 places: not every device is a neighbour of every other."),
     ] = False,
-    host: Annotated[str, typer.Option(help="What the server's certificate names.")] = "localhost",
-    vectors: VectorsOption = DEFAULT_FOLDER,
+    host: Annotated[str, typer.Option(help="The host name in the server's certificate.")] = "localhost",
+    vectors: VectorsOption = None,
 ) -> None:
-    """Write what a server under test is started with: keys, tokens, catalogue, first codes, settings."""
+    """Write the files that a server under test starts with: keys, tokens, catalogue, first codes, settings."""
     from lightfr_harness.conformance.kit import KitError, make_kit
-    from lightfr_harness.conformance.vectors import Vectors
 
     with errors_as_messages():
         if privacy not in ("clear", "secagg") or (crowd and privacy != "secagg"):
-            raise KitError("there are kits for --privacy clear, for --privacy secagg, and for --privacy secagg --crowd")
-        make_kit(folder, "crowd" if crowd else privacy, host, Vectors.read(vectors))
-        typer.echo(f"{folder} is ready, for one run. Start a server with it (docs/conformance.md), then:")
+            raise KitError("use --privacy clear, --privacy secagg or --privacy secagg --crowd: there are no others")
+        make_kit(folder, "crowd" if crowd else privacy, host, _read_vectors(vectors))
+        typer.echo(f"The kit {folder} is ready for one run. Start a server with it (docs/conformance.md), then run:")
         typer.echo(f"  lightfr-harness conformance https://{host}:PORT --enrollment https://{host}:PORT --kit {folder}")
 
 
 def conformance(
-    server: Annotated[str, typer.Argument(help="Where devices reach the server: https://host:port.")] = "",
-    enrollment: Annotated[str, typer.Option(help="Where devices enrol: https://host:port.")] = "",
+    server: Annotated[str, typer.Argument(help="Address of the server for devices: https://host:port.")] = "",
+    enrollment: Annotated[str, typer.Option(help="Address of the server for enrolment: https://host:port.")] = "",
     kit: Annotated[Path | None, typer.Option(help="The kit that the server was started with.")] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the results here too.")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Also write the results to this file.")] = None,
     known_failing: Annotated[
-        Path | None, typer.Option(help="Ids of cases, one per line, that may fail. They run all the same.")
+        Path | None, typer.Option(help="A file with the ids of cases that may fail, one per line. They still run.")
     ] = None,
-    only: Annotated[list[str] | None, typer.Option(help="Cases to run: an id or a pattern, 'upload.*'.")] = None,
-    list_cases: Annotated[bool, typer.Option("--list", help="List the cases and leave.")] = False,
-    vectors: VectorsOption = DEFAULT_FOLDER,
+    only: Annotated[list[str] | None, typer.Option(help="Run only these cases: ids or patterns, 'upload.*'.")] = None,
+    list_cases: Annotated[bool, typer.Option("--list", help="List the cases and exit.")] = False,
+    vectors: VectorsOption = None,
 ) -> None:
-    """Try a coordinator, in whatever language, over the wire: is it what docs/protocol.md says?
+    """Test over the wire whether a coordinator, in any language, does what docs/protocol.md says.
 
-    Exit code 0: it is. 1: some cases are not as they should be. 2: the server could not be tried.
+    Exit code 0: every case passed. 1: some cases failed. 2: the server could not be tested.
     """
     from rich.console import Console
 
     from lightfr_harness.conformance import cases, output
     from lightfr_harness.conformance.kit import Kit
     from lightfr_harness.conformance.registry import SelectionError, registry
-    from lightfr_harness.conformance.vectors import Vectors
     from lightfr_harness.conformance.world import World
 
     cases.load()
@@ -75,11 +76,22 @@ def conformance(
             return
         if not server or not enrollment or opened is None:
             raise SelectionError("name the server, its --enrollment address and the --kit that it was started with")
-        results = _try(console, World(server, enrollment, opened, Vectors.read(vectors)), chosen, known_failing)
+        results = _try(console, World(server, enrollment, opened, _read_vectors(vectors)), chosen, known_failing)
         output.show(console, results)
         if json_file:
             output.write_json(json_file, results, server, opened.settings.kind)
         raise typer.Exit(0 if all(result.is_good for result in results) else 1)
+
+
+def _read_vectors(folder: Path | None) -> Vectors:
+    """The vectors; leaves with exit code 2 when they cannot be read."""
+    from lightfr_harness.conformance.vectors import DEFAULT_FOLDER, Vectors, VectorsError
+
+    try:
+        return Vectors.read(folder or DEFAULT_FOLDER)
+    except VectorsError as error:
+        typer.echo(f"Error: {error}", err=True)
+        raise typer.Exit(2) from error
 
 
 def _try(console: Console, world: World, chosen: list[Case], known_failing: Path | None) -> list[Result]:

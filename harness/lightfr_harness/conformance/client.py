@@ -98,7 +98,8 @@ class Answer:
             error = json.loads(self.body)
         except ValueError as fault:
             raise Unexpected("an error in JSON", f"{len(self.body)} bytes that are not JSON") from fault
-        expect(isinstance(error, dict), "a JSON object", type(error).__name__)
+        if not isinstance(error, dict):
+            raise Unexpected("a JSON object", type(error).__name__)
         return error
 
     def __str__(self) -> str:

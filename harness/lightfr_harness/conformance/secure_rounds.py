@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
@@ -61,7 +62,7 @@ class SecureRound:
     def walk(self, last: str) -> None:
         """All who are left do every step up to this one, if they have not yet."""
         for method in METHODS[: METHODS.index(last) + 1]:
-            self._together(lambda peer, method=method: self.take_step(peer, method))
+            self._together(partial(self.take_step, method=method))
 
     def take_step(self, peer: Peer, method: str) -> None:
         """Let a peer ask until it may do a step, and do it, if it has not yet."""
@@ -125,7 +126,7 @@ class SecureRound:
     def require_end(self, state: int) -> None:
         """Wait for the end, which must be this one."""
         ended = self.wait()
-        expect_equal("state of the round", pb.RoundState.Name(ended), pb.RoundState.Name(state))  # type: ignore[arg-type]
+        expect_equal("state of the round", pb.RoundState.Name(ended), pb.RoundState.Name(state))
 
     def require_nothing_came_of_it(self) -> None:
         """It must end as abandoned, and the model stay what it was."""
@@ -185,7 +186,10 @@ class SecureRounds:
             assignments = [first, *pool.map(self._placed, range(1, len(devices)))]
         parts = [*parts, *(self._random_part() for _ in range(len(devices) - len(parts)))]
         is_open = self._world.kit.open_rows
-        peers = [Peer(*one, key, part, is_open) for *one, part in zip(devices, assignments, parts, strict=True)]
+        peers = [
+            Peer(device, assignment, key, part, is_open)
+            for device, assignment, part in zip(devices, assignments, parts, strict=True)
+        ]
         self._last = SecureRound(self._world, peers)
         self._known.add(first.round_id)
         for peer in peers[1:]:

@@ -48,13 +48,13 @@ class Contribution:
     def as_update(self) -> update_pb2.RowUpdate:
         """The RowUpdate that says so."""
         indices = sorted(self.rows)
-        elements = np.array([self.rows[index] for index in indices], np.int64).reshape(len(indices), len(self.user))
+        elements = np.array([self.rows[index] for index in indices], np.int8).reshape(len(indices), len(self.user))
         planes = (b"", b"") if not indices else (oracle.pack(np.abs(elements)), oracle.pack(elements))
         return update_pb2.RowUpdate(
             code_bits=len(self.user),
             item_indices=b"".join(struct.pack("<I", index) for index in indices),
             ternary=update_pb2.TernaryRows(nonzero=planes[0], positive=planes[1]),
-            user_code=oracle.pack(self.user),
+            user_code=oracle.pack(self.user.astype(np.int8)),
         )
 
 
@@ -71,7 +71,7 @@ class Twin:
 
     @property
     def codes(self) -> bytes:
-        return oracle.pack(self.signs)
+        return oracle.pack(self.signs.astype(np.int8))
 
     def finish_round(self, contributions: Sequence[Contribution]) -> None:
         """The next version, from all that was counted in a round."""

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from lightfr.errors import InvalidInputError
 
-# A checkout has the vectors at its top, an installed harness carries a copy.
-CHECKOUT = Path(__file__).parents[3] / "vectors" / "v1"
-DEFAULT_FOLDER = CHECKOUT if CHECKOUT.is_dir() else Path(__file__).parents[1] / "vectors" / "v1"
 FILE = "aggregation.json"
 
 
 class VectorsError(InvalidInputError):
-    """Vectors that are not where they should be."""
+    """The vectors cannot be read, so that no server can be tried."""
+
+
+def find_vectors(checkout: Path) -> Path:
+    """The checkout's vectors/v1 where there is one, else the copy that an installed harness carries."""
+    folder = checkout / "vectors" / "v1"
+    return folder if folder.is_dir() else Path(str(files("lightfr_harness") / "vectors" / "v1"))
+
+
+DEFAULT_FOLDER = find_vectors(Path(__file__).parents[3])
 
 
 @dataclass(frozen=True)
@@ -41,14 +49,15 @@ class Vectors:
     @classmethod
     def read(cls, folder: Path) -> Vectors:
         try:
-            content = json.loads((folder / FILE).read_text())
-            return cls._of(content)
-        except (OSError, ValueError, KeyError) as error:
-            advice = "name the folder vectors/v1 of the source tree: --vectors FOLDER"
-            raise VectorsError(f"{folder / FILE} cannot be read ({type(error).__name__}): {advice}") from error
+            return cls._of(json.loads((folder / FILE).read_text()))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise VectorsError(
+                f"the vectors {folder / FILE} cannot be read ({type(error).__name__});"
+                " name a folder that holds them, such as vectors/v1 of the source tree: --vectors FOLDER"
+            ) from error
 
     @classmethod
-    def _of(cls, content: dict) -> Vectors:  # type: ignore[type-arg]
+    def _of(cls, content: dict[str, Any]) -> Vectors:
         bitmap = bytes.fromhex(content["open_rows"])
         is_open = [bool(bitmap[row // 8] >> row % 8 & 1) for row in range(content["item_count"])]
         rounds = [

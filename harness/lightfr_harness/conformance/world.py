@@ -25,9 +25,9 @@ from lightfr_harness.conformance.secure_rounds import SecureRounds
 from lightfr_harness.conformance.twin import Twin
 from lightfr_harness.conformance.vectors import Vectors
 from lightfr_harness.server.authority.certificates import new_key
+from lightfr_harness.server.rules import PRIVACY_MODES
 
 MANIFEST_CONTEXT = b"lightfr manifest v1\n"
-PRIVACY_MODES = {"clear": model_pb2.PRIVACY_MODE_CLEAR, "secagg": model_pb2.PRIVACY_MODE_SECAGG}
 
 
 class Device:

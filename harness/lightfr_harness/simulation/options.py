@@ -10,17 +10,12 @@ from lightfr.errors import InvalidInputError
 from lightfr.secagg.vector import MAX_WEIGHT
 from lightfr.training.model import LEAST_NOISE, MOST_NOISE
 from lightfr.v1 import model_pb2
+from lightfr_harness.server.rules import PRIVACY_MODES, TERNARY_ROWS
 
 OBJECTIVES = ("catalogue", "paper")
 AGGREGATES = {"catalogue": ("catalogue",), "paper": ("grad", "para", "init", "random")}
 UPLOADS = {"ternary": model_pb2.UPLOAD_KIND_TERNARY, "exact": model_pb2.UPLOAD_KIND_EXACT}
-PRIVACY_MODES = {
-    "clear": model_pb2.PRIVACY_MODE_CLEAR,
-    "secagg": model_pb2.PRIVACY_MODE_SECAGG,
-    "secagg+dp": model_pb2.PRIVACY_MODE_SECAGG_DP,
-}
 SPLITS = ("last-out", "80-10-10")
-TERNARY_ROWS = 64
 GATE = 10
 
 

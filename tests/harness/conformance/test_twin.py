@@ -1,13 +1,18 @@
 """The suite's own server: equal to the vectors, and to the coordinator's rule, with which it shares no code."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+import lightfr_harness
 from lightfr.v1 import model_pb2, update_pb2
 from lightfr_harness import oracle
+from lightfr_harness.cli import app
 from lightfr_harness.conformance.rounds import random_update
 from lightfr_harness.conformance.twin import Contribution, Twin, signs_of
-from lightfr_harness.conformance.vectors import DEFAULT_FOLDER, Vectors, VectorsError
+from lightfr_harness.conformance.vectors import DEFAULT_FOLDER, Vectors, VectorsError, find_vectors
 from lightfr_harness.server.rules import CatalogueRule, UploadReader
 
 
@@ -67,3 +72,20 @@ def test_random_updates_are_legal_and_come_back_as_they_were(rows):
 def test_vectors_that_are_not_there_are_asked_for(tmp_path):
     with pytest.raises(VectorsError, match="--vectors FOLDER"):
         Vectors.read(tmp_path)
+
+
+def test_an_installed_harness_uses_its_own_copy_of_the_vectors(tmp_path):
+    """A checkout has vectors/v1 at its top; an installed package has a copy inside."""
+    assert find_vectors(tmp_path) == Path(lightfr_harness.__file__).parent / "vectors" / "v1"
+    (tmp_path / "vectors" / "v1").mkdir(parents=True)
+    assert find_vectors(tmp_path) == tmp_path / "vectors" / "v1"
+
+
+def test_missing_vectors_end_the_command_with_one_sentence_and_exit_code_2(tmp_path):
+    command = ["conformance-kit", str(tmp_path / "kit"), "--privacy", "clear", "--vectors", str(tmp_path / "none")]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"Error: the vectors {tmp_path}/none/aggregation.json cannot be read")
+    assert "--vectors FOLDER" in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not (tmp_path / "kit").exists()

@@ -68,7 +68,7 @@ def test_a_fleet_moves_the_matrix_as_its_devices_would_in_one_process(fleet_of, 
     for version in (2, 3):
         assert fleet.take_part(range(DEVICES)) == DEVICES
         assert next_version(fleet) == version
-    assert same_state(coordinator._server, taught_in_one_process(2))
+    assert same_state(coordinator._rule, taught_in_one_process(2))
 
 
 def test_who_finds_no_place_is_not_counted_and_waits_for_nobody(fleet_of):
@@ -89,7 +89,7 @@ def test_without_counts_the_fleet_first_counts_who_rates_what(fleet_of):
     assert next_version(fleet) == 2
     rated = [np.asarray(remote.device.interactions.arrays()[0]) for remote in fleet.devices]
     expected = np.bincount(np.concatenate(rated), minlength=ITEMS)
-    assert coordinator._server.device_counts.tolist() == expected.tolist()
+    assert coordinator._rule.device_counts.tolist() == expected.tolist()
     assert 0 < (expected >= GATE).sum() < ITEMS
 
 

@@ -7,8 +7,7 @@ import json
 import numpy as np
 
 from lightfr.v1 import coordinator_pb2, error_pb2, manifest_pb2, model_pb2
-from lightfr_harness.server.artifacts.catalogue import write_catalogue
-from lightfr_harness.server.artifacts.deltas import make_delta
+from lightfr_harness.server.artifacts import make_delta, write_catalogue
 
 ITEMS = [f"item {number}" for number in range(500)]
 # What the real coordinators of the tests have.

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lightfr import errors
 from lightfr.model.catalogue import HEADER, Catalogue, require_item_id
-from lightfr_harness.server.artifacts.catalogue import write_catalogue
+from lightfr_harness.server.artifacts import write_catalogue
 
 INTEGERS = st.integers(-(2**63), 2**63 - 1)
 STRINGS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=60)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lightfr import errors
 from lightfr.model.deltas import HEADER, apply_delta
-from lightfr_harness.server.artifacts.deltas import make_delta
+from lightfr_harness.server.artifacts import make_delta
 
 NO_LIMIT = 2**40
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -94,14 +95,16 @@ class _ForgetsTowardZero(Twin):
     """A server whose shift of negative numbers is a division that rounds toward zero."""
 
     def _forgotten(self) -> Integers:
-        return np.sign(self.memory) * (np.abs(self.memory) >> SHIFT)
+        shifted: Integers = np.sign(self.memory) * (np.abs(self.memory) >> SHIFT)
+        return shifted
 
 
 class _DividesTowardZero(Twin):
     """A server whose division of the catalogue term rounds toward zero, as in C."""
 
     def _divided(self, dividend: Integers, divisor: int) -> Integers:
-        return np.sign(dividend) * (np.abs(dividend) // divisor)
+        quotient: Integers = np.sign(dividend) * (np.abs(dividend) // divisor)
+        return quotient
 
 
 @aggregate_case("memory-rounds-down", "What is forgotten of a negative memory is rounded down, not toward zero.")
@@ -132,7 +135,7 @@ def _parts_that_tell(world: World, kind: type[Twin]) -> list[Contribution]:
 @aggregate_case("zero-keeps-the-bit", "A sum of exactly zero keeps the old bit, whether it was -1 or +1.")
 def zero_keeps_the_bit(world: World) -> None:
     for wanted in (-1, 1):
-        _round_of(world, _parts_with(world, lambda before, after, wanted=wanted: _has_zero(before, after, wanted)))
+        _round_of(world, _parts_with(world, partial(_has_zero, wanted=wanted)))
 
 
 def _has_zero(before: Integers, after: Integers, wanted: int) -> bool:

@@ -120,7 +120,8 @@ def already_uploaded(world: World) -> None:
 def not_capable_mode(world: World) -> None:
     capabilities = world.capabilities
     for modes in ([], [99]):
-        capabilities.privacy_modes[:] = modes
+        del capabilities.privacy_modes[:]
+        capabilities.privacy_modes.extend(modes)  # type: ignore[arg-type]
         _window(world, world.device(0), pb.RETRY_REASON_NOT_CAPABLE, capabilities=capabilities)
 
 
@@ -128,7 +129,8 @@ def not_capable_mode(world: World) -> None:
 def not_capable_kind(world: World) -> None:
     capabilities = world.capabilities
     for kinds in ([], [2, 3]):
-        capabilities.upload_kinds[:] = kinds
+        del capabilities.upload_kinds[:]
+        capabilities.upload_kinds.extend(kinds)  # type: ignore[arg-type]
         _window(world, world.device(0), pb.RETRY_REASON_NOT_CAPABLE, capabilities=capabilities)
 
 

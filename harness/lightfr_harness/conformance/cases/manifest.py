@@ -9,7 +9,8 @@ from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import manifest_pb2, model_pb2
 from lightfr_harness.conformance.expectations import Unexpected, expect, expect_between, expect_equal
 from lightfr_harness.conformance.registry import case
-from lightfr_harness.conformance.world import PRIVACY_MODES, World
+from lightfr_harness.conformance.world import World
+from lightfr_harness.server.rules import PRIVACY_MODES
 
 PLACE = "docs/protocol.md#manifest"
 SIGNED_LIMIT_BYTES = 65_664

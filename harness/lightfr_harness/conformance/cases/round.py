@@ -78,7 +78,7 @@ def deadline(world: World) -> None:
     current.check_in(late)
     for device in world.devices(settings.minimum):
         current.upload(device)
-    expect_equal("state after the deadline", pb.RoundState.Name(current.wait()), "ROUND_STATE_FINISHED")  # type: ignore[arg-type]
+    expect_equal("state after the deadline", pb.RoundState.Name(current.wait()), "ROUND_STATE_FINISHED")
     late.call("Upload", current.request()).refusal("ROUND_CLOSED")
     require_twin(world, world.manifest())
 
@@ -91,7 +91,7 @@ def abandoned(world: World) -> None:
         current.upload(device)
     late = world.device(settings.minimum)
     current.check_in(late)
-    expect_equal("state after the deadline", pb.RoundState.Name(current.wait()), "ROUND_STATE_ABANDONED")  # type: ignore[arg-type]
+    expect_equal("state after the deadline", pb.RoundState.Name(current.wait()), "ROUND_STATE_ABANDONED")
     status = current.status()
     expect_equal("next_model_version of an abandoned round", status.next_model_version, 0)
     expect_equal("upload_count of an abandoned round", status.upload_count, settings.minimum - 1)

@@ -250,7 +250,7 @@ def status(world: World) -> None:
 
 
 def _require_status(found: pb.GetRoundStatusResponse, state: int, count: int, *, mine: bool) -> None:
-    expect_equal("state", pb.RoundState.Name(found.state), pb.RoundState.Name(state))  # type: ignore[arg-type]
+    expect_equal("state", pb.RoundState.Name(found.state), pb.RoundState.Name(state))
     expect_equal("upload_count", found.upload_count, count)
     expect_equal("upload_goal", found.upload_goal, 6)
     expect_equal("has_your_upload", found.has_your_upload, mine)

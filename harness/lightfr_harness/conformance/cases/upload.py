@@ -186,7 +186,7 @@ def lengths_of_ids(world: World) -> None:
     current = world.fresh_round()
     for name, right in (("round_id", 16), ("manifest_sha256", 32), ("upload_id", 16)):
         for size in (0, right - 1, right + 1):
-            current.send(current.first, current.request(**{name: bytes(size)})).refusal("MALFORMED")
+            current.send(current.first, current.request(None, **{name: bytes(size)})).refusal("MALFORMED")
     expect_equal("upload_count", current.status().upload_count, 0)
 
 

@@ -62,8 +62,8 @@ def seventeen(world: World) -> None:
     "proto/lightfr/v1/coordinator.proto#Capabilities",
 )
 def seventeen_of_the_others(world: World) -> None:
-    for name in ("upload_kinds", "privacy_modes"):
-        _ask(world, **{name: [1] * 17}).refusal("MALFORMED")
+    _ask(world, upload_kinds=[1] * 17).refusal("MALFORMED")
+    _ask(world, privacy_modes=[1] * 17).refusal("MALFORMED")
 
 
 @case("version.unknown-kinds", "A newer device knows kinds and modes that this server does not.", PLACE)

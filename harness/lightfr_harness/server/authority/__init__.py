@@ -4,20 +4,16 @@ from .authority import Authority
 from .errors import (
     AuthorityError,
     AuthorityFolderError,
-    HostError,
     RenewalError,
     SigningRequestError,
     TokenError,
-    UnknownDeviceError,
 )
 
 __all__ = [
     "Authority",
     "AuthorityError",
     "AuthorityFolderError",
-    "HostError",
     "RenewalError",
     "SigningRequestError",
     "TokenError",
-    "UnknownDeviceError",
 ]

@@ -28,7 +28,7 @@ from .certificates import (
     parse_host,
     requested_key,
 )
-from .errors import HostError, RenewalError, TokenError, UnknownDeviceError
+from .errors import AuthorityError, RenewalError, TokenError
 from .registry import Registry, Token
 
 MANIFEST_CONTEXT = b"lightfr manifest v1\n"
@@ -193,7 +193,7 @@ class Authority:
         with self._registry.transaction():
             for device_id in device_ids:
                 if not self._registry.has_device(device_id):
-                    raise UnknownDeviceError(device_id)
+                    raise _unknown_device(device_id)
                 self._registry.revoke(device_id)
         self.refresh()
 
@@ -211,11 +211,11 @@ class Authority:
     def _require_certified(self, address: str) -> None:
         parts = urlsplit(address)
         if parts.scheme != "https" or not parts.hostname or address != f"https://{parts.netloc}":
-            raise HostError(f"{address!r} is no address of a server. Write it as https://HOST:PORT.")
+            raise AuthorityError(f"{address!r} is no address of a server. Write it as https://HOST:PORT.")
         hosts = certified_hosts(keys.read_certificate(self.folder / keys.SERVER_CERTIFICATE))
         if parse_host(parts.hostname) not in hosts:
             known = ", ".join(str(host.value) for host in hosts)
-            raise HostError(
+            raise AuthorityError(
                 f"The server's certificate does not name {parts.hostname}, devices would refuse it. Use: {known}."
             )
 
@@ -266,3 +266,10 @@ def _token_sha256(token: str) -> bytes:
 
 def _sha256(content: bytes) -> bytes:
     return hashlib.sha256(content).digest()
+
+
+def _unknown_device(device_id: str) -> AuthorityError:
+    return AuthorityError(
+        f"This authority knows no device {device_id!r}; nothing was revoked. An id is the 32 hexadecimal digits that "
+        "the device's certificate carries as its common name."
+    )

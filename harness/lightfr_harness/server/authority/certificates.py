@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from .errors import HostError, SigningRequestError
+from .errors import AuthorityError, SigningRequestError
 
 AUTHORITY_LIFETIME = timedelta(days=3650)
 LEAF_LIFETIME = timedelta(days=365)
@@ -126,7 +126,9 @@ def parse_host(host: str) -> x509.GeneralName:
     except ValueError:
         pass
     if not _DNS_NAME.fullmatch(host.lower()):
-        raise HostError(f"{host!r} is neither a DNS name nor an IP address. Give it without scheme, port or wildcard.")
+        raise AuthorityError(
+            f"{host!r} is neither a DNS name nor an IP address. Give it without scheme, port or wildcard."
+        )
     return x509.DNSName(host.lower())
 
 

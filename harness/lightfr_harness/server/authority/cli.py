@@ -1,4 +1,4 @@
-"""`lightfr-harness ca`: make an authority, invite devices, take their names back."""
+"""`lightfr-harness ca`: make an authority, invite devices, revoke them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lightfr_harness.errors import errors_as_messages
 
 from .authority import Authority
 from .errors import AuthorityError
-from .files import PRIVATE
+from .keys import PRIVATE
 
 HOUR_SECONDS = 3600
 
@@ -52,8 +52,8 @@ def token_command(
     folder: Folder,
     server: Annotated[str, typer.Option(help="Where devices find the coordinator: https://HOST:PORT.")],
     enrollment: Annotated[str, typer.Option(help="Where devices enrol, a port of its own: https://HOST:PORT.")],
-    valid_hours: Annotated[int, typer.Option(min=1, max=8760, help="How long the token can be spent.")] = 24,
-    count: Annotated[int, typer.Option(min=1, help="How many invitations; more than one needs --out.")] = 1,
+    valid_hours: Annotated[int, typer.Option(min=1, max=8760, help="Hours for which the invitation can be used.")] = 24,
+    count: Annotated[int, typer.Option(min=1, help="Number of invitations; more than one needs --out.")] = 1,
     out: Annotated[Path | None, typer.Option(help="Folder for invitation-1.json and so on.")] = None,
 ) -> None:
     """Invite devices: print an invitation as JSON, or write several to a folder.
@@ -76,9 +76,9 @@ def revoke_command(
     folder: Folder,
     device_id: Annotated[list[str], typer.Argument(help="Ids of devices: 32 hexadecimal digits each.")],
 ) -> None:
-    """Take back the names of devices, all or none. A coordinator that runs refuses them within seconds.
+    """Revoke devices, all or none. A running coordinator refuses them within seconds.
 
-    The id of a device is the common name of its certificate. It cannot be given back: the device must enrol again.
+    The id of a device is the common name of its certificate. A revocation is final: the device must enrol again.
     """
     with errors_as_messages():
         with closing(Authority.open(folder)) as authority:

@@ -19,10 +19,6 @@ class AuthorityFolderError(AuthorityError, OSError):
         super().__init__(f"{folder}: {reason}. {advice}")
 
 
-class HostError(AuthorityError, InvalidInputError):
-    """A host that a server certificate cannot name, or does not."""
-
-
 class TokenError(AuthorityError):
     """The token is unknown, expired, or spent by another request: a new invitation is needed."""
 
@@ -41,14 +37,3 @@ class SigningRequestError(AuthorityError, InvalidInputError):
 
 class RenewalError(AuthorityError):
     """A device that gets no new certificate: it must enrol again."""
-
-
-class UnknownDeviceError(AuthorityError, InvalidInputError):
-    """This authority named no such device."""
-
-    def __init__(self, device_id: str) -> None:
-        self.device_id = device_id
-        super().__init__(
-            f"There is no device {device_id!r} here; nothing was revoked. An id is the 32 hexadecimal digits "
-            "that the device's certificate carries as its common name."
-        )

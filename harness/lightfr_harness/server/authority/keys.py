@@ -10,13 +10,17 @@ authority.sqlite               devices, hashes of tokens, revocations
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import TypeVar
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
@@ -25,12 +29,14 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
+from lightfr._files import fsync_folder
+
 from .certificates import Issuer, make_issuer, make_revocation_list, make_server_certificate, new_key, parse_host
-from .errors import AuthorityFolderError, HostError
-from .files import PRIVATE, PUBLIC, new_folder, write_whole
+from .errors import AuthorityError, AuthorityFolderError
 from .registry import Registry
 
-Key = TypeVar("Key")
+PRIVATE = 0o600
+PUBLIC = 0o644
 
 AUTHORITY_CERTIFICATE, AUTHORITY_KEY = "authority.pem", "authority.key"
 SERVER_CERTIFICATE, SERVER_KEY = "server.pem", "server.key"
@@ -65,7 +71,7 @@ def create_server(folder: Path, authority: Path, issuer: Issuer, hosts: Sequence
 
 def _parse_hosts(hosts: Sequence[str]) -> list[x509.GeneralName]:
     if not hosts:
-        raise HostError("A server needs at least one host name or IP address by which devices reach it.")
+        raise AuthorityError("A server needs at least one host name or IP address by which devices reach it.")
     return [parse_host(host) for host in hosts]
 
 
@@ -87,16 +93,19 @@ def require_whole(folder: Path) -> None:
 
 
 def read_issuer(folder: Path) -> Issuer:
-    key = _read_key(folder / AUTHORITY_KEY, ec.EllipticCurvePrivateKey)
+    key = _read_curve_key(folder / AUTHORITY_KEY)
     return Issuer(read_certificate(folder / AUTHORITY_CERTIFICATE), key)
 
 
 def read_server_key(folder: Path) -> ec.EllipticCurvePrivateKey:
-    return _read_key(folder / SERVER_KEY, ec.EllipticCurvePrivateKey)
+    return _read_curve_key(folder / SERVER_KEY)
 
 
 def read_manifest_key(folder: Path) -> ed25519.Ed25519PrivateKey:
-    return _read_key(folder / MANIFEST_KEY, ed25519.Ed25519PrivateKey)
+    key = _read_key(folder / MANIFEST_KEY)
+    if not isinstance(key, ed25519.Ed25519PrivateKey):
+        raise _unreadable(folder / MANIFEST_KEY)
+    return key
 
 
 def read_certificate(path: Path) -> x509.Certificate:
@@ -110,14 +119,18 @@ def write_certificate(path: Path, signed: x509.Certificate | x509.CertificateRev
     write_whole(path, signed.public_bytes(Encoding.PEM), PUBLIC)
 
 
-def _read_key(path: Path, kind: type[Key]) -> Key:
-    try:
-        key = load_pem_private_key(path.read_bytes(), password=None)
-    except (ValueError, TypeError, OSError) as error:
-        raise _unreadable(path) from error
-    if not isinstance(key, kind):
+def _read_curve_key(path: Path) -> ec.EllipticCurvePrivateKey:
+    key = _read_key(path)
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise _unreadable(path)
     return key
+
+
+def _read_key(path: Path) -> PrivateKeyTypes:
+    try:
+        return load_pem_private_key(path.read_bytes(), password=None)
+    except (ValueError, TypeError, OSError) as error:
+        raise _unreadable(path) from error
 
 
 def _unreadable(path: Path) -> AuthorityFolderError:
@@ -131,3 +144,60 @@ def _private_pem(key: ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey) ->
 def _trust(certificate: x509.Certificate, manifest_key: ed25519.Ed25519PublicKey) -> bytes:
     key = manifest_key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     return certificate.public_bytes(Encoding.PEM) + key
+
+
+def write_whole(path: Path, content: bytes, mode: int) -> None:
+    """Replace a file at once; a reader sees the old content or the new one, also after a crash."""
+    try:
+        # mkstemp makes the file 0600, so a key is never readable by others, not even for a moment.
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+        try:
+            _write(descriptor, content, mode)
+            os.replace(temporary, path)
+        finally:
+            Path(temporary).unlink(missing_ok=True)
+        fsync_folder(path.parent)
+    except OSError as error:
+        reason = f"cannot be written ({error.strerror})"
+        raise AuthorityFolderError(path, reason, "Check the disk and who may write there, then try again.") from error
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """Give a private folder to fill; it takes its name in one rename when the block ends well.
+
+    A process killed before that leaves only a hidden folder beside it, which nothing opens.
+    """
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        stage = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    except OSError as error:
+        raise _cannot_create(folder, error) from error
+    try:
+        yield stage
+        fsync_folder(stage)
+        _take_name(stage, folder)
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+    fsync_folder(folder.parent)
+
+
+def _take_name(stage: Path, folder: Path) -> None:
+    try:
+        # Fails when the folder exists and holds anything, so nobody's keys are ever overwritten.
+        os.rename(stage, folder)
+    except OSError as error:
+        raise _cannot_create(folder, error) from error
+
+
+def _cannot_create(folder: Path, error: OSError) -> AuthorityFolderError:
+    reason = f"cannot be made ({error.strerror})"
+    return AuthorityFolderError(folder, reason, "Name a folder that does not exist yet, where you may write.")
+
+
+def _write(descriptor: int, content: bytes, mode: int) -> None:
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        os.fchmod(descriptor, mode)
+        file.flush()
+        os.fsync(descriptor)

@@ -21,6 +21,7 @@ from lightfr.secagg import Block, RevealedShares, Roster, RosterEntry
 from lightfr.secagg.agreement import Agreement
 from lightfr.secagg.roster import DEFAULT_DEGREE, bitmap_of
 from lightfr.v1 import error_pb2, secure_pb2
+from lightfr_harness.server.coordinator.folder import FolderError
 from lightfr_harness.server.coordinator.refusals import Refusal
 from lightfr_harness.server.rules import UploadError
 from lightfr_harness.server.rules.secagg import MaskedSum, sign_roster
@@ -35,12 +36,8 @@ REVEALED_RECORD_BYTES = 16 + 33
 BlocksOf = Callable[[int], tuple[Block, ...]]
 
 
-class CohortChangedError(Exception):
-    """What is stored of a round does not lead to what was signed for it."""
-
-
 @dataclass(frozen=True)
-class Settled:
+class PhaseResult:
     """What the phases so far have fixed. Durable before anybody hears of it, and never anything else for this round."""
 
     phase: int = ADVERTISING
@@ -58,7 +55,7 @@ class Cohort:
 
     def __init__(self, round_id: bytes, places: int, peers: Mapping[str, bytes], blocks_of: BlocksOf) -> None:
         self._round_id, self._places, self._peers, self._blocks_of = round_id, places, peers, blocks_of
-        self.settled = Settled()
+        self.settled = PhaseResult()
         # Phase to device to digest of what it delivered.
         self.delivered: dict[int, dict[str, bytes]] = {phase: {} for phase in PHASES}
         self._entries: dict[str, RosterEntry] = {}
@@ -95,9 +92,9 @@ class Cohort:
         if known == digest:
             return True
         if known is not None:
-            raise Refusal(error_pb2.ERROR_REASON_UPLOAD_CONFLICT, "this device has delivered something else before")
+            raise Refusal(error_pb2.ERROR_REASON_UPLOAD_CONFLICT, "this device delivered other bytes for this step")
         if phase > self.phase:
-            raise _invalid(f"the round is {PHASE_NAMES[self.phase]} still")
+            raise _invalid(f"the round is still {PHASE_NAMES[self.phase]}")
         if phase < self.phase or self.has_missed(device):
             raise Refusal(error_pb2.ERROR_REASON_ROUND_CLOSED, "this device is too late for this step of the round")
         return False
@@ -123,7 +120,7 @@ class Cohort:
         receivers = [int.from_bytes(records[at : at + _INDEX_BYTES], "little") for at in starts]
         _require(
             len(records) == SEALED_RECORD_BYTES * len(receivers) and receivers == self.roster.neighbours(index),
-            "it has not one sealed share for each neighbour, by ascending index",
+            "it must have one sealed share for each neighbour, by ascending index",
         )
         self._shares[index] = records
         self.delivered[SHARING][device] = digest
@@ -146,12 +143,12 @@ class Cohort:
 
     # What phases settle.
 
-    def advance(self, key: Ed25519PrivateKey) -> Settled:
+    def advance(self, key: Ed25519PrivateKey) -> PhaseResult:
         """End this phase and begin the next one; returns what is to be made durable."""
         if self.phase == ADVERTISING:
             roster = Roster.of(self._round_id, self._entries.values())
             signature = sign_roster(key, roster)
-            self.settled = Settled(SHARING, roster.entries, roster.degree, roster.threshold, signature)
+            self.settled = PhaseResult(SHARING, roster.entries, roster.degree, roster.threshold, signature)
         elif self.phase == SHARING:
             included = bitmap_of(self._shares, self.roster.size)
             self.settled = replace(self.settled, phase=UPLOADING, included=included)
@@ -160,23 +157,23 @@ class Cohort:
             self.settled = replace(self.settled, phase=REVEALING, survivors=survivors, survivors_signature=signature)
         return self.settled
 
-    def resume(self, settled: Settled, key: Ed25519PrivateKey) -> None:
+    def resume(self, settled: PhaseResult, key: Ed25519PrivateKey) -> None:
         """After what was delivered in this phase has been taken again: go on to the next one as it was settled.
 
-        Raises CohortChangedError when that would not be what devices were told.
+        Raises FolderError when that would not be what devices were told.
         """
         if self.phase == ADVERTISING:
             self.settled = replace(settled, phase=SHARING, included=b"", survivors=b"", survivors_signature=b"")
             if settled.entries != b"".join(sorted(entry.to_bytes() for entry in self._entries.values())):
-                raise CohortChangedError("the roster is not made of the keys that were advertised")
+                raise FolderError("the roster is not made of the keys that were advertised")
         elif self.phase == SHARING:
             self.advance(key)
             if self.settled.included != settled.included:
-                raise CohortChangedError("the included set is not made of the shares that are stored")
+                raise FolderError("the included set is not made of the shares that are stored")
         else:
             self.advance(key)
             if self.settled.survivors != settled.survivors:
-                raise CohortChangedError("the survivor set is not made of the uploads that are stored")
+                raise FolderError("the survivor set is not made of the uploads that are stored")
             self.settled = replace(settled, phase=REVEALING)
 
     @cached_property

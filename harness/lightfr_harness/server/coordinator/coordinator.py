@@ -19,13 +19,10 @@ from typing import TypeVar
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import error_pb2, manifest_pb2
 from lightfr_harness.server.coordinator import secure_steps
-from lightfr_harness.server.coordinator.accuracy import has_fallen
 from lightfr_harness.server.coordinator.cohort import PHASE_NAMES, REVEALING, UPLOADING, Cohort
-from lightfr_harness.server.coordinator.files import FolderError, lock_folder
-from lightfr_harness.server.coordinator.logs import Log
-from lightfr_harness.server.coordinator.metrics import Metrics
+from lightfr_harness.server.coordinator.folder import CrashPoint, FolderError, lock_folder, no_crash
 from lightfr_harness.server.coordinator.options import ItemList, MakeRule, Settings, make_rule
-from lightfr_harness.server.coordinator.publishing import Publisher, artifact_kinds
+from lightfr_harness.server.coordinator.publishing import Publisher, Signer, Version, artifact_kinds, blocks_of
 from lightfr_harness.server.coordinator.refusals import Refusal
 from lightfr_harness.server.coordinator.rounds import (
     ABANDONED,
@@ -40,8 +37,14 @@ from lightfr_harness.server.coordinator.rounds import (
     RoundBook,
 )
 from lightfr_harness.server.coordinator.secure_steps import SecureSteps
-from lightfr_harness.server.coordinator.storage import REMEMBERED_VERSIONS, AccuracyReport, PastRound, Storage
-from lightfr_harness.server.coordinator.versions import Signer, Version, blocks_of
+from lightfr_harness.server.coordinator.storage import (
+    REMEMBERED_VERSIONS,
+    AccuracyReport,
+    PastRound,
+    Storage,
+    has_fallen,
+)
+from lightfr_harness.server.coordinator.telemetry import Log, Metrics
 from lightfr_harness.server.rules import UploadError
 from lightfr_harness.server.rules.secagg import SecureSumError
 
@@ -64,6 +67,7 @@ class Coordinator:
         metrics: Metrics | None = None,
         clock: Callable[[], float] = time.time,
         make_rule: MakeRule = make_rule,
+        crash_point: CrashPoint = no_crash,
     ) -> None:
         if settings.is_secure:
             plan.require_cohort()
@@ -75,10 +79,10 @@ class Coordinator:
         # Uploads are user data: nobody else on this machine reads them.
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lock = lock_folder(folder)
-        self._publisher = Publisher(folder, plan.artifacts_address)
+        self._publisher = Publisher(folder, plan.artifacts_address, crash_point)
         self.artifacts = self._publisher.artifacts
-        self._storage = Storage(folder / "coordinator.sqlite", self._storage_failed)
-        self._server = make_rule(settings, items)
+        self._storage = Storage(folder / "coordinator.sqlite", self._storage_failed, crash_point)
+        self._rule = make_rule(settings, items)
         # One thread for what takes long: it is waited for before the folder is let go.
         self._worker = ThreadPoolExecutor(1, "aggregation")
         self._changed = asyncio.Event()
@@ -123,7 +127,7 @@ class Coordinator:
 
     async def _begin(self) -> None:
         catalogue = self._publisher.put_catalogue(self.items)
-        version = self._made_version(self._publisher.publish(self._server, 1, self._clock(), catalogue))
+        version = self._made_version(self._publisher.publish(self._rule, 1, self._clock(), catalogue))
         first = self._new_round(1, version)
         await self._storage.begin(self.settings.as_dict(), version.serialised, first)
         self._adopt(version)
@@ -133,7 +137,7 @@ class Coordinator:
         if not self._manifests or not known:
             raise FolderError("the folder has settings but no version or no round: restore it, or name a new one")
         newest = self._manifests.popleft()
-        self._publisher.restore(self._server, manifest_pb2.Manifest.FromString(newest))
+        self._publisher.restore(self._rule, manifest_pb2.Manifest.FromString(newest))
         last = known[-1]
         version = self._made_version(newest, last.places)
         self._adopt(version)
@@ -149,7 +153,7 @@ class Coordinator:
 
     def _made_version(self, manifest: bytes, places: int = 0) -> Version:
         """For rounds of the plan, or of an older one with so many places."""
-        return Version.of(manifest, self._server, self._signer.sign, max(self.plan.places, places))
+        return Version.of(manifest, self._rule, self._signer.sign, max(self.plan.places, places))
 
     def _adopt(self, version: Version) -> None:
         """Make a durable version the one that devices get."""
@@ -183,14 +187,14 @@ class Coordinator:
     def _gather(self, a_round: Round) -> None:
         """Give a round the cohort that it needs if uploads are masked."""
         if self.settings.is_secure:
-            blocks = functools.partial(blocks_of, self._server, a_round.kind)
+            blocks = functools.partial(blocks_of, self._rule, a_round.kind)
             a_round.cohort = Cohort(a_round.round_id, a_round.places, a_round.assigned, blocks)
 
     def _is_refresh_due(self) -> bool:
         """Whether the cohort shall count who rates what: when no row is open yet, and again after many rounds."""
-        if not self.settings.is_secure or self._server.gate <= 1:
+        if not self.settings.is_secure or self._rule.gate <= 1:
             return False
-        return not self._server.open_rows.any() or self._since_refresh >= self.plan.gate_every
+        return not self._rule.open_rows.any() or self._since_refresh >= self.plan.gate_every
 
     # What devices ask for.
 
@@ -213,7 +217,7 @@ class Coordinator:
 
     def retry(self, reason: int) -> pb.CheckInResponse:
         """When to come back, and why."""
-        name = pb.RetryReason.Name(reason).removeprefix("RETRY_REASON_").lower()  # type: ignore[arg-type]
+        name = pb.RetryReason.Name(reason).removeprefix("RETRY_REASON_").lower()
         self.metrics.check_ins.labels(name).inc()
         return pb.CheckInResponse(retry_window=self.book.retry_window(reason, self._clock()))
 
@@ -246,7 +250,9 @@ class Coordinator:
         if addressed.cohort.is_complete() if addressed.cohort else len(addressed.receipts) >= addressed.goal:
             self._changed.set()
         await written
-        self._count_upload(addressed, len(body))
+        self.metrics.uploads.inc()
+        self.metrics.upload_bytes.inc(len(body))
+        self.metrics.round_uploads.set(len(addressed.receipts))
         return receipt
 
     def _take_legal(self, addressed: Round, device: str, request: pb.UploadRequest, digest: bytes) -> None:
@@ -261,11 +267,6 @@ class Coordinator:
             self.version.reader.check(request.row_update)
         except UploadError as error:
             raise Refusal(error_pb2.ERROR_REASON_UPLOAD_INVALID, str(error)) from error
-
-    def _count_upload(self, addressed: Round, size_bytes: int) -> None:
-        self.metrics.uploads.inc()
-        self.metrics.upload_bytes.inc(size_bytes)
-        self.metrics.round_uploads.set(len(addressed.receipts))
 
     async def round_status(self, device: str, round_id: bytes) -> pb.GetRoundStatusResponse:
         """How a round stands, in what is durable."""
@@ -347,20 +348,17 @@ class Coordinator:
         try:
             version = await self._in_worker(self._add_up, current, bodies)
         except SecureSumError as error:
-            self.log.fault("masks_stay_on", error)
+            self.log.fault("unmasking_failed", error)
             await self._end(current, ABANDONED, None)
             return
         current.next_model_version = version.manifest.model_version
-        self._count_finished(current.kind)
-        await self._end(current, FINISHED, version)
-        self.metrics.aggregation_seconds.observe(time.perf_counter() - started)
-        await self._in_worker(self._publisher.clean, list(self._manifests))
-
-    def _count_finished(self, kind: int) -> None:
-        if kind == GATE_REFRESH:
+        if current.kind == GATE_REFRESH:
             self._since_refresh = 0
         else:
             self._finished, self._since_refresh = self._finished + 1, self._since_refresh + 1
+        await self._end(current, FINISHED, version)
+        self.metrics.aggregation_seconds.observe(time.perf_counter() - started)
+        await self._in_worker(self._publisher.clean, list(self._manifests))
 
     async def _in_worker(self, function: Callable[..., T], *arguments: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._worker, function, *arguments)
@@ -369,19 +367,17 @@ class Coordinator:
         """The next version, written but not yet the one that counts. Sums do not depend on the order of uploads."""
         if current.cohort is None:
             for body in bodies:
-                self._server.add(pb.UploadRequest.FromString(body).row_update.SerializeToString())
-            self._server.finish_round()
+                self._rule.add(pb.UploadRequest.FromString(body).row_update.SerializeToString())
+            self._rule.finish_round()
         elif current.kind == GATE_REFRESH:
             # The same codes if this is done again after a crash.
-            self._server.set_gate(**current.cohort.finish(), seed=int.from_bytes(current.round_id, "little"))
+            self._rule.set_gate(**current.cohort.finish(), seed=int.from_bytes(current.round_id, "little"))
         else:
-            self._server.add_cohort(current.cohort.finish(), survivors=len(current.cohort.delivered[UPLOADING]))
-            self._server.finish_round()
+            self._rule.add_cohort(current.cohort.finish(), survivors=len(current.cohort.delivered[UPLOADING]))
+            self._rule.finish_round()
         older = [manifest_pb2.Manifest.FromString(manifest) for manifest in self._manifests]
         number = self.version.manifest.model_version + 1
-        return self._made_version(
-            self._publisher.publish(self._server, number, self._clock(), older[0].catalogue, older)
-        )
+        return self._made_version(self._publisher.publish(self._rule, number, self._clock(), older[0].catalogue, older))
 
     async def _end(self, current: Round, state: int, version: Version | None) -> None:
         """End a round for good. Whoever is told of it waits for the storage first."""
@@ -393,15 +389,12 @@ class Coordinator:
         self.book.replace_current(following)
         current.cohort = None
         self.steps.wake()
-        self._note_end(current)
-
-    def _note_end(self, ended: Round) -> None:
-        seconds, uploads = ended.ended_at - ended.started_at, len(ended.receipts)  # type: ignore[operator]
-        past = PastRound(ended.number, ended.state, ended.model_version, uploads, ended.upload_bytes, seconds)
+        seconds, uploads = current.ended_at - current.started_at, len(current.receipts)
+        past = PastRound(current.number, state, current.model_version, uploads, current.upload_bytes, seconds)
         self.history.appendleft(past)
-        self.metrics.rounds.labels(STATE_NAMES[ended.state]).inc()
+        self.metrics.rounds.labels(STATE_NAMES[state]).inc()
         self.metrics.round_uploads.set(0)
         self.log.event(
-            f"round_{STATE_NAMES[ended.state]}", round=ended.number, uploads=uploads, places=len(ended.assigned),
-            upload_bytes=ended.upload_bytes, seconds=round(seconds, 3),
+            f"round_{STATE_NAMES[state]}", round=current.number, uploads=uploads, places=len(current.assigned),
+            upload_bytes=current.upload_bytes, seconds=round(seconds, 3),
         )  # fmt: skip

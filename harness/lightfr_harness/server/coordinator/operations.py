@@ -1,4 +1,4 @@
-"""The door for whoever runs the coordinator: metrics, health, the status page. Loopback only, plain HTTP."""
+"""HTTP for whoever runs the coordinator: metrics, health, the status page. It listens on loopback only."""
 
 from __future__ import annotations
 
@@ -6,17 +6,42 @@ import json
 import math
 from collections.abc import Callable
 from functools import partial
+from html import escape
 
 from aiohttp import web
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from lightfr.errors import InvalidInputError
-from lightfr_harness.server.coordinator.cohort import PHASE_NAMES, Cohort
+from lightfr_harness.server.coordinator.cohort import PHASE_NAMES, PHASES, Cohort
 from lightfr_harness.server.coordinator.coordinator import Coordinator
-from lightfr_harness.server.coordinator.status_page import render
-from lightfr_harness.server.coordinator.storage import AccuracyReport
+from lightfr_harness.server.coordinator.rounds import AGGREGATING, GATE_REFRESH, STATE_NAMES, Round
+from lightfr_harness.server.coordinator.storage import AccuracyReport, PastRound, has_fallen
 
 _LARGEST_REPORT_BYTES = 1024
+PAGE_REFRESH_SECONDS = 3
+_STYLE = """
+:root { color-scheme: light dark; --line: #8884; --ink: #1b1f24; --paper: #fff; --soft: #5b6470;
+  --accent: #0a62c9; --other: #a84a00 }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e6e9ee; --paper: #14171b; --soft: #9aa4b2; --accent: #6cb2ff; --other: #ffb066 }
+}
+* { box-sizing: border-box }
+body { font: 1rem/1.5 system-ui, sans-serif; max-width: 60rem; margin: 0 auto; padding: 1rem;
+  color: var(--ink); background: var(--paper) }
+h1 { font-size: 1.4rem; margin: 0 } h2 { font-size: 1.1rem; margin: 2rem 0 .5rem }
+header { display: flex; flex-wrap: wrap; justify-content: space-between; align-items: baseline; gap: .2rem 1rem }
+.note, caption, .empty { color: var(--soft) }
+progress { width: 100%; height: 1.2rem; accent-color: var(--accent) }
+dl { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: .6rem; margin: .6rem 0 }
+dl div { border: 1px solid var(--line); border-radius: .5rem; padding: .5rem .75rem }
+dt { font-size: .85rem }
+dd { margin: 0; font-size: 1.25rem; font-variant-numeric: tabular-nums; overflow-wrap: anywhere }
+.table { overflow-x: auto } table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums }
+th, td { text-align: right; padding: .3rem .6rem; border-bottom: 1px solid var(--line); white-space: nowrap }
+th:first-child, td:first-child { text-align: left } caption { text-align: left; padding-bottom: .3rem }
+svg { width: 100%; height: auto; max-height: 18rem } svg text { font-size: 12px; fill: currentColor }
+.warning { border-left: .3rem solid var(--other); padding: .3rem .8rem; margin: 1rem 0 }
+"""
 
 
 def application(coordinator: Coordinator, is_ready: Callable[[], bool]) -> web.Application:
@@ -108,3 +133,166 @@ def _is_integer(value: object, minimum: int, maximum: int) -> bool:
 
 def _is_share(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and 0 <= value <= 1
+
+
+# The status page: one self-contained document, with the same facts as /metrics and the history.
+
+
+def render(coordinator: Coordinator) -> str:
+    """The page as it is now."""
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>lightfr coordinator</title>'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<meta http-equiv="refresh" content="{PAGE_REFRESH_SECONDS}"><style>{_STYLE}</style></head><body>'
+        f"<header><h1>lightfr coordinator</h1>"
+        f'<span class="note">model version {coordinator.version.manifest.model_version}</span></header>'
+        f"{_warnings(coordinator)}"
+        f"<main>{_current(coordinator)}{_accuracy(list(coordinator.accuracy.values()))}"
+        f"{_model(coordinator)}{_history(list(coordinator.history))}</main>"
+        f'<footer><p class="note">Refreshes every {PAGE_REFRESH_SECONDS} seconds. '
+        f"The same numbers for machines: /metrics</p></footer></body></html>"
+    )
+
+
+def _warnings(coordinator: Coordinator) -> str:
+    warnings = []
+    if not coordinator.settings.is_secure:
+        warnings.append("Uploads are in the clear (mode CLEAR): this server can recover what users rated.")
+    if has_fallen(coordinator.accuracy, coordinator.plan.tolerance):
+        warnings.append("The reported hit rate has fallen: `lightfr-harness rollback` goes back to an older version.")
+    return "".join(f'<p class="warning">{escape(warning)}</p>' for warning in warnings)
+
+
+def _section(title: str, body: str) -> str:
+    return f"<section><h2>{escape(title)}</h2>{body}</section>"
+
+
+def _facts(facts: dict[str, str]) -> str:
+    items = (f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in facts.items())
+    return f"<dl>{''.join(items)}</dl>"
+
+
+def _current(coordinator: Coordinator) -> str:
+    current = coordinator.book.current
+    if current is None:
+        return _section("Training is finished", '<p class="empty">The model stays available.</p>')
+    state = STATE_NAMES[current.state]
+    if current.cohort is None:
+        bars = _bar("uploads", len(current.receipts), current.goal)
+    else:
+        bars, state = _phases(current.cohort), f"{state}, {PHASE_NAMES[current.cohort.phase]}"
+    kind = "Gate refresh in round" if current.kind == GATE_REFRESH else "Round"
+    return _section(f"{kind} {current.number}: {state}", bars + _facts(_round_facts(current, coordinator)))
+
+
+def _phases(cohort: Cohort) -> str:
+    """How many devices have delivered in each phase that has begun."""
+    begun = (phase for phase in PHASES if phase <= cohort.phase)
+    return "".join(_bar(PHASE_NAMES[p], len(cohort.delivered[p]), cohort.expected(p)) for p in begun)
+
+
+def _bar(what: str, actual: int, expected: int) -> str:
+    return (
+        f'<p><label>{actual} of {expected} {what}<br><progress max="{expected}" value="{actual}">'
+        f"{actual} of {expected}</progress></label></p>"
+    )
+
+
+def _round_facts(current: Round, coordinator: Coordinator) -> dict[str, str]:
+    left = f"{current.deadline_ms(coordinator.now()) / 1000:,.0f} s" if current.deadline else "not started"
+    return {
+        "privacy mode": coordinator.settings.privacy,
+        "cohort (places taken)": f"{len(current.assigned)} of {current.places}",
+        "devices needed at least": str(coordinator.plan.minimum),
+        "time left": "adding up" if current.state == AGGREGATING else left,
+        "received": _size(current.upload_bytes),
+    }
+
+
+def _model(coordinator: Coordinator) -> str:
+    manifest = coordinator.version.manifest
+    facts = {
+        "items": f"{manifest.model.item_count:,}",
+        "code length": f"{manifest.model.code_bits} bits",
+        "codes": _size(manifest.codes.size_bytes),
+        "catalogue": _size(manifest.catalogue.size_bytes),
+        "delta from the last version": _size(manifest.codes_deltas[0].artifact.size_bytes)
+        if manifest.codes_deltas
+        else "none",
+        "largest upload": _size(coordinator.version.upload_limit_bytes),
+        "received in all": _size(coordinator.metrics.received_total()),
+        "sent in all": _size(coordinator.metrics.sent_total()),
+    }
+    return _section("Model and bytes", _facts(facts))
+
+
+def _history(history: list[PastRound]) -> str:
+    if not history:
+        return _section("Rounds so far", '<p class="empty">None has ended yet.</p>')
+    rows = "".join(
+        f"<tr><td>{past.number}</td><td>{STATE_NAMES[past.state]}</td><td>{past.model_version}</td>"
+        f"<td>{past.upload_count:,}</td><td>{past.seconds:,.1f} s</td><td>{_size(past.upload_bytes)}</td></tr>"
+        for past in history
+    )
+    heads = "".join(
+        f'<th scope="col">{name}</th>' for name in ("round", "state", "on version", "uploads", "took", "received")
+    )
+    caption = "<caption>Newest first, at most 50.</caption>"
+    table = f"<table>{caption}<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+    return _section(
+        "Rounds so far", f'<div class="table" role="region" aria-label="Rounds so far" tabindex="0">{table}</div>'
+    )
+
+
+def _accuracy(reports: list[AccuracyReport]) -> str:
+    if not reports:
+        return ""
+    reports.sort(key=lambda report: report.model_version)
+    last = reports[-1]
+    says = (
+        f"hit rate {last.hit_rate:.3f}, NDCG {last.ndcg:.3f} at version {last.model_version}, "
+        f"on {last.users:,} held-out devices"
+    )
+    return _section("Accuracy, as reported", f"<p>{says}</p>{_plot(reports, says)}")
+
+
+def _plot(reports: list[AccuracyReport], says: str) -> str:
+    """Lines of both measures over the versions; the left axis goes from 0 to 1."""
+    first, last = reports[0].model_version, reports[-1].model_version
+    grid = "".join(
+        f'<line x1="40" x2="590" y1="{_y(value)}" y2="{_y(value)}" stroke="var(--line)"/>'
+        f'<text x="34" y="{_y(value) + 4}" text-anchor="end">{value:.2f}</text>'
+        for value in (0, 0.25, 0.5, 0.75, 1)
+    )
+    lines = "".join(
+        _line([(_x(r.model_version, first, last), _y(getattr(r, field))) for r in reports], colour)
+        for field, colour in (("hit_rate", "var(--accent)"), ("ndcg", "var(--other)"))
+    )
+    axis = f'<text x="40" y="196">version {first}</text><text x="590" y="196" text-anchor="end">version {last}</text>'
+    key = (
+        '<text x="300" y="196" text-anchor="end" style="fill:var(--accent)">hit rate</text>'
+        '<text x="312" y="196" style="fill:var(--other)">NDCG</text>'
+    )
+    return f'<svg viewBox="0 0 600 202" role="img" aria-label="{escape(says)}">{grid}{lines}{axis}{key}</svg>'
+
+
+def _x(version: int, first: int, last: int) -> float:
+    return 40 + 550 * (version - first) / max(last - first, 1)
+
+
+def _y(value: float) -> float:
+    return round(176 - 164 * value, 1)
+
+
+def _line(points: list[tuple[float, float]], colour: str) -> str:
+    joined = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in points)
+    return f'<polyline points="{joined}" fill="none" stroke="{colour}" stroke-width="2"/>{dots}'
+
+
+def _size(size_bytes: float) -> str:
+    for unit in ("B", "kB", "MB"):
+        if size_bytes < 1000:
+            return f"{size_bytes:,.0f} {unit}" if unit == "B" else f"{size_bytes:,.1f} {unit}"
+        size_bytes /= 1000
+    return f"{size_bytes:,.1f} GB"

@@ -15,25 +15,14 @@ import numpy.typing as npt
 from lightfr.cohorts import DEFAULT_MINIMUM_COHORT
 from lightfr.errors import CodeLengthError, InvalidInputError
 from lightfr.v1 import model_pb2
-from lightfr_harness.server.rules import CatalogueRule
-from lightfr_harness.simulation.options import TERNARY_ROWS
+from lightfr_harness.server.rules import PRIVACY_MODES, TERNARY_ROWS, CatalogueRule
 
 # Whatever is longer than this many characters is no item id, and its file no catalogue.
 _LONGEST_LINE = 70_000
 
-PRIVACY_MODES = {
-    "secagg": model_pb2.PRIVACY_MODE_SECAGG,
-    "secagg+dp": model_pb2.PRIVACY_MODE_SECAGG_DP,
-    "clear": model_pb2.PRIVACY_MODE_CLEAR,
-}
-
-
-class CatalogueListError(InvalidInputError):
-    """A list of items that cannot be read. Messages name the line, not the item."""
-
 
 class SettingsError(InvalidInputError):
-    """Options that contradict what a folder was begun with."""
+    """Options, or files that they name, with which a coordinator cannot start. Messages name lines, never items."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +42,9 @@ class ItemList:
             content = path.read_bytes()
             lines = content.decode().splitlines()
         except OSError as error:
-            raise CatalogueListError(f"cannot read the catalogue '{path.name}': {error.strerror}") from error
+            raise SettingsError(f"cannot read the catalogue '{path.name}': {error.strerror}") from error
         except UnicodeDecodeError as error:
-            raise CatalogueListError(f"the catalogue '{path.name}' is not UTF-8 text") from error
+            raise SettingsError(f"the catalogue '{path.name}' is not UTF-8 text") from error
         rows = [line.split("\t") for line in lines]
         counts = _counts(rows)
         ids = [_integer(row[0], number) for number, row in enumerate(rows, 1)] if integer_ids else [r[0] for r in rows]
@@ -66,10 +55,10 @@ class ItemList:
         try:
             codes = path.read_bytes()
         except OSError as error:
-            raise CatalogueListError(f"cannot read the codes '{path.name}': {error.strerror}") from error
+            raise SettingsError(f"cannot read the codes '{path.name}': {error.strerror}") from error
         expected = len(self.ids) * bits // 8
         if len(codes) != expected:
-            raise CatalogueListError(
+            raise SettingsError(
                 f"the codes '{path.name}' have {len(codes)} bytes, {len(self.ids)} items of {bits} bits have {expected}"
             )
         return replace(self, first_codes=codes)
@@ -83,11 +72,11 @@ class ItemList:
 def _counts(rows: list[list[str]]) -> list[int] | None:
     """All lines have a count, or none has."""
     if not rows:
-        raise CatalogueListError("the catalogue is empty: write one item id per line, most popular first")
+        raise SettingsError("the catalogue is empty: write one item id per line, most popular first")
     width = len(rows[0])
     for number, row in enumerate(rows, 1):
         if len(row) != width or width > 2 or not row[0] or len(row[0]) > _LONGEST_LINE:
-            raise CatalogueListError(f"line {number} of the catalogue: expected `item_id` or `item_id<TAB>count`")
+            raise SettingsError(f"line {number} of the catalogue: expected `item_id` or `item_id<TAB>count`")
     return [_integer(row[1], number) for number, row in enumerate(rows, 1)] if width == 2 else None
 
 
@@ -95,7 +84,7 @@ def _integer(text: str, number: int) -> int:
     try:
         return int(text)
     except ValueError as error:
-        raise CatalogueListError(f"line {number} of the catalogue: expected an integer") from error
+        raise SettingsError(f"line {number} of the catalogue: expected an integer") from error
 
 
 @dataclass(frozen=True)
@@ -121,9 +110,9 @@ class Settings:
             raise SettingsError(f"--privacy is {self.privacy}, expected one of {', '.join(PRIVACY_MODES)}")
         noise = (self.noise_rows_thousandths, self.noise_sums_thousandths)
         if self.privacy == "secagg+dp" and not all(0 < value < 2**32 for value in noise):
-            raise SettingsError("mode secagg+dp needs --noise-rows and --noise-sums, both from 0.001 on")
+            raise SettingsError("--privacy secagg+dp needs --noise-rows and --noise-sums of at least 0.001 each")
         if self.privacy != "secagg+dp" and any(noise):
-            raise SettingsError("--noise-rows and --noise-sums are for --privacy secagg+dp alone")
+            raise SettingsError("--noise-rows and --noise-sums need --privacy secagg+dp")
 
     @property
     def is_secure(self) -> bool:
@@ -138,12 +127,12 @@ class Settings:
         """As many as devices insist on, unless the goal is less."""
         return min(DEFAULT_MINIMUM_COHORT, goal) if self.is_secure else 1
 
-    def require_private(self, host: str, *, not_private: bool) -> None:
+    def require_private(self, host: str, *, allow_clear_uploads: bool) -> None:
         """Uploads in mode CLEAR reveal what users like: they leave this machine only if somebody says so."""
-        if not self.is_secure and not is_loopback(host) and not not_private:
+        if not self.is_secure and not is_loopback(host) and not allow_clear_uploads:
             raise SettingsError(
-                f"uploads of mode CLEAR let this server recover every rating, and {host} can be reached from other"
-                " machines. Use a loopback host, or say --not-private"
+                f"in mode clear this server can recover every rating, and other machines can reach {host}."
+                " Use a loopback host, or pass --allow-clear-uploads"
             )
 
     def as_dict(self) -> dict[str, Any]:

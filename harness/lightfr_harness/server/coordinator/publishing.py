@@ -1,24 +1,43 @@
-"""What devices download: content-addressed files, deltas of codes, manifests. And the state, which they never see."""
+"""What devices download: content-addressed files, deltas of codes, manifests. And the state, which they never see.
+
+`Publisher` writes a version, `Version` is one as the coordinator holds it, `roll_back` publishes an older one anew.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from lightfr._files import fsync_folder
-from lightfr.v1 import manifest_pb2
-from lightfr_harness.server.artifacts.catalogue import write_catalogue
-from lightfr_harness.server.artifacts.deltas import make_delta
-from lightfr_harness.server.coordinator import steps
-from lightfr_harness.server.coordinator.files import UNFINISHED, FolderError, keep_only, write_atomically
+from lightfr.secagg import Block, gate_blocks, round_blocks
+from lightfr.v1 import manifest_pb2, model_pb2
+from lightfr_harness.server.artifacts import make_delta, write_catalogue
+from lightfr_harness.server.coordinator.folder import (
+    UNFINISHED,
+    CrashPoint,
+    FolderError,
+    keep_only,
+    lock_folder,
+    no_crash,
+    write_atomically,
+)
 from lightfr_harness.server.coordinator.options import ItemList
-from lightfr_harness.server.rules import CatalogueRule
+from lightfr_harness.server.coordinator.rounds import ABANDONED, FINISHED, GATE_REFRESH, TRAINING
+from lightfr_harness.server.coordinator.storage import Storage
+from lightfr_harness.server.rules import CatalogueRule, UploadReader
 
 WIRE_VERSION = 1
+# Around what is uploaded: three ids with their tags, and lengths.
+REQUEST_OVERHEAD_BYTES = 200
 # A device that missed more versions than this fetches the codes whole.
 DELTAS_FROM_VERSIONS = 8
 # Versions that can be gone back to.
@@ -28,9 +47,9 @@ REMEMBERED_STATES = 4
 class Publisher:
     """The files of a folder: `artifacts/<sha256>`, and `states/<version>.npz` which devices never see."""
 
-    def __init__(self, folder: Path, artifacts_address: str = "") -> None:
+    def __init__(self, folder: Path, artifacts_address: str = "", crash_point: CrashPoint = no_crash) -> None:
         """Name this address to devices, as manifest.proto says, in every version made from now on."""
-        self._artifacts_address = artifacts_address
+        self._artifacts_address, self._crash_point = artifacts_address, crash_point
         self.artifacts = folder / "artifacts"
         self._states = folder / "states"
         for made in (self.artifacts, self._states):
@@ -41,7 +60,7 @@ class Publisher:
         digest = hashlib.sha256(content)
         path = self.artifacts / digest.hexdigest()
         if not path.exists():
-            write_atomically(path, lambda file: file.write(content))
+            write_atomically(path, lambda file: file.write(content), self._crash_point)
         return manifest_pb2.Artifact(sha256=digest.digest(), size_bytes=len(content))
 
     def put_catalogue(self, items: ItemList) -> manifest_pb2.Artifact:
@@ -56,30 +75,30 @@ class Publisher:
 
     def publish(
         self,
-        server: CatalogueRule,
+        rule: CatalogueRule,
         version: int,
         created: float,
         catalogue: manifest_pb2.Artifact,
         older: Sequence[manifest_pb2.Manifest] = (),
     ) -> bytes:
         """Write everything of a version, durably; its manifest, serialised. `older` ones, newest first, get deltas."""
-        self._write_state(server, version)
+        self._write_state(rule, version)
         manifest = manifest_pb2.Manifest(
             wire_version=WIRE_VERSION,
             model_version=version,
             created_unix_seconds=int(created),
-            model=server.model(),
-            codes=self.put(server.codes.tobytes()),
+            model=rule.model(),
+            codes=self.put(rule.codes.tobytes()),
             catalogue=catalogue,
             artifacts_address=self._artifacts_address,
         )
-        manifest.codes_deltas.extend(self._deltas(server.codes, manifest.codes, older))
-        bitmap = server.open_rows_bitmap()
+        manifest.codes_deltas.extend(self._deltas(rule.codes, manifest.codes, older))
+        bitmap = rule.open_rows_bitmap()
         if bitmap:
             manifest.open_rows.CopyFrom(self.put(bitmap))
         for folder in (self.artifacts, self._states):
             fsync_folder(folder)
-        steps.reached("version is written")
+        self._crash_point("version is written")
         return manifest.SerializeToString()
 
     def _deltas(
@@ -109,9 +128,9 @@ class Publisher:
             raise FolderError(f"artifact {name[:12]}… was changed")
         return content
 
-    def _write_state(self, server: CatalogueRule, version: int) -> None:
-        state = server.state()
-        write_atomically(self._states / f"{version}.npz", lambda file: np.savez(file, **state))
+    def _write_state(self, rule: CatalogueRule, version: int) -> None:
+        state: dict[str, Any] = rule.state()
+        write_atomically(self._states / f"{version}.npz", lambda file: np.savez(file, **state), self._crash_point)
 
     def republish(self, older: Sequence[manifest_pb2.Manifest], version: int, created: float) -> bytes:
         """Write a remembered version once more, as the newest: its manifest, serialised. `older`: newest first."""
@@ -119,9 +138,9 @@ class Publisher:
         path = self._states / f"{version}.npz"
         if wanted is None or not path.exists():
             known = sorted(int(state.stem) for state in self._states.glob("[0-9]*.npz"))
-            raise FolderError(f"version {version} is not remembered; there are {', '.join(map(str, known))}")
+            raise FolderError(f"version {version} is not kept here; choose one of {', '.join(map(str, known))}")
         number, state = older[0].model_version + 1, path.read_bytes()
-        write_atomically(self._states / f"{number}.npz", lambda file: file.write(state))
+        write_atomically(self._states / f"{number}.npz", lambda file: file.write(state), self._crash_point)
         codes = np.frombuffer(self._read(wanted.codes), np.uint8).reshape(-1, wanted.model.code_bits // 8)
         manifest = manifest_pb2.Manifest()
         manifest.CopyFrom(wanted)
@@ -132,18 +151,18 @@ class Publisher:
         manifest.codes_deltas.extend(self._deltas(codes, wanted.codes, older))
         for folder in (self.artifacts, self._states):
             fsync_folder(folder)
-        steps.reached("version is written")
+        self._crash_point("version is written")
         return manifest.SerializeToString()
 
-    def restore(self, server: CatalogueRule, manifest: manifest_pb2.Manifest) -> None:
+    def restore(self, rule: CatalogueRule, manifest: manifest_pb2.Manifest) -> None:
         """Take up the state of a version, and check that it is the one whose codes were published."""
         path = self._states / f"{manifest.model_version}.npz"
         try:
             with np.load(path) as saved:
-                server.restore(dict(saved))
+                rule.restore(dict(saved))
         except (OSError, KeyError, ValueError) as error:
             raise FolderError(f"the state of version {manifest.model_version} cannot be read") from error
-        if self._read(manifest.codes) != server.codes.tobytes():
+        if self._read(manifest.codes) != rule.codes.tobytes():
             raise FolderError(f"the state of version {manifest.model_version} is not that of its codes")
 
     def clean(self, manifests: Sequence[bytes]) -> None:
@@ -159,3 +178,90 @@ def artifact_kinds(manifest: manifest_pb2.Manifest) -> dict[str, str]:
     if manifest.HasField("open_rows"):
         kinds[manifest.open_rows.sha256.hex()] = "open_rows"
     return {**kinds, manifest.catalogue.sha256.hex(): "catalogue", manifest.codes.sha256.hex(): "codes"}
+
+
+class Signer(Protocol):
+    """What signing needs of the authority."""
+
+    @property
+    def manifest_key(self) -> Ed25519PrivateKey:
+        """Signs rosters and survivor sets too."""
+
+    def sign(self, manifest: bytes) -> manifest_pb2.SignedManifest:
+        """A serialised manifest with its signature."""
+
+
+@dataclass(frozen=True)
+class Version:
+    """A published version, with what checking uploads for it needs."""
+
+    serialised: bytes
+    manifest: manifest_pb2.Manifest
+    sha256: bytes
+    signed: manifest_pb2.SignedManifest
+    reader: UploadReader
+    upload_limit_bytes: int
+
+    @classmethod
+    def of(cls, manifest: bytes, rule: CatalogueRule, sign: Callable[[bytes], manifest_pb2.SignedManifest],
+           places: int) -> Version:  # fmt: skip
+        """The version that the rule stands at."""
+        parsed = manifest_pb2.Manifest.FromString(manifest)
+        return cls(
+            manifest,
+            parsed,
+            hashlib.sha256(manifest).digest(),
+            sign(manifest),
+            UploadReader(parsed.model, rule.open_rows_bitmap()),
+            _limit_bytes(rule, parsed.model, places),
+        )
+
+
+def blocks_of(rule: CatalogueRule, kind: int, devices: int) -> tuple[Block, ...]:
+    """What a cohort of so many devices adds up."""
+    if kind == GATE_REFRESH:
+        return gate_blocks(rule.n_items, devices)
+    return round_blocks(int(rule.upload_rows.sum()), rule.code_bits, devices, rule.noise)
+
+
+def _limit_bytes(rule: CatalogueRule, model: model_pb2.RoundModel, places: int) -> int:
+    """The largest legal upload, of either kind of round, and what stands around it."""
+    if model.privacy_mode == model_pb2.PRIVACY_MODE_CLEAR:
+        return upload_limit_bytes(model)
+    sizes = (sum(b.packed_bytes for b in blocks_of(rule, kind, places)) for kind in (TRAINING, GATE_REFRESH))
+    return max(sizes) + REQUEST_OVERHEAD_BYTES
+
+
+def upload_limit_bytes(model: model_pb2.RoundModel) -> int:
+    """The largest legal RowUpdate, ternary, and what stands around it."""
+    rows = min(model.max_rows or model.item_count, model.item_count)
+    return rows * (4 + 2 * model.code_bits // 8) + model.code_bits // 8 + REQUEST_OVERHEAD_BYTES
+
+
+def roll_back(folder: Path, version: int, crash_point: CrashPoint = no_crash) -> int:
+    """Publish a remembered version anew, for a coordinator that is stopped; the new version's number.
+
+    A round that is open is abandoned, since it answers another version.
+    """
+    if not (folder / "coordinator.sqlite").exists():
+        raise FolderError(f"{folder} is not the folder of a coordinator: it has no coordinator.sqlite")
+    with lock_folder(folder):
+        return asyncio.run(_roll_back(folder, version, crash_point))
+
+
+async def _roll_back(folder: Path, version: int, crash_point: CrashPoint) -> int:
+    storage = Storage(folder / "coordinator.sqlite", lambda _: None, crash_point)
+    try:
+        older = [manifest_pb2.Manifest.FromString(manifest) for manifest in storage.manifests()]
+        if not older:
+            raise FolderError("the folder has no version: there is nothing to go back to")
+        manifest = Publisher(folder, crash_point=crash_point).republish(older, version, time.time())
+        number, last = older[0].model_version + 1, storage.rounds()[-1]
+        is_open = last.state not in (FINISHED, ABANDONED)
+        if is_open:
+            last.state, last.ended_at = ABANDONED, time.time()
+        storage.start()
+        await storage.roll_back(number, manifest, last if is_open else None)
+        return number
+    finally:
+        await storage.close()

@@ -21,7 +21,7 @@ from lightfr_harness.server.coordinator.refusals import Refusal
 OPEN, AGGREGATING = pb.ROUND_STATE_OPEN, pb.ROUND_STATE_AGGREGATING
 FINISHED, ABANDONED = pb.ROUND_STATE_FINISHED, pb.ROUND_STATE_ABANDONED
 TRAINING, GATE_REFRESH = pb.ROUND_KIND_TRAINING, pb.ROUND_KIND_GATE_REFRESH
-STATE_NAMES = {OPEN: "open", AGGREGATING: "aggregating", FINISHED: "finished", ABANDONED: "abandoned"}
+STATE_NAMES: dict[int, str] = {OPEN: "open", AGGREGATING: "aggregating", FINISHED: "finished", ABANDONED: "abandoned"}
 
 # Receipts of this many ended rounds are kept, so that a device that was away for a while still gets its own.
 REMEMBERED_ROUNDS = 16
@@ -58,7 +58,7 @@ class Plan:
         _within("tolerance", self.tolerance or 0.0, 0, 1)
         if self.artifacts_address and not is_artifacts_address(self.artifacts_address):
             raise InvalidInputError(
-                "--artifacts-address is not https://HOST:PORT, with a DNS name in lower case or an IPv4 address"
+                "--artifacts-address must be https://HOST:PORT, with a DNS name in lower case or an IPv4 address"
             )
 
     def require_cohort(self) -> None:
@@ -248,7 +248,7 @@ class RoundBook:
         for known in (self.current, *reversed(self._ended)):
             if known is not None and known.round_id == round_id:
                 return known
-        raise Refusal(error_pb2.ERROR_REASON_ROUND_UNKNOWN, "there is no such round")
+        raise Refusal(error_pb2.ERROR_REASON_ROUND_UNKNOWN, "this server knows no such round")
 
     def check_in(self, device: str, now: float) -> tuple[Round, bool] | int:
         """A place, and whether it is a new one; or a RetryReason."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 
 from lightfr.errors import LightFRError
 from lightfr.v1 import coordinator_pb2 as pb
@@ -21,9 +21,8 @@ from lightfr_harness.server.coordinator.cohort import (
     SHARING,
     UPLOADING,
     Cohort,
-    CohortChangedError,
 )
-from lightfr_harness.server.coordinator.publishing import FolderError
+from lightfr_harness.server.coordinator.folder import FolderError
 from lightfr_harness.server.coordinator.refusals import Refusal
 from lightfr_harness.server.coordinator.rounds import AGGREGATING, FINISHED, OPEN, Round
 from lightfr_harness.server.coordinator.storage import Storage
@@ -40,7 +39,7 @@ _TAKE: dict[int, Callable[[Cohort, str, bytes, Any], None]] = {
     SHARING: Cohort.share,
     REVEALING: Cohort.reveal,
 }
-_REQUESTS = {
+_REQUESTS: dict[int, type[Message]] = {
     ADVERTISING: secure_pb2.AdvertiseKeysRequest,
     SHARING: secure_pb2.ShareKeysRequest,
     REVEALING: secure_pb2.RevealSharesRequest,
@@ -118,7 +117,7 @@ def resume(storage: Storage, current: Round, key: Ed25519PrivateKey) -> None:
                 cohort.resume(settled, key)
             for device, body in storage.deliveries(current.number, phase):
                 _take_again(cohort, phase, device, body)
-    except (Refusal, CohortChangedError, DecodeError, LightFRError, KeyError) as error:
+    except (Refusal, DecodeError, LightFRError, KeyError) as error:
         raise FolderError("what is stored of the open round does not fit together: restore the folder") from error
 
 

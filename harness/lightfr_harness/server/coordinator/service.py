@@ -44,7 +44,7 @@ def parse(kind: type[AnyMessage], body: bytes) -> AnyMessage:
     try:
         return kind.FromString(body)
     except DecodeError as error:
-        raise malformed(f"{len(body)} bytes are no {kind.DESCRIPTOR.name}") from error
+        raise malformed(f"the {len(body)} bytes are not a {kind.DESCRIPTOR.name}") from error
 
 
 def malformed(message: str) -> Refusal:
@@ -53,7 +53,7 @@ def malformed(message: str) -> Refusal:
 
 def _require_length(name: str, value: bytes, expected: int) -> None:
     if len(value) != expected:
-        raise malformed(f"{name} has {len(value)} bytes, expected {expected}")
+        raise malformed(f"{name} must be {expected} bytes, not {len(value)}")
 
 
 class Issuer(Protocol):
@@ -147,7 +147,7 @@ class CoordinatorService:
         request = parse(secure_pb2.GetStepRequest, body)
         _require_length("round_id", request.round_id, 16)
         if request.max_wait_ms > LONGEST_STEP_WAIT_MS:
-            raise malformed(f"max_wait_ms is {request.max_wait_ms}, at most {LONGEST_STEP_WAIT_MS}")
+            raise malformed(f"max_wait_ms must be at most {LONGEST_STEP_WAIT_MS}, not {request.max_wait_ms}")
         seconds = min(request.max_wait_ms / 1000, _WAITING_SHARE * seconds_allowed.get())
         return (await self._coordinator.steps.step(device, request.round_id, seconds)).SerializeToString()
 
@@ -171,25 +171,29 @@ async def _certified(
 ) -> list[bytes]:
     """The certificates for a signing request; a refusal unless it is one."""
     if not 1 <= len(signing_request) <= 4096:
-        raise malformed(f"signing_request has {len(signing_request)} bytes, expected 1 to 4096")
+        raise malformed(f"signing_request must be 1 to 4096 bytes, not {len(signing_request)}")
     try:
         return await asyncio.to_thread(certify, for_whom, signing_request)
     except SigningRequestError as error:
-        raise malformed("signing_request is no request for a P-256 key that signs itself") from error
+        raise malformed("signing_request must be a PKCS #10 request for a P-256 key, signed by that key") from error
 
 
 def _require_capabilities(capabilities: pb.Capabilities) -> None:
-    fields = (capabilities.wire_versions, capabilities.upload_kinds, capabilities.privacy_modes)
-    if not fields[0] or max(map(len, fields)) > _MOST_OF_A_CAPABILITY:
+    lengths = (len(capabilities.wire_versions), len(capabilities.upload_kinds), len(capabilities.privacy_modes))
+    if not lengths[0] or max(lengths) > _MOST_OF_A_CAPABILITY:
         raise malformed(
-            f"capabilities need 1 to {_MOST_OF_A_CAPABILITY} wire versions, and at most as many of the others"
+            f"capabilities must list 1 to {_MOST_OF_A_CAPABILITY} wire versions and at most as many kinds and modes"
         )
-    if WIRE_VERSION not in fields[0]:
-        raise Refusal(error_pb2.ERROR_REASON_WIRE_VERSION, "no wire version in common", wire_versions=[WIRE_VERSION])
+    if WIRE_VERSION not in capabilities.wire_versions:
+        raise Refusal(
+            error_pb2.ERROR_REASON_WIRE_VERSION,
+            "there is no common wire version",
+            wire_versions=[WIRE_VERSION],
+        )
 
 
 class EnrollmentService:
-    """lightfr.v1.EnrollmentService: there is no identity yet, so `device` is empty."""
+    """lightfr.v1.EnrollmentService, for devices that have no identity yet: `device` is empty."""
 
     name = "lightfr.v1.EnrollmentService"
 
@@ -204,7 +208,7 @@ class EnrollmentService:
     async def enroll(self, device: str, body: bytes) -> bytes:
         request = parse(enrollment_pb2.EnrollRequest, body)
         if not (16 <= len(request.token) <= 128 and request.token.isascii()):
-            raise malformed("the token is not 16 to 128 ASCII characters")
+            raise malformed("the token must be 16 to 128 ASCII characters")
         try:
             chain = await _certified(request.signing_request, self._authority.enroll, request.token)
         except TokenError as error:

@@ -1,4 +1,4 @@
-"""Everything of `serve` put together, from the first start to the last answer."""
+"""Puts the parts of `serve` together, from the first start to the last answer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import json
 import resource
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +14,11 @@ from pathlib import Path
 from lightfr_harness.server.authority import Authority
 from lightfr_harness.server.coordinator import operations
 from lightfr_harness.server.coordinator.coordinator import Coordinator
-from lightfr_harness.server.coordinator.files import write_atomically
-from lightfr_harness.server.coordinator.logs import Log, route_libraries
+from lightfr_harness.server.coordinator.folder import write_atomically
 from lightfr_harness.server.coordinator.options import ItemList, MakeRule, Settings, make_rule
 from lightfr_harness.server.coordinator.rounds import Plan
 from lightfr_harness.server.coordinator.service import CoordinatorService, EnrollmentService
+from lightfr_harness.server.coordinator.telemetry import Log, route_libraries
 from lightfr_harness.server.coordinator.web import HttpService, Observer, listen
 
 __all__ = ["Addresses", "MakeRule", "Observer", "make_rule", "serve_until_stopped", "serving"]
@@ -85,7 +85,7 @@ async def serve_until_stopped(
 async def serving(
     coordinator: Coordinator, authority: Authority, wanted: Addresses, log: Log, observer: Observer | None = None
 ) -> AsyncIterator[Addresses]:
-    """The three doors, open; on leaving, requests that were begun are answered."""
+    """Listen for devices, newcomers and the operator; on leaving, answer the requests that were begun."""
     service = CoordinatorService(coordinator, authority)
     devices = HttpService(service, authority.device_of, coordinator.metrics, log, observer)
     newcomers = HttpService(EnrollmentService(authority), lambda _: "", coordinator.metrics, log)
@@ -110,7 +110,8 @@ async def serving(
             runner, port = await listen(*application)
             runners.append(runner)
             ports.append(port)
-        coordinator.metrics.connections.set_function(lambda: len(runners[0].server.connections))
+        listening = runners[0].server
+        coordinator.metrics.connections.set_function(lambda: len(listening.connections) if listening else 0)
         yield Addresses(wanted.host, *ports)
     finally:
         devices.is_closing = newcomers.is_closing = True
@@ -134,9 +135,9 @@ def _allow_many_connections() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-async def _first(*awaitables: object) -> None:
+async def _first(*coroutines: Coroutine[None, None, object]) -> None:
     """Wait until one of them is done, end the others, and raise what it raised."""
-    tasks = [asyncio.ensure_future(awaitable) for awaitable in awaitables]  # type: ignore[call-overload]
+    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
     done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in pending:
         task.cancel()

@@ -1,28 +1,21 @@
 """What must survive a crash, in SQLite: versions, rounds, places, uploads.
 
-One thread writes. Everything that was asked for while it wrote the last transaction goes into the next one, so that a
-crowd shares one wait for the disk. An awaited method returns when its change is durable, and changes take effect in the
-order in which they were asked for. Any failure ends the storage: what was not answered was not promised, and a restart
-resumes from what is durable.
-
-Another data base would offer the same methods.
+An awaited method returns when its change is durable. Another data base would offer the same methods.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import queue
 import sqlite3
-import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
-from lightfr.errors import LightFRError
-from lightfr_harness.server.coordinator import cohort_storage, steps
-from lightfr_harness.server.coordinator.cohort import Settled
+from lightfr_harness.server.coordinator.cohort import UPLOADING, PhaseResult
+from lightfr_harness.server.coordinator.database import Database
+from lightfr_harness.server.coordinator.folder import CrashPoint, no_crash
 from lightfr_harness.server.coordinator.rounds import (
     ABANDONED,
     FINISHED,
@@ -36,7 +29,6 @@ from lightfr_harness.server.coordinator.rounds import (
 SCHEMA_VERSION = 2
 # Versions whose manifests, and so whose artifacts, are kept.
 REMEMBERED_VERSIONS = 16
-_LARGEST_BATCH = 1024
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS settings (id INTEGER PRIMARY KEY CHECK (id = 1), value TEXT NOT NULL);
@@ -55,15 +47,19 @@ CREATE TABLE IF NOT EXISTS uploads (
   body BLOB, size_bytes INTEGER NOT NULL, UNIQUE (number, device));
 CREATE TABLE IF NOT EXISTS accuracy (
   model_version INTEGER PRIMARY KEY, users INTEGER NOT NULL, hit_rate REAL NOT NULL, ndcg REAL NOT NULL);
+-- What a round of secure aggregation leaves while it lasts.
+CREATE TABLE IF NOT EXISTS settled (
+  number INTEGER PRIMARY KEY, phase INTEGER NOT NULL, entries BLOB NOT NULL, degree INTEGER NOT NULL,
+  threshold INTEGER NOT NULL, roster_signature BLOB NOT NULL, included BLOB NOT NULL, survivors BLOB NOT NULL,
+  survivors_signature BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS deliveries (
+  number INTEGER NOT NULL, phase INTEGER NOT NULL, device TEXT NOT NULL, body BLOB NOT NULL,
+  UNIQUE (number, phase, device));
 """
 _ROUND_COLUMNS = (
     "number, round_id, model_version, manifest_sha256, goal, places, deadline_seconds, opened_at, state, kind,"
     " first_place_at, deadline, ended_at, upload_bytes, next_model_version"
 )
-
-
-class StorageError(LightFRError):
-    """The data base cannot be read or written: free disk space or restore the folder, then start again."""
 
 
 @dataclass(frozen=True)
@@ -88,37 +84,22 @@ class AccuracyReport:
     ndcg: float
 
 
-Job = Callable[[sqlite3.Connection], Any]
+def has_fallen(reports: Mapping[int, AccuracyReport], tolerance: float | None) -> bool:
+    """Whether the newest hit rate is below the best of the last versions by more than the tolerance. None: never."""
+    if tolerance is None or not reports:
+        return False
+    newest = max(reports)
+    recent = (report.hit_rate for version, report in reports.items() if newest - version < REMEMBERED_VERSIONS)
+    return reports[newest].hit_rate < max(recent) - tolerance
 
 
-class Storage:
+class Storage(Database):
     """The data base of one folder."""
 
-    def __init__(self, path: Path, on_failure: Callable[[BaseException], None]) -> None:
-        self._on_failure = on_failure
-        self._failed = False
-        self._has_deleted = False
-        self._jobs: queue.SimpleQueue[tuple[Job, asyncio.Future[Any]] | None] = queue.SimpleQueue()
-        self._last: asyncio.Future[Any] | None = None
-        try:
-            self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-            _prepare(self._connection)
-        except sqlite3.Error as error:
-            raise StorageError(f"cannot open {path.name}: {error}") from error
-        self._thread = threading.Thread(target=self._write, name="storage", daemon=True)
-
-    def start(self) -> None:
-        """Begin to write; needs the running loop that later calls come from."""
-        self._loop = asyncio.get_running_loop()
-        self._thread.start()
-
-    async def close(self) -> None:
-        """Finish what was asked for and close."""
-        self._jobs.put(None)
-        if self._thread.is_alive():
-            await asyncio.to_thread(self._thread.join)
-        else:
-            self._connection.close()
+    def __init__(
+        self, path: Path, on_failure: Callable[[BaseException], None], crash_point: CrashPoint = no_crash
+    ) -> None:
+        super().__init__(path, _SCHEMA, SCHEMA_VERSION, on_failure, crash_point)
 
     # Read once, before start().
 
@@ -150,13 +131,20 @@ class Storage:
         query = f"SELECT count(*) FROM rounds WHERE {condition}"  # noqa: S608
         return int(self._connection.execute(query, values).fetchone()[0])
 
-    def settled_phases(self, number: int) -> Settled:
+    def settled_phases(self, number: int) -> PhaseResult:
         """What the phases of a round of secure aggregation have fixed so far."""
-        return cohort_storage.read_settled(self._connection, number)
+        columns = "phase, entries, degree, threshold, roster_signature, included, survivors, survivors_signature"
+        query = f"SELECT {columns} FROM settled WHERE number = ?"  # noqa: S608
+        row = self._connection.execute(query, (number,)).fetchone()
+        return PhaseResult() if row is None else PhaseResult(*row)
 
     def deliveries(self, number: int, phase: int) -> Iterator[tuple[str, bytes]]:
         """Device and request, one at a time, of all that was delivered in a phase of a round."""
-        return cohort_storage.read_deliveries(self._connection, number, phase)
+        if phase == UPLOADING:
+            yield from self._connection.execute("SELECT device, body FROM uploads WHERE number = ?", (number,))
+        else:
+            query = "SELECT device, body FROM deliveries WHERE number = ? AND phase = ?"
+            yield from self._connection.execute(query, (number, phase))
 
     def history(self, limit: int) -> list[PastRound]:
         """Ended rounds, newest first."""
@@ -183,10 +171,6 @@ class Storage:
         return a_round
 
     # Changes, in the order in which they are asked for.
-
-    def settled(self) -> asyncio.Future[Any]:
-        """Done when everything that was asked for so far is durable."""
-        return self._submit(lambda _: None) if self._last is None else asyncio.shield(self._last)
 
     def begin(self, settings: dict[str, Any], manifest: bytes, first: Round) -> asyncio.Future[Any]:
         """The first version and the first round of a new folder."""
@@ -215,13 +199,19 @@ class Storage:
         return self._submit(job)
 
     def deliver(self, number: int, phase: int, device: str, body: bytes) -> asyncio.Future[Any]:
-        """Keep what a device delivered in a phase of secure aggregation."""
-        return self._submit(lambda connection: cohort_storage.add_delivery(connection, number, phase, device, body))
+        """Keep what a device delivered in a phase of secure aggregation. Uploads are kept with their receipts."""
+        row = (number, phase, device, body)
+        return self._submit(lambda connection: connection.execute("INSERT INTO deliveries VALUES (?, ?, ?, ?)", row))
 
-    def settle(self, current: Round, settled: Settled) -> asyncio.Future[Any]:
+    def settle(self, current: Round, settled: PhaseResult) -> asyncio.Future[Any]:
         """Keep what a phase of secure aggregation fixed, and the deadline of the next one."""
-        number, deadline = current.number, current.deadline
-        return self._submit(lambda connection: cohort_storage.settle(connection, number, settled, deadline))
+        row, deadline = (current.number, *astuple(settled)), (current.deadline, current.number)
+
+        def job(connection: sqlite3.Connection) -> None:
+            connection.execute("INSERT OR REPLACE INTO settled VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+            connection.execute("UPDATE rounds SET deadline = ? WHERE number = ?", deadline)
+
+        return self._submit(job)
 
     def add_upload(self, number: int, device: str, receipt: Receipt, body: bytes) -> asyncio.Future[Any]:
         row = (number, device, receipt.upload_id, receipt.request_sha256, body, len(body))
@@ -269,86 +259,6 @@ class Storage:
             lambda connection: connection.execute("INSERT OR REPLACE INTO accuracy VALUES (?, ?, ?, ?)", row)
         )
 
-    def _submit(self, job: Job) -> asyncio.Future[Any]:
-        future: asyncio.Future[Any] = self._loop.create_future()
-        if self._failed:
-            future.set_exception(StorageError("the storage has failed; the coordinator must be started again"))
-        else:
-            self._jobs.put((job, future))
-        self._last = future
-        # Shielded: a request that gives up waiting must not take back what others rely on.
-        return asyncio.shield(future)
-
-    # In the writer's thread.
-
-    def _write(self) -> None:
-        is_over = False
-        while not is_over:
-            batch = [self._jobs.get()]
-            while len(batch) < _LARGEST_BATCH and not self._jobs.empty():
-                batch.append(self._jobs.get())
-            is_over = None in batch
-            is_over |= not self._write_batch([entry for entry in batch if entry is not None])
-        self._connection.close()
-
-    def _write_batch(self, batch: list[tuple[Job, asyncio.Future[Any]]]) -> bool:
-        futures = [future for _, future in batch]
-        try:
-            results = _transaction(self._connection, [job for job, _ in batch])
-            self._loop.call_soon_threadsafe(_resolve, futures, results)
-            self._forget_deleted()
-        except BaseException as error:  # Whatever it was, nothing more may be promised.
-            self._connection.close()
-            self._loop.call_soon_threadsafe(self._fail, futures, error)
-            return False
-        return True
-
-    def _forget_deleted(self) -> None:
-        """Deleted uploads leave the write-ahead log too: they are user data."""
-        if self._has_deleted:
-            self._has_deleted = False
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-
-    def _fail(self, futures: list[asyncio.Future[Any]], error: BaseException) -> None:
-        self._failed = True
-        while not self._jobs.empty():
-            entry = self._jobs.get()
-            if entry is not None:
-                futures.append(entry[1])
-        for future in futures:
-            if not future.done():
-                future.set_exception(StorageError(f"the storage has failed: {type(error).__name__}"))
-                future.exception()  # Seen: nobody may be waiting for this one.
-        self._on_failure(error)
-
-
-def _prepare(connection: sqlite3.Connection) -> None:
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = FULL")
-    # Uploads are user data: deleting them overwrites them.
-    connection.execute("PRAGMA secure_delete = ON")
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version not in (0, SCHEMA_VERSION):
-        raise StorageError(f"the folder was written by another release: schema {version}, expected {SCHEMA_VERSION}")
-    schema = _SCHEMA + cohort_storage.SCHEMA
-    connection.executescript(f"BEGIN; {schema} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
-
-
-def _transaction(connection: sqlite3.Connection, jobs: list[Job]) -> list[Any]:
-    steps.reached("transaction begins")
-    connection.execute("BEGIN IMMEDIATE")
-    results = [job(connection) for job in jobs]
-    steps.reached("transaction ends")
-    connection.execute("COMMIT")
-    steps.reached("transaction is durable")
-    return results
-
-
-def _resolve(futures: list[asyncio.Future[Any]], results: list[Any]) -> None:
-    for future, result in zip(futures, results, strict=True):
-        if not future.done():
-            future.set_result(result)
-
 
 def _insert_round(connection: sqlite3.Connection, opened: Round) -> None:
     connection.execute(
@@ -388,6 +298,9 @@ def _end(connection: sqlite3.Connection, ended: Round) -> None:
         ),
     )
     connection.execute("UPDATE uploads SET body = NULL WHERE number = ?", (ended.number,))
-    cohort_storage.forget(connection, ended.number)
+    # Keys, shares and sets of a masked round, and who was who in its roster.
+    for table in ("deliveries", "settled"):
+        connection.execute(f"DELETE FROM {table} WHERE number = ?", (ended.number,))  # noqa: S608
+    connection.execute("UPDATE places SET peer_id = x'' WHERE number = ?", (ended.number,))
     for table in ("places", "uploads"):
         connection.execute(f"DELETE FROM {table} WHERE number <= ?", (ended.number - REMEMBERED_ROUNDS,))  # noqa: S608

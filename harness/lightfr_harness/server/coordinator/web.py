@@ -1,4 +1,4 @@
-"""The door for devices: Connect unary and artifacts over aiohttp. The connection's certificate says who calls."""
+"""HTTP for devices: Connect unary and artifacts over aiohttp. The connection's certificate says who calls."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from aiohttp import web
 from lightfr.errors import InvalidInputError
 from lightfr.v1 import error_pb2
 from lightfr_harness.server.coordinator import downloads
-from lightfr_harness.server.coordinator.logs import Log
-from lightfr_harness.server.coordinator.metrics import Metrics
+from lightfr_harness.server.coordinator.database import StorageError
 from lightfr_harness.server.coordinator.refusals import STATUS_OF_CODE, Refusal, connect_error
 from lightfr_harness.server.coordinator.service import CoordinatorService, EnrollmentService, seconds_allowed
-from lightfr_harness.server.coordinator.storage import StorageError
+from lightfr_harness.server.coordinator.telemetry import Log, Metrics
 
 CONTENT_TYPE = "application/proto"
 # A request may not take longer than this, whatever its Connect-Timeout-Ms says.
@@ -39,10 +38,6 @@ _TIMEOUT = re.compile(r"\d{1,10}", re.ASCII)
 # The device that a connection belongs to; None: nobody that we know.
 Identify = Callable[[Any], str | None]
 Service = CoordinatorService | EnrollmentService
-
-
-class AddressError(InvalidInputError):
-    """An address that cannot be listened on."""
 
 
 class Observer(Protocol):
@@ -95,13 +90,13 @@ class HttpService:
         if request.content_type != CONTENT_TYPE:
             return web.Response(status=415, headers={"Accept-Post": CONTENT_TYPE})
         if request.headers.get("Content-Encoding", "identity") != "identity":
-            return self._error("unimplemented", "compressed requests are not read: random bits do not shrink")
+            return self._error("unimplemented", "this server does not read compressed requests: send plain bytes")
         try:
             body = await self._call(request, name)
         except Refusal as refusal:
             return self._refuse(refusal)
         except TimeoutError:
-            return self._error("deadline_exceeded", "the request took longer than it may")
+            return self._error("deadline_exceeded", "the request took longer than its timeout")
         except StorageError:
             return self._refuse(Refusal(error_pb2.ERROR_REASON_OVERLOADED, "the server is stopping: try again later"))
         except Exception as error:  # A fault of ours: it must not tell the device anything, nor stop the others.
@@ -167,7 +162,7 @@ def _timeout_seconds(request: web.Request) -> float:
     if header is None:
         return LONGEST_REQUEST_SECONDS
     if not _TIMEOUT.fullmatch(header):
-        raise Refusal(error_pb2.ERROR_REASON_MALFORMED, "Connect-Timeout-Ms is no number of at most 10 digits")
+        raise Refusal(error_pb2.ERROR_REASON_MALFORMED, "Connect-Timeout-Ms must be a number of at most 10 digits")
     return min(int(header) / 1000, LONGEST_REQUEST_SECONDS)
 
 
@@ -187,7 +182,7 @@ async def _read(request: web.Request, limit_bytes: int) -> bytes:
 
 def _require_size(size_bytes: int, limit_bytes: int) -> None:
     if size_bytes > limit_bytes:
-        message = f"{size_bytes} bytes or more, at most {limit_bytes} are read"
+        message = f"the request has {size_bytes} bytes or more; the limit is {limit_bytes}"
         raise Refusal(error_pb2.ERROR_REASON_TOO_LARGE, message, limit_bytes=limit_bytes)
 
 
@@ -214,5 +209,7 @@ async def listen(
         await site.start()
     except OSError as error:
         await runner.cleanup()
-        raise AddressError(f"cannot listen on {host}, port {port}: {error.strerror}. Name another one") from error
+        raise InvalidInputError(
+            f"cannot listen on {host}, port {port}: {error.strerror}. Choose another host or port"
+        ) from error
     return runner, runner.addresses[0][1]

@@ -28,6 +28,8 @@ class CatalogueRule(AggregationRule):
     """Q <- Q - (Q >> 4) + S, d = sign(Q). Q, the memory, never leaves the server."""
 
     by_row = ("codes", "memory")
+    # What a cohort added up in secret in this round: products, user sum, weight.
+    _summed: tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], int] | None
 
     def __init__(self, device_counts: npt.NDArray[np.int64], code_bits: int, **options: Any) -> None:
         self.memory = np.zeros((len(device_counts), code_bits), np.int32)
@@ -100,7 +102,7 @@ class CatalogueRule(AggregationRule):
         self._row_sums = np.zeros((self.n_items, self.code_bits), np.int32)
         self._user_codes: list[bytes] = []
         self._weights: list[int] = []
-        self._summed: tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], int] | None = None
+        self._summed = None
 
     def _count(self, upload: Upload) -> None:
         upload.add_to(self._row_sums)
@@ -141,7 +143,7 @@ class CatalogueRule(AggregationRule):
         others += catalogue_target(self.code_bits) * user_sum
         against = UNIT * CATALOGUE_WEIGHT * others // (self.n_items * self.code_bits)
         sums = np.clip(self._individual(rows) - against, -LARGEST_SUM, LARGEST_SUM).astype(np.int32)
-        _kernel.aggregate(sums, sums.size, FORGETTING_SHIFT, memory, packed)
+        _kernel.aggregate(sums.data, sums.size, FORGETTING_SHIFT, memory.data, packed.data)
         self.codes[rows], self.memory[rows] = packed, memory
 
     def _individual(self, rows: slice) -> npt.NDArray[np.int64]:

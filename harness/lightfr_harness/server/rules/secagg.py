@@ -27,15 +27,6 @@ class SecureSumError(LightFRError):
     """The masks of a round cannot be taken off: it ends without a result, and nothing was unmasked."""
 
 
-class TooFewSharesError(SecureSumError):
-    """Too many devices are gone to reconstruct the secret of one of them."""
-
-    def __init__(self, actual: int, threshold: int) -> None:
-        self.actual = actual
-        self.threshold = threshold
-        super().__init__(f"{actual} shares of a secret arrived, {threshold} are needed: the round ends without a sum")
-
-
 def sign_roster(key: Ed25519PrivateKey, roster: Roster) -> bytes:
     """The server's signature of a roster."""
     return key.sign(roster_message(roster.digest))
@@ -77,14 +68,14 @@ class MaskedSum:
     def reveal(self, shares: RevealedShares) -> None:
         """Keep what one survivor reveals; raises UploadError and keeps nothing unless it is what it was asked for."""
         holder, alive = self._index(shares.sender), self._survivors or frozenset()
-        _require(holder in alive, "the device is no survivor")
+        _require(holder in alive, "the device is not a survivor")
         _require(holder not in self._answered, "the device has revealed its shares already")
         neighbours = self._included.intersection(self._roster.neighbours(holder))
         self_masks, mask_keys = self._read(shares.self_masks), self._read(shares.mask_keys)
         _require(
-            self_masks.keys() == (neighbours & alive) | {holder}, "it has not one self-mask share for each survivor"
+            self_masks.keys() == (neighbours & alive) | {holder}, "it must have one self-mask share for each survivor"
         )
-        _require(mask_keys.keys() == neighbours - alive, "it has not one mask-key share for each dropped device")
+        _require(mask_keys.keys() == neighbours - alive, "it must have one mask-key share for each dropped device")
         for owner, share in (self_masks | mask_keys).items():
             self._shares.setdefault(owner, {})[holder + 1] = share
         self._answered.add(holder)
@@ -111,7 +102,9 @@ class MaskedSum:
     def _secret(self, owner: int) -> bytes:
         shares, threshold = self._shares.get(owner, {}), self._roster.threshold
         if len(shares) < threshold:
-            raise TooFewSharesError(len(shares), threshold)
+            raise SecureSumError(
+                f"{len(shares)} shares of a secret arrived, {threshold} are needed: the round ends without a sum"
+            )
         try:
             return _join(list(shares.items()), threshold)
         except InvalidInputError as error:
@@ -148,9 +141,9 @@ class MaskedSum:
     def _read(self, field: bytes) -> dict[int, bytes]:
         """Owner's roster index to share."""
         records = [field[at : at + _RECORD_BYTES] for at in range(0, len(field), _RECORD_BYTES)]
-        _require(all(shamir.is_share(record[ID_BYTES:]) for record in records), "a share is no number of the field")
+        _require(all(shamir.is_share(record[ID_BYTES:]) for record in records), "a share is not a number of the field")
         ids = [record[:ID_BYTES] for record in records]
-        _require(all(one < other for one, other in pairwise(ids)), "its records are not by ascending id")
+        _require(all(one < other for one, other in pairwise(ids)), "its records must be sorted by ascending id")
         return {self._index(record[:ID_BYTES]): record[ID_BYTES:] for record in records}
 
 

@@ -45,7 +45,13 @@ class Upload:
             return
         planes, (n_items, code_bits) = self.rows.ternary, sums.shape
         _kernel.ternary_add(
-            planes.nonzero, planes.positive, self.item_indices, len(self.item_indices), code_bits, n_items, sums
+            planes.nonzero,
+            planes.positive,
+            self.item_indices.data,
+            len(self.item_indices),
+            code_bits,
+            n_items,
+            sums.data,
         )
 
 
@@ -65,20 +71,20 @@ class UploadReader:
         try:
             update = update_pb2.RowUpdate.FromString(message)
         except DecodeError as error:
-            raise UploadError(f"{len(message)} bytes are no RowUpdate message") from error
+            raise UploadError(f"the {len(message)} bytes are not a RowUpdate message") from error
         return self.check(update)
 
     def check(self, update: update_pb2.RowUpdate) -> Upload:
         """Check a parsed RowUpdate; raises UploadError unless it is what the round asked for."""
-        _require(update.code_bits == self._code_bits, "code_bits is not that of the round")
+        _require(update.code_bits == self._code_bits, "code_bits differs from the round's")
         indices = self._indices(update.item_indices)
         self._require_rows(update, len(indices))
         code_bytes = self._code_bits // 8 if self._has_user_code else 0
-        _require(len(update.user_code) == code_bytes, f"user_code must have {code_bytes} bytes")
+        _require(len(update.user_code) == code_bytes, f"user_code must be {code_bytes} bytes")
         return Upload(indices, update)
 
     def _indices(self, field: bytes) -> npt.NDArray[np.uint32]:
-        _require(len(field) % 4 == 0, "item_indices is no whole number of uint32")
+        _require(len(field) % 4 == 0, "item_indices must be a whole number of uint32")
         indices = np.frombuffer(field, "<u4")
         if not len(indices):
             return indices

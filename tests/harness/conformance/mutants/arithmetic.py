@@ -76,7 +76,8 @@ def _kept_at_zero(memory, signs):
 def _with_aggregation(sign, forgotten):
     """The kernel's last step with another sign or another shift; both get arrays."""
 
-    def aggregate(sums, count, shift, memory, packed):
+    def aggregate(*buffers):
+        sums, _, _, memory, packed = map(np.asarray, buffers)
         memory[:] = memory - forgotten(memory) + sums
         packed[:] = pack_signs(sign(memory, unpack_signs(packed, memory.shape)))
 

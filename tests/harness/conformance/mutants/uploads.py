@@ -109,7 +109,7 @@ def refused_rows_counted():
             original(self, addressed, device, request, digest)
         except Refusal:
             update = request.row_update
-            Upload(np.frombuffer(update.item_indices, "<u4"), update).add_to(self._server._row_sums)
+            Upload(np.frombuffer(update.item_indices, "<u4"), update).add_to(self._rule._row_sums)
             raise
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lightfr.errors import OutOfRangeError
-from lightfr_harness.server.authority import Authority, HostError, RenewalError, SigningRequestError, TokenError
+from lightfr_harness.server.authority import Authority, AuthorityError, RenewalError, SigningRequestError, TokenError
 from lightfr_harness.server.authority.certificates import common_name, new_key, requested_key
 from tests.certificates import signing_request
 
@@ -55,9 +55,9 @@ def test_no_token_is_in_any_file(authority):
     ["http://localhost:1", "localhost:1", "https://localhost:1/path", "https://", "https://elsewhere:1", "https://a b"],
 )
 def test_an_address_that_devices_could_not_use_is_refused(authority, address):
-    with pytest.raises(HostError):
+    with pytest.raises(AuthorityError, match="https://HOST:PORT|DNS name|certificate"):
         authority.invite(address, ENROLLMENT, 60)
-    with pytest.raises(HostError):
+    with pytest.raises(AuthorityError, match="https://HOST:PORT|DNS name|certificate"):
         authority.invite(SERVER, address, 60)
 
 

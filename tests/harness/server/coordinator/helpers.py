@@ -12,10 +12,11 @@ from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import manifest_pb2, model_pb2
 from lightfr_harness.server.authority import RenewalError, SigningRequestError
 from lightfr_harness.server.coordinator.coordinator import Coordinator
-from lightfr_harness.server.coordinator.logs import Log
+from lightfr_harness.server.coordinator.folder import no_crash
 from lightfr_harness.server.coordinator.options import ItemList, Settings, make_rule
 from lightfr_harness.server.coordinator.rounds import Plan
 from lightfr_harness.server.coordinator.service import CoordinatorService
+from lightfr_harness.server.coordinator.telemetry import Log
 
 N_ITEMS, BITS = 30, 16
 ITEMS = ItemList([f"item-{i}" for i in range(N_ITEMS)], [50 - i for i in range(N_ITEMS)], "0" * 64)
@@ -57,9 +58,11 @@ class Signer:
 class Small:
     """A coordinator and its service, as a device that is already identified meets them."""
 
-    def __init__(self, folder, clock, plan, settings=SETTINGS, items=ITEMS):
+    def __init__(self, folder, clock, plan, settings=SETTINGS, items=ITEMS, crash_point=no_crash):
         self.clock, self.log = clock, io.StringIO()
-        self.coordinator = Coordinator(folder, items, settings, plan, Signer(), Log(self.log), clock=clock)
+        self.coordinator = Coordinator(
+            folder, items, settings, plan, Signer(), Log(self.log), clock=clock, crash_point=crash_point
+        )
         self.service = CoordinatorService(self.coordinator, Signer())
 
     async def check_in(self, device):

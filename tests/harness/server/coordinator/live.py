@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr_harness.server.coordinator.coordinator import Coordinator
-from lightfr_harness.server.coordinator.logs import Log
 from lightfr_harness.server.coordinator.options import make_rule
 from lightfr_harness.server.coordinator.rounds import Plan
 from lightfr_harness.server.coordinator.serving import Addresses, serving
+from lightfr_harness.server.coordinator.telemetry import Log
 from tests.harness.server.coordinator.helpers import ITEMS, SETTINGS
 
 COORDINATOR = "/lightfr.v1.CoordinatorService/"

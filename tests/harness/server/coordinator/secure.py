@@ -9,6 +9,7 @@ import numpy as np
 from lightfr.secagg import DeviceSession, Roster, SealedShare, Vector, gate_blocks, round_blocks
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import model_pb2, secure_pb2
+from lightfr_harness.server.coordinator.folder import no_crash
 from lightfr_harness.server.coordinator.options import ItemList
 from lightfr_harness.server.coordinator.rounds import Plan
 from lightfr_harness.server.rules.bits import unpack_signs
@@ -145,8 +146,8 @@ class SecureDevice:
 class SecureSmall(Small):
     """A small coordinator in mode secagg."""
 
-    def __init__(self, folder, clock, plan, settings=SECURE, items=ITEMS):
-        super().__init__(folder, clock, plan, settings, items)
+    def __init__(self, folder, clock, plan, settings=SECURE, items=ITEMS, crash_point=no_crash):
+        super().__init__(folder, clock, plan, settings, items, crash_point)
 
     async def call(self, device, method, body):
         return await self.service.methods[method](device, body)
@@ -175,9 +176,9 @@ class SecureSmall(Small):
 
 
 @asynccontextmanager
-async def secure(folder, items=ITEMS, settings=SECURE, clock=None, **plan):
+async def secure(folder, items=ITEMS, settings=SECURE, clock=None, crash_point=no_crash, **plan):
     how = {"goal": 6, "over_selection": 1.0, "minimum": 2, **plan}
-    made = SecureSmall(folder, clock or Clock(), Plan(**how), settings, items)
+    made = SecureSmall(folder, clock or Clock(), Plan(**how), settings, items, crash_point)
     try:
         await made.coordinator.start()
         yield made

@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lightfr.v1 import coordinator_pb2 as pb
-from lightfr_harness.server.coordinator import steps
+from lightfr_harness.server.coordinator.database import StorageError
 from lightfr_harness.server.coordinator.refusals import Refusal
 from lightfr_harness.server.coordinator.rounds import Plan
-from lightfr_harness.server.coordinator.storage import StorageError
 from tests.harness.server.coordinator.helpers import Clock, Crash, Small, feed, oracle, run, same_state, upload_request
 
 PLAN = Plan(goal=3, over_selection=1.4, minimum=2, deadline_seconds=60)
@@ -51,7 +51,7 @@ class Story:
 
     async def start(self):
         while True:
-            self.it = Small(self.folder, self.clock, PLAN)
+            self.it = Small(self.folder, self.clock, PLAN, crash_point=self.crash)
             try:
                 await self.it.coordinator.start()
                 break
@@ -142,7 +142,7 @@ class Story:
                 assert status.state == pb.ROUND_STATE_ABANDONED
                 assert len(bodies) < PLAN.minimum
         self._note_round()
-        assert same_state(self.it.coordinator._server, self.expected) or self._is_aggregating()
+        assert same_state(self.it.coordinator._rule, self.expected) or self._is_aggregating()
 
     def _is_aggregating(self):
         return self.it.coordinator.book.current.state == pb.ROUND_STATE_AGGREGATING
@@ -169,16 +169,14 @@ def test_any_sequence_with_crashes_gives_exactly_the_acknowledged_sums(actions):
         await it.it.coordinator.close()
 
     crash = CrashAt()
-    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(steps, "reached", crash)
+    with tempfile.TemporaryDirectory() as folder:
         run(story(Path(folder) / "f", crash))
 
 
 @pytest.mark.parametrize("first", range(0, 48, 12))
-def test_a_crash_at_each_step_of_a_whole_round_is_survived(tmp_path, monkeypatch, first):
+def test_a_crash_at_each_step_of_a_whole_round_is_survived(tmp_path, first):
     """From an empty folder to version 2, once per step: 42 steps, 12 to a test."""
     crash = CrashAt()
-    monkeypatch.setattr(steps, "reached", crash)
 
     async def story(after):
         it = Story(tmp_path / str(after), crash)
@@ -190,7 +188,7 @@ def test_a_crash_at_each_step_of_a_whole_round_is_survived(tmp_path, monkeypatch
                 await it.do("upload", device)
         await it.do("check_in", "d")
         assert it.it.coordinator.version.manifest.model_version >= 2
-        assert same_state(it.it.coordinator._server, it.expected)
+        assert same_state(it.it.coordinator._rule, it.expected)
         await it.it.coordinator.close()
         names = {path.name for path in (tmp_path / str(after)).rglob("*")}
         assert not [name for name in names if name.startswith(".unfinished")]
@@ -221,28 +219,30 @@ def test_uploads_are_gone_from_every_file_once_their_round_has_ended(tmp_path):
     run(story())
 
 
-def test_a_crowd_shares_transactions(tmp_path, monkeypatch):
+def test_a_crowd_shares_transactions(tmp_path):
     async def story():
-        it = Small(tmp_path / "f", Clock(), Plan(goal=500))
-        await it.coordinator.start()
         transactions = []
-        monkeypatch.setattr(steps, "reached", lambda step: transactions.append(step))
+        it = Small(tmp_path / "f", Clock(), Plan(goal=500), crash_point=transactions.append)
+        await it.coordinator.start()
+        transactions.clear()
         await asyncio.gather(*(it.assignment(f"device-{n}") for n in range(300)))
         await it.coordinator.close()
-        assert transactions.count("transaction is durable") < 30
+        assert 0 < transactions.count("transaction is durable") < 30
 
     run(story())
 
 
-def test_a_failing_disk_is_answered_by_errors_and_ends_the_coordinator(tmp_path, monkeypatch):
+def test_a_failing_disk_is_answered_by_errors_and_ends_the_coordinator(tmp_path):
+    is_full = threading.Event()
+
     async def story():
-        it = Small(tmp_path / "f", Clock(), PLAN)
+        it = Small(tmp_path / "f", Clock(), PLAN, crash_point=failing)
         await it.coordinator.start()
         place = await it.assignment("a")
-        with monkeypatch.context() as patch:
-            patch.setattr(steps, "reached", failing)
-            with pytest.raises(StorageError):
-                await it.upload("a", upload_request(place, 1))
+        is_full.set()
+        with pytest.raises(StorageError):
+            await it.upload("a", upload_request(place, 1))
+        is_full.clear()
         assert it.coordinator.failed.is_set()
         with pytest.raises(StorageError):
             await it.assignment("b")
@@ -252,7 +252,7 @@ def test_a_failing_disk_is_answered_by_errors_and_ends_the_coordinator(tmp_path,
         assert "storage_failed" in it.log.getvalue()
 
     def failing(step):
-        if step == "transaction ends":
+        if is_full.is_set() and step == "transaction ends":
             raise sqlite3.OperationalError("database or disk is full")
 
     run(story())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lightfr_harness.server.coordinator.options import CatalogueListError, Settings, SettingsError
+from lightfr_harness.server.coordinator.options import Settings, SettingsError
 from tests.harness.server.coordinator.helpers import BITS, ITEMS, N_ITEMS, SETTINGS, Clock, Plan, Small, run
 
 CODES = bytes(range(N_ITEMS * BITS // 8))
@@ -30,12 +30,12 @@ def test_the_first_version_has_the_codes_of_the_file(tmp_path):
 
 @pytest.mark.parametrize("content", [b"", CODES[:-1], CODES + b"\0"])
 def test_a_file_of_another_size_is_refused_with_the_size_it_should_have(tmp_path, content):
-    with pytest.raises(CatalogueListError, match=f"have {len(content)} bytes, 30 items of 16 bits have 60"):
+    with pytest.raises(SettingsError, match=f"have {len(content)} bytes, 30 items of 16 bits have 60"):
         with_codes(tmp_path, content)
 
 
 def test_a_file_that_is_not_there_is_a_typed_error(tmp_path):
-    with pytest.raises(CatalogueListError, match=r"cannot read the codes 'codes\.bin'"):
+    with pytest.raises(SettingsError, match=r"cannot read the codes 'codes\.bin'"):
         ITEMS.with_codes(tmp_path / "codes.bin", BITS)
 
 

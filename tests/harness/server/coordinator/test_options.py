@@ -5,7 +5,6 @@ import pytest
 from lightfr.errors import CodeLengthError, OutOfRangeError
 from lightfr.model.catalogue import Catalogue
 from lightfr_harness.server.coordinator.options import (
-    CatalogueListError,
     ItemList,
     Settings,
     SettingsError,
@@ -43,15 +42,15 @@ def test_items_come_with_or_without_counts(tmp_path):
     ],
 )
 def test_a_list_that_cannot_be_read_says_where_but_not_what(tmp_path, text, says):
-    with pytest.raises(CatalogueListError, match=says) as error:
+    with pytest.raises(SettingsError, match=says) as error:
         read(tmp_path, text)
     assert "many" not in str(error.value)
 
 
 def test_a_missing_list_and_ids_that_are_no_integers_are_typed_errors(tmp_path):
-    with pytest.raises(CatalogueListError, match="cannot read"):
+    with pytest.raises(SettingsError, match="cannot read"):
         ItemList.read(tmp_path / "nothing", integer_ids=False)
-    with pytest.raises(CatalogueListError, match="line 2"):
+    with pytest.raises(SettingsError, match="line 2"):
         read(tmp_path, "1\nx\n", integer_ids=True)
 
 
@@ -104,12 +103,12 @@ def test_two_coordinators_do_not_share_a_folder(tmp_path):
 )
 def test_clear_uploads_leave_the_machine_only_when_said_so(host, is_local):
     assert is_loopback(host) == is_local
-    SETTINGS.require_private(host, not_private=True)
+    SETTINGS.require_private(host, allow_clear_uploads=True)
     if is_local:
-        SETTINGS.require_private(host, not_private=False)
+        SETTINGS.require_private(host, allow_clear_uploads=False)
     else:
-        with pytest.raises(SettingsError, match="--not-private"):
-            SETTINGS.require_private(host, not_private=False)
+        with pytest.raises(SettingsError, match="--allow-clear-uploads"):
+            SETTINGS.require_private(host, allow_clear_uploads=False)
 
 
 def test_devices_read_the_catalogue_that_was_published(tmp_path):
@@ -128,7 +127,7 @@ def test_devices_read_the_catalogue_that_was_published(tmp_path):
         ({"privacy": "none"}, "secagg, secagg\\+dp, clear"),
         ({"privacy": "secagg+dp"}, "--noise-rows"),
         ({"privacy": "secagg+dp", "noise_rows_thousandths": 5}, "--noise-sums"),
-        ({"privacy": "secagg", "noise_sums_thousandths": 5}, "alone"),
+        ({"privacy": "secagg", "noise_sums_thousandths": 5}, "need --privacy secagg\\+dp"),
     ],
 )
 def test_a_mode_that_there_is_not_or_that_lacks_its_noise_is_refused(wrong, says):
@@ -138,7 +137,7 @@ def test_a_mode_that_there_is_not_or_that_lacks_its_noise_is_refused(wrong, says
 
 def test_masked_uploads_may_go_to_any_host_and_need_a_cohort(tmp_path):
     settings = Settings(16, 10, 0, False, "")
-    settings.require_private("10.0.0.1", not_private=False)
+    settings.require_private("10.0.0.1", allow_clear_uploads=False)
     assert (settings.usual_goal, settings.usual_minimum(512), settings.usual_minimum(20)) == (512, 256, 20)
     for plan in (Plan(goal=1, minimum=1), Plan(goal=64, minimum=1), Plan(goal=8000, over_selection=1.1, minimum=2)):
         with pytest.raises(OutOfRangeError):

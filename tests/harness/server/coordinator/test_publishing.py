@@ -4,10 +4,15 @@ import numpy as np
 import pytest
 
 from lightfr.v1 import manifest_pb2
-from lightfr_harness.server.artifacts.deltas import make_delta
+from lightfr_harness.server.artifacts import make_delta
 from lightfr_harness.server.coordinator.options import ItemList, Settings, make_rule
-from lightfr_harness.server.coordinator.publishing import DELTAS_FROM_VERSIONS, FolderError, Publisher, artifact_kinds
-from lightfr_harness.server.coordinator.rollback import roll_back
+from lightfr_harness.server.coordinator.publishing import (
+    DELTAS_FROM_VERSIONS,
+    FolderError,
+    Publisher,
+    artifact_kinds,
+    roll_back,
+)
 from tests.harness.server.coordinator.helpers import Clock, Plan, Small, run, small, upload_request
 
 ITEMS = ItemList([f"item-{i}" for i in range(400)], None, "")

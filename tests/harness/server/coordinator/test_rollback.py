@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr_harness.cli import app
-from lightfr_harness.server.coordinator import rollback, steps
-from lightfr_harness.server.coordinator.files import FolderError
-from lightfr_harness.server.coordinator.storage import StorageError
+from lightfr_harness.server.coordinator import publishing
+from lightfr_harness.server.coordinator.database import StorageError
+from lightfr_harness.server.coordinator.folder import FolderError
 from tests.harness.server.coordinator.helpers import Crash, run, small, upload_request
 from tests.harness.server.coordinator.secure import secure
 from tests.harness.server.coordinator.test_crashes import CrashAt
@@ -24,7 +24,7 @@ async def train(folder, rounds, first=0):
         for n in range(first, first + rounds):
             await it.upload("a", upload_request(await it.assignment("a"), n))
             assert await it.coordinator.end_due_round()
-            states.append({name: value.copy() for name, value in it.coordinator._server.state().items()})
+            states.append({name: value.copy() for name, value in it.coordinator._rule.state().items()})
     return states
 
 
@@ -33,7 +33,7 @@ def test_an_older_version_becomes_the_newest_and_training_goes_on_from_it(tmp_pa
 
     async def look():
         async with small(tmp_path, goal=1) as it:
-            manifest, server = it.coordinator.version.manifest, it.coordinator._server
+            manifest, server = it.coordinator.version.manifest, it.coordinator._rule
             assert manifest.model_version == 7
             assert all(np.array_equal(value, server.state()[name]) for name, value in states[2].items())
             assert np.array_equal(np.frombuffer(manifest.model.mean_user, "<i2"), server.mean_user)
@@ -41,25 +41,28 @@ def test_an_older_version_becomes_the_newest_and_training_goes_on_from_it(tmp_pa
             assert await it.coordinator.end_due_round()
             assert it.coordinator.version.manifest.model_version == 8
 
-    assert CliRunner().invoke(app, ["rollback", str(tmp_path), "--to", "4"]).output == "version 7 is version 4 again\n"
+    assert (
+        CliRunner().invoke(app, ["rollback", str(tmp_path), "--to", "4"]).output
+        == "Version 7 is published; it repeats version 4.\n"
+    )
     run(look())
 
 
 def test_a_version_that_is_not_remembered_is_named_with_those_that_are(tmp_path):
     run(train(tmp_path, 6))
     for version in (3, 8, 0):
-        with pytest.raises(FolderError, match=f"version {version} is not remembered; there are 4, 5, 6, 7"):
-            rollback.roll_back(tmp_path, version)
+        with pytest.raises(FolderError, match=f"version {version} is not kept here; choose one of 4, 5, 6, 7"):
+            publishing.roll_back(tmp_path, version)
 
 
 def test_a_folder_in_use_or_without_a_coordinator_is_refused(tmp_path):
     with pytest.raises(FolderError, match="no coordinator"):
-        rollback.roll_back(tmp_path, 1)
+        publishing.roll_back(tmp_path, 1)
 
     async def story():
         async with small(tmp_path):
             with pytest.raises(FolderError, match="another coordinator"):
-                rollback.roll_back(tmp_path, 1)
+                publishing.roll_back(tmp_path, 1)
 
     run(story())
 
@@ -79,22 +82,21 @@ def test_an_open_round_on_the_version_that_is_left_is_abandoned_and_forgotten(tm
             assert not it.coordinator.book.current.assigned
 
     device = run(before())
-    assert rollback.roll_back(tmp_path, 1) == 2
+    assert publishing.roll_back(tmp_path, 1) == 2
     assert device.sent["Upload"][-40:] not in (tmp_path / "coordinator.sqlite").read_bytes()
     run(after(device))
 
 
-def test_a_crash_on_the_way_leaves_the_old_version_or_the_new_one(tmp_path, monkeypatch):
+def test_a_crash_on_the_way_leaves_the_old_version_or_the_new_one(tmp_path):
     run(train(tmp_path / "origin", 2))
     crash = CrashAt()
-    monkeypatch.setattr(steps, "reached", crash)
     versions = []
     for after in range(8):
         folder = tmp_path / str(after)
         shutil.copytree(tmp_path / "origin", folder)
         crash.arm(after)
         with suppress(Crash, StorageError):
-            rollback.roll_back(folder, 2)
+            publishing.roll_back(folder, 2, crash)
         crash.left = None
         versions.append(run(version_of(folder)))
     assert set(versions) == {3, 4}

@@ -6,11 +6,10 @@ import threading
 
 import pytest
 
-from lightfr_harness.server.coordinator import steps
 from lightfr_harness.server.coordinator.cohort import SHARING
-from lightfr_harness.server.coordinator.files import FolderError
+from lightfr_harness.server.coordinator.database import StorageError
+from lightfr_harness.server.coordinator.folder import FolderError
 from lightfr_harness.server.coordinator.rounds import Plan
-from lightfr_harness.server.coordinator.storage import StorageError
 from tests.harness.server.coordinator.helpers import Clock, Crash, oracle, run, same_state
 from tests.harness.server.coordinator.secure import SecureDevice, SecureSmall, secure, update_of
 from tests.harness.server.coordinator.test_crashes import CrashAt
@@ -63,7 +62,7 @@ class Story:
 
     async def start(self):
         while True:
-            self.it = SecureSmall(self.folder, self.clock, PLAN)
+            self.it = SecureSmall(self.folder, self.clock, PLAN, crash_point=self.crash)
             try:
                 return await self.it.coordinator.start()
             except (Crash, StorageError):
@@ -95,9 +94,8 @@ class Story:
 
 
 @pytest.mark.parametrize("first", range(0, 60, 10))
-def test_a_crash_at_each_step_of_a_whole_round_leads_to_the_same_roster_and_sum(tmp_path, monkeypatch, first):
+def test_a_crash_at_each_step_of_a_whole_round_leads_to_the_same_roster_and_sum(tmp_path, first):
     crash = CrashAt()
-    monkeypatch.setattr(steps, "reached", crash)
     expected = oracle()
     for seed in range(4):
         expected.add(update_of(seed).SerializeToString())
@@ -109,7 +107,7 @@ def test_a_crash_at_each_step_of_a_whole_round_leads_to_the_same_roster_and_sum(
         await it.run()
         # One roster, one included set and one survivor set, whatever was lost in between.
         assert len(it.told) == 3
-        assert same_state(it.it.coordinator._server, expected)
+        assert same_state(it.it.coordinator._rule, expected)
         await it.it.coordinator.close()
         crash.left = None
 
@@ -117,16 +115,17 @@ def test_a_crash_at_each_step_of_a_whole_round_leads_to_the_same_roster_and_sum(
         run(story(after))
 
 
-def test_nobody_hears_of_a_roster_before_it_is_durable(tmp_path, monkeypatch):
+def test_nobody_hears_of_a_roster_before_it_is_durable(tmp_path):
     may_write = threading.Event()
+    may_write.set()
 
     async def story():
-        async with secure(tmp_path) as it:
+        async with secure(tmp_path, crash_point=lambda step: may_write.wait(20)) as it:
             devices = it.devices(6)
             for device in devices:
                 await device.check_in()
                 await device.advertise()
-            monkeypatch.setattr(steps, "reached", lambda step: may_write.wait(20))
+            may_write.clear()
             going_on = asyncio.create_task(it.go_on())
             asked = asyncio.create_task(devices[0].step())
             await asyncio.sleep(0.05)

@@ -47,7 +47,7 @@ def test_devices_in_threads_train_and_the_model_is_that_of_the_clear_run(tmp_pat
             thread.join(TIMEOUT_SECONDS)
         status = asyncio.run(finished(devices[0]))
         assert (status.upload_count, status.next_model_version) == (N_DEVICES, 2)
-        assert same_state(live.coordinator._server, expected)
+        assert same_state(live.coordinator._rule, expected)
         assert b'lightfr_privacy_mode{mode="secagg"} 1.0' in live.operations("GET", "/metrics")[2]
 
 

@@ -40,7 +40,7 @@ def test_the_model_is_that_of_the_clear_run_whoever_drops_out_at_a_step(tmp_path
             await it.run_steps(it.devices(10), absent={step: absent})
             assert it.coordinator.version.manifest.model_version == 2
             uploaded = [seed for seed in range(10) if step == "reveal" or seed not in absent]
-            assert same_state(it.coordinator._server, clear_result(uploaded))
+            assert same_state(it.coordinator._rule, clear_result(uploaded))
 
     run(story())
 
@@ -52,7 +52,7 @@ def test_the_model_is_that_of_the_clear_run_when_a_tenth_drops_out_at_every_step
         async with secure(tmp_path, goal=80) as it:
             devices = await it.run_steps(it.devices(80), absent=absent)
             assert (devices[0].roster.size, devices[0].roster.degree) == (72, 64)
-            assert same_state(it.coordinator._server, clear_result(range(24, 80)))
+            assert same_state(it.coordinator._rule, clear_result(range(24, 80)))
 
     run(story())
 
@@ -75,12 +75,12 @@ def test_beyond_the_threshold_the_round_is_dropped_and_nothing_is_unmasked(tmp_p
     async def story():
         async with secure(tmp_path, goal=10, minimum=4) as it:
             devices = it.devices(10)
-            before = {name: value.copy() for name, value in it.coordinator._server.state().items()}
+            before = {name: value.copy() for name, value in it.coordinator._rule.state().items()}
             await it.run_steps(devices, step, absent={step: range(left, 10)})
             status = await it.status(devices[0].name, devices[0].place.round_id)
             assert status.state == pb.ROUND_STATE_ABANDONED
             assert it.coordinator.version.manifest.model_version == 1
-            state = it.coordinator._server.state()
+            state = it.coordinator._rule.state()
             assert all(np.array_equal(value, state[name]) for name, value in before.items())
             following = it.coordinator.book.current
             assert (following.model_version, following.cohort.phase) == (1, ADVERTISING)
@@ -233,12 +233,12 @@ def gate_plan(**plan):
 def test_the_first_round_counts_who_rates_what_and_opens_rows_by_it(tmp_path):
     async def story():
         async with secure(tmp_path, **gate_plan()) as it:
-            first = it.coordinator._server.codes.copy()
+            first = it.coordinator._rule.codes.copy()
             assert len(np.unique(first, axis=0)) == 1
             devices = await it.run_steps(it.devices(8), absent={"upload": [2]})
             assert devices[0].place.kind == pb.ROUND_KIND_GATE_REFRESH
             counts = sum(rated_by(seed).astype(int) for seed in range(8) if seed != 2)
-            server = it.coordinator._server
+            server = it.coordinator._rule
             assert np.array_equal(server.device_counts, counts)
             is_open = counts >= 5
             assert 2 < is_open.sum() < N_ITEMS - 2

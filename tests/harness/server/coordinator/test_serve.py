@@ -50,11 +50,11 @@ def test_it_says_where_it_listens_and_stops_when_asked(tmp_path, authority, item
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        (["--host", "10.0.0.1", "--privacy", "clear"], "--not-private"),
+        (["--host", "10.0.0.1", "--privacy", "clear"], "--allow-clear-uploads"),
         (["--goal", "0"], "goal is 0"),
         (["--bits", "60"], "60 bits"),
         (["--integer-ids"], "line 1"),
-        (["--artifacts-address", "cache.example"], "--artifacts-address is not https://HOST:PORT"),
+        (["--artifacts-address", "cache.example"], "--artifacts-address must be https://HOST:PORT"),
     ],
 )
 def test_options_that_cannot_be_are_one_sentence(tmp_path, authority, items, more, says):

@@ -175,7 +175,7 @@ def test_a_round_below_the_minimum_is_abandoned_and_its_uploads_are_not_used(tmp
             again = await it.assignment("a")
             assert again.model_version == 1
             assert again.round_id != place.round_id
-            assert same_state(it.coordinator._server, oracle())
+            assert same_state(it.coordinator._rule, oracle())
 
     run(story())
 
@@ -191,7 +191,7 @@ def test_a_finished_round_makes_the_version_that_the_rule_makes_of_its_uploads(t
                     await it.upload(device, body)
                 assert await it.coordinator.end_due_round()
                 feed(expected, bodies)
-                assert same_state(it.coordinator._server, expected)
+                assert same_state(it.coordinator._rule, expected)
                 status = await it.status("a", places[0].round_id)
                 assert (status.state, status.next_model_version) == (pb.ROUND_STATE_FINISHED, number + 2)
             manifest = await manifest_of(it)

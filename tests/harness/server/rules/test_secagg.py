@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lightfr.errors import CohortTooSmallError
 from lightfr.secagg import Vector, gate_blocks, shamir
-from lightfr_harness.server.rules.secagg import MaskedSum, SecureSumError, TooFewSharesError
+from lightfr_harness.server.rules.secagg import MaskedSum, SecureSumError
 from lightfr_harness.server.rules.uploads import UploadError
 from tests.cohort import Cohort
 
@@ -92,9 +92,8 @@ def rated_vector(blocks, rated):
 def test_one_silent_device_too_many_ends_the_round_and_nothing_is_unmasked():
     cohort = Cohort(10).share().upload()
     masked = cohort.total._sum.pack()
-    with pytest.raises(TooFewSharesError) as caught:
+    with pytest.raises(SecureSumError, match="5 shares of a secret arrived, 6 are needed"):
         cohort.unmask(absent=range(5))
-    assert (caught.value.actual, caught.value.threshold) == (5, 6)
     assert cohort.total._sum.pack() == masked
 
 
@@ -103,7 +102,7 @@ def test_devices_refuse_to_reveal_anything_when_too_many_are_gone_before_the_upl
     for i in cohort.alive():
         with pytest.raises(CohortTooSmallError):
             cohort.sessions[i].unmask(cohort.survivors, cohort.survivors_signature)
-    with pytest.raises(TooFewSharesError):
+    with pytest.raises(SecureSumError, match="shares of a secret arrived"):
         cohort.total.finish()
 
 
@@ -111,14 +110,14 @@ def test_a_dropped_device_whose_key_lacks_shares_ends_the_round():
     """Seeds have one holder more than keys, the device itself: here that one decides."""
     cohort = Cohort(5).share().upload(absent=[0])
     silent = cohort.alive()[:2]
-    with pytest.raises(TooFewSharesError):
+    with pytest.raises(SecureSumError, match="shares of a secret arrived"):
         cohort.unmask(absent=silent)
 
 
 def test_masks_come_off_once():
     cohort = Cohort(3).share().upload()
     cohort.unmask()
-    with pytest.raises(TooFewSharesError):
+    with pytest.raises(SecureSumError, match="shares of a secret arrived"):
         cohort.total.finish()
 
 
@@ -161,9 +160,12 @@ def test_bad_revealed_shares_are_refused_and_none_is_kept():
     one = good.self_masks[:RECORD_BYTES]
     for shares, reason in (
         (replace(good, sender=bytes(16)), "not in the roster"),
-        (replace(good, sender=cohort.ids[4]), "no survivor"),
-        (replace(good, self_masks=good.self_masks[:-1]), "no number of the field"),
-        (replace(good, self_masks=one[:16] + b"\xff" * 33 + good.self_masks[RECORD_BYTES:]), "no number of the field"),
+        (replace(good, sender=cohort.ids[4]), "not a survivor"),
+        (replace(good, self_masks=good.self_masks[:-1]), "not a number of the field"),
+        (
+            replace(good, self_masks=one[:16] + b"\xff" * 33 + good.self_masks[RECORD_BYTES:]),
+            "not a number of the field",
+        ),
         (replace(good, self_masks=good.self_masks[RECORD_BYTES:]), "self-mask share for each survivor"),
         (replace(good, self_masks=one + good.self_masks), "ascending id"),
         (replace(good, self_masks=good.self_masks[RECORD_BYTES:] + one), "ascending id"),

@@ -26,7 +26,7 @@ def good(indices=(0, 2), **fields):
 
 BAD = {
     "code_bits": good(code_bits=24),
-    "no whole number": good(item_indices=b"\0" * 7),
+    "must be a whole number": good(item_indices=b"\0" * 7),
     "more than 3 rows": good((0, 1, 2, 3)),
     "not strictly ascending": good((2, 2)),
     "not below item_count": good((0, 6)),
@@ -36,7 +36,7 @@ BAD = {
         ternary=update_pb2.TernaryRows(nonzero=b"\xff" * 4, positive=b"\xff" * 3)
     ),
     "positive where it is zero": good(ternary=update_pb2.TernaryRows(nonzero=bytes(4), positive=b"\x01" + bytes(3))),
-    "user_code must have 2 bytes": good(user_code=b"\x01"),
+    "user_code must be 2 bytes": good(user_code=b"\x01"),
 }
 
 
@@ -53,7 +53,7 @@ def test_a_bad_upload_is_refused_with_its_fault_and_nothing_is_counted(reason):
 
 
 def test_bytes_that_are_no_message_are_refused():
-    with pytest.raises(UploadError, match="2 bytes are no RowUpdate"):
+    with pytest.raises(UploadError, match="2 bytes are not a RowUpdate"):
         make_server().add(b"\xff\xff")
 
 
@@ -73,7 +73,7 @@ def test_the_paper_protocol_takes_no_user_code():
         np.full(6, 5), 16, regularization=0.0, upload_kind=model_pb2.UPLOAD_KIND_EXACT, gate=0, max_rows=0, seed=1
     )
     message = good(ternary=None, exact=update_pb2.ExactRows(gradients=bytes(128)))
-    with pytest.raises(UploadError, match="user_code must have 0 bytes"):
+    with pytest.raises(UploadError, match="user_code must be 0 bytes"):
         server.add(message.SerializeToString())
 
 

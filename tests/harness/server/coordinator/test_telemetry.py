@@ -4,7 +4,7 @@ import io
 import json
 import logging
 
-from lightfr_harness.server.coordinator.logs import LibraryHandler, Log
+from lightfr_harness.server.coordinator.telemetry import LibraryHandler, Log
 
 
 def test_an_event_is_one_line_of_json():

@@ -3,7 +3,7 @@ import pytest
 
 from lightfr import errors
 from lightfr.model.deltas import HEADER
-from lightfr_harness.server.artifacts.deltas import make_delta
+from lightfr_harness.server.artifacts import make_delta
 
 ITEMS = 1_000_000
 

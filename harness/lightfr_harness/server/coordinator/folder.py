@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""The coordinator's folder: one process holds it, and its files are there whole or not at all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 from lightfr.errors import LightFRError
-from lightfr_harness.server.coordinator import steps
+
+# Called with the name of a step between two durable writes. Crash tests pass one that raises there.
+CrashPoint = Callable[[str], None]
+
+
+def no_crash(step: str) -> None:
+    """Go on: what a coordinator does at every crash point outside of tests."""
+
 
 # No name that is kept begins so; what does is left over from a crash.
 UNFINISHED = ".unfinished-"
@@ -31,16 +38,16 @@ def lock_folder(folder: Path) -> BinaryIO:
     return file
 
 
-def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
+def write_atomically(path: Path, write: Callable[[BinaryIO], object], crash_point: CrashPoint = no_crash) -> None:
     """Write beside, flush to the disk, rename over. The name is durable after fsync_folder, once for many files."""
     beside = path.with_name(UNFINISHED + path.name)
     with beside.open("wb") as file:
         write(file)
         file.flush()
         os.fsync(file.fileno())
-    steps.reached("file is beside")
+    crash_point("file is beside")
     beside.replace(path)
-    steps.reached("file is in place")
+    crash_point("file is in place")
 
 
 def keep_only(folder: Path, names: Iterable[str]) -> None:

@@ -11,10 +11,9 @@ import pytest
 
 from lightfr.model.catalogue import Catalogue
 from lightfr.model.deltas import HEADER, apply_delta
-from lightfr_harness.server.artifacts.catalogue import write_catalogue
-from lightfr_harness.server.artifacts.deltas import make_delta
+from lightfr_harness.server.artifacts import make_delta, write_catalogue
 
-DOCUMENT = Path(__file__).parents[4] / "docs/artifacts.md"
+DOCUMENT = Path(__file__).parents[3] / "docs/artifacts.md"
 OLD = np.array([[0x4D, 0xB2], [0x00, 0xFF], [0x10, 0x20]], np.uint8)
 NEW = np.array([[0x4D, 0xB2], [0x01, 0xFF], [0x10, 0x20], [0x00, 0x00], [0xAA, 0x55]], np.uint8)
 

@@ -1,0 +1,141 @@
+"""A SQLite data base with one thread that writes.
+
+Everything that was asked for while it wrote the last transaction goes into the next one, so that a crowd shares one
+wait for the disk. Changes take effect in the order in which they were asked for. Any failure ends the data base: what
+was not answered was not promised, and a restart resumes from what is durable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lightfr.errors import LightFRError
+from lightfr_harness.server.coordinator.folder import CrashPoint, no_crash
+
+_LARGEST_BATCH = 1024
+
+Job = Callable[[sqlite3.Connection], Any]
+
+
+class StorageError(LightFRError):
+    """The data base cannot be read or written: free disk space or restore the folder, then start again."""
+
+
+class Database:
+    """One file. Reads happen before start(); afterwards every change is a job for the writer's thread."""
+
+    def __init__(
+        self,
+        path: Path,
+        schema: str,
+        schema_version: int,
+        on_failure: Callable[[BaseException], None],
+        crash_point: CrashPoint = no_crash,
+    ) -> None:
+        self._on_failure, self._crash_point = on_failure, crash_point
+        self._failed = False
+        # Set by jobs that delete user data, which must then leave the write-ahead log too.
+        self._has_deleted = False
+        self._jobs: queue.SimpleQueue[tuple[Job, asyncio.Future[Any]] | None] = queue.SimpleQueue()
+        self._last: asyncio.Future[Any] | None = None
+        try:
+            self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            _prepare(self._connection, schema, schema_version)
+        except sqlite3.Error as error:
+            raise StorageError(f"cannot open {path.name}: {error}") from error
+        self._thread = threading.Thread(target=self._write, name="storage", daemon=True)
+
+    def start(self) -> None:
+        """Begin to write; needs the running loop that later calls come from."""
+        self._loop = asyncio.get_running_loop()
+        self._thread.start()
+
+    async def close(self) -> None:
+        """Finish what was asked for and close."""
+        self._jobs.put(None)
+        if self._thread.is_alive():
+            await asyncio.to_thread(self._thread.join)
+        else:
+            self._connection.close()
+
+    def settled(self) -> asyncio.Future[Any]:
+        """Done when everything that was asked for so far is durable."""
+        return self._submit(lambda _: None) if self._last is None else asyncio.shield(self._last)
+
+    def _submit(self, job: Job) -> asyncio.Future[Any]:
+        """Have a job done in the next transaction; its result comes when that is durable."""
+        future: asyncio.Future[Any] = self._loop.create_future()
+        if self._failed:
+            future.set_exception(StorageError("the storage has failed; the coordinator must be started again"))
+        else:
+            self._jobs.put((job, future))
+        self._last = future
+        # Shielded: a request that gives up waiting must not take back what others rely on.
+        return asyncio.shield(future)
+
+    # In the writer's thread.
+
+    def _write(self) -> None:
+        is_over = False
+        while not is_over:
+            batch = [self._jobs.get()]
+            while len(batch) < _LARGEST_BATCH and not self._jobs.empty():
+                batch.append(self._jobs.get())
+            is_over = None in batch
+            is_over |= not self._write_batch([entry for entry in batch if entry is not None])
+        self._connection.close()
+
+    def _write_batch(self, batch: list[tuple[Job, asyncio.Future[Any]]]) -> bool:
+        """One transaction; False when it failed, and with it the data base."""
+        futures = [future for _, future in batch]
+        try:
+            self._crash_point("transaction begins")
+            self._connection.execute("BEGIN IMMEDIATE")
+            results = [job(self._connection) for job, _ in batch]
+            self._crash_point("transaction ends")
+            self._connection.execute("COMMIT")
+            self._crash_point("transaction is durable")
+            self._loop.call_soon_threadsafe(_resolve, futures, results)
+            if self._has_deleted:
+                self._has_deleted = False
+                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except BaseException as error:  # Whatever it was, nothing more may be promised.
+            self._connection.close()
+            self._loop.call_soon_threadsafe(self._fail, futures, error)
+            return False
+        return True
+
+    def _fail(self, futures: list[asyncio.Future[Any]], error: BaseException) -> None:
+        self._failed = True
+        while not self._jobs.empty():
+            entry = self._jobs.get()
+            if entry is not None:
+                futures.append(entry[1])
+        for future in futures:
+            if not future.done():
+                future.set_exception(StorageError(f"the storage has failed: {type(error).__name__}"))
+                future.exception()  # Seen: nobody may be waiting for this one.
+        self._on_failure(error)
+
+
+def _prepare(connection: sqlite3.Connection, schema: str, schema_version: int) -> None:
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    # Uploads are user data: deleting them overwrites them.
+    connection.execute("PRAGMA secure_delete = ON")
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version not in (0, schema_version):
+        raise StorageError(f"the folder was written by another release: schema {version}, expected {schema_version}")
+    connection.executescript(f"BEGIN; {schema} PRAGMA user_version = {schema_version}; COMMIT;")
+
+
+def _resolve(futures: list[asyncio.Future[Any]], results: list[Any]) -> None:
+    for future, result in zip(futures, results, strict=True):
+        if not future.done():
+            future.set_result(result)

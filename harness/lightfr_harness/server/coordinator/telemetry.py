@@ -1,0 +1,97 @@
+"""What the coordinator tells about itself: logs for people, counters for Prometheus and the status page.
+
+Neither ever holds a device id, a message body or a key. A log is one JSON object a line; counters are totals.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+import traceback
+from contextlib import suppress
+from functools import partial
+from typing import TextIO
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+
+class Log:
+    """Writes events to a stream, standard error unless told."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stderr
+
+    def event(self, name: str, **facts: object) -> None:
+        line = json.dumps({"time": round(time.time(), 3), "event": name, **facts}, separators=(",", ":"))
+        # Whoever read the log may be gone; the rounds go on without.
+        with suppress(OSError, ValueError):
+            print(line, file=self._stream, flush=True)
+
+    def fault(self, name: str, error: BaseException) -> None:
+        """What went wrong by its type and place alone: its text might quote what a device sent."""
+        frames = traceback.extract_tb(error.__traceback__)
+        place = f"{frames[-1].name}:{frames[-1].lineno}" if frames else ""
+        self.event(name, error=type(error).__name__, place=place)
+
+
+class LibraryHandler(logging.Handler):
+    """Turns what libraries log into events that keep the logger's name and the error's type, and no text."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Log one record."""
+        error = record.exc_info[0].__name__ if record.exc_info and record.exc_info[0] else ""
+        self._log.event("library", logger=record.name, level=record.levelname.lower(), error=error)
+
+
+def route_libraries(log: Log) -> None:
+    """Send what aiohttp and asyncio log the same way."""
+    for name in ("aiohttp", "asyncio"):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [LibraryHandler(log)], False
+
+
+class Metrics:
+    """All counters of one coordinator, in a registry of their own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        count = partial(Counter, namespace="lightfr", registry=self.registry)
+        gauge = partial(Gauge, namespace="lightfr", registry=self.registry)
+        times = partial(Histogram, namespace="lightfr", registry=self.registry)
+        self.rounds = count("rounds", "Rounds that ended.", labelnames=["state"])
+        self.uploads = count("uploads", "Uploads that became durable.")
+        self.upload_bytes = count("upload_bytes", "Bytes of durable uploads.")
+        self.check_ins = count("check_ins", "Check-ins by answer.", labelnames=["answer"])
+        self.refusals = count("refusals", "Requests refused, by reason.", labelnames=["reason"])
+        self.received = count("received_bytes", "Bytes of request bodies.")
+        self.sent = count("sent_bytes", "Bytes of response bodies.")
+        self.connections = gauge("connections", "Connections open now.")
+        self.seconds = times("request_seconds", "Time to answer a request.", labelnames=["method"])
+        self.aggregation_seconds = times("aggregation_seconds", "Time to make a version of a round.")
+        self.model_version = gauge("model_version", "The newest version.")
+        self.round_phase = gauge("round_phase", "Phase of the current round, 1 to 4; 0 without phases.")
+        self.phase_devices = gauge(
+            "phase_devices", "Devices that delivered, in the current round.", labelnames=["phase"]
+        )
+        self.privacy = gauge("privacy_mode", "1 for the mode in use.", labelnames=["mode"])
+        self.round_uploads = gauge("round_uploads", "Uploads in the current round.")
+
+    def received_total(self) -> float:
+        """Bytes of request bodies since the start."""
+        return _value(self.received)
+
+    def sent_total(self) -> float:
+        """Bytes of response bodies since the start."""
+        return _value(self.sent)
+
+
+def _value(counter: Counter) -> float:
+    return next(
+        sample.value for metric in counter.collect() for sample in metric.samples if sample.name.endswith("_total")
+    )
