@@ -6,8 +6,9 @@ The paper's are claims: they are confirmed or refuted, and refuting one is a res
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+
+from lightfr_harness.records import FindingFields
 
 HOLDS, BROKEN, FOR_INFORMATION = "holds", "broken", "for information"
 CONFIRMED, REFUTED = "confirmed", "refuted"
@@ -36,9 +37,21 @@ class Finding:
     at_least: bool = False
     note: str = ""
 
-    def record(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
+    def record(self) -> FindingFields:
+        """The finding as records have it."""
+        return {
+            "claim": self.claim,
+            "source": self.source,
+            "predicted": self.predicted,
+            "measured": self.measured,
+            "unit": self.unit,
+            "limit": self.limit,
+            "verdict": self.verdict,
+            "interval": list(self.interval),
+            "mode": self.mode,
+            "at_least": self.at_least,
+            "note": self.note,
+        }
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from lightfr_harness import records
+from lightfr_harness.console import Json, Report, progress_bar
 from lightfr_harness.data.cli import (
     ItemColumn,
     RatingColumn,
@@ -88,13 +88,15 @@ def train(
     timestamp: TimeColumn = None,
     rating_min: RatingMin = None,
     rating_max: RatingMax = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the run record as JSON.")] = False,
+    json_file: Json = None,
+    report: Report = None,
 ) -> None:
     """Train item codes over a fleet of simulated devices and measure their accuracy.
 
     Without --data it trains on a synthetic set. The record says the accuracy (expected under random tie-breaking, with
     the optimistic rule beside it), that of a popularity list, the bytes of a device round, and the seconds by phase.
     """
+    from lightfr_harness.reports.pages import save as save_record
     from lightfr_harness.simulation.options import TrainOptions
     from lightfr_harness.simulation.train import train as run
 
@@ -124,14 +126,19 @@ def train(
             seed=seed,
             checkpoint=checkpoint,
         )
-        with _bar() as bar:
-            task = bar.add_task("training", total=rounds, accuracy="")
-            trained = run(options, lambda done, all_rounds, accuracy: _advance(bar, task, done, all_rounds, accuracy))
+        with progress_bar() as bar:
+            task = bar.add_task("training", total=rounds, detail="")
+
+            def progress(done: int, all_rounds: int, look: records.Look | None) -> None:
+                bar.update(task, completed=done, total=all_rounds)
+                if look is not None:
+                    bar.update(task, detail=f"HR@10 {look['hr']:.3f}  NDCG@10 {look['ndcg']:.3f}")
+
+            trained = run(options, progress)
         if save is not None:
             trained.save(save)
-    if as_json:
-        print(json.dumps(trained.record))
-    else:
+        save_record(trained.record, json_file, report)
+    if json_file != "-":
         Console().print(_summary(trained.record))
 
 
@@ -141,49 +148,49 @@ def sweep(
     synthetic: Synthetic = "small",
     rounds: Rounds = 50,
     seeds: Annotated[int, typer.Option(min=1, help="Runs per point, averaged.")] = 1,
-    out: Annotated[Path, typer.Option(help="Folder for the records and the figure; a stopped sweep goes on.")] = Path(
-        "out/sweep"
-    ),
+    json_file: Json = None,
+    report: Annotated[
+        Path, typer.Option(help="Folder for the HTML page, the record and the finished runs; a stopped sweep goes on.")
+    ] = Path("out/sweep"),
 ) -> None:
-    """Draw the paper's sensitivity plots (f, lambda, p) and ablation, with our objective beside the printed one."""
+    """Run the paper's sensitivity plots (f, lambda, p) and ablation, with our objective beside the printed one."""
+    from lightfr_harness.reports.pages import save as save_record
     from lightfr_harness.simulation import sweep as sweeps
     from lightfr_harness.simulation.options import TrainOptions
 
     with errors_as_messages():
-        points = sweeps.plan(TrainOptions(data=data, format=format, synthetic=synthetic, rounds=rounds), seeds)
-        with _bar() as bar:
-            task = bar.add_task("sweep", total=len(points), accuracy="")
-            records = sweeps.run_all(
-                points, out / "records.jsonl", lambda point: bar.update(task, advance=1, accuracy=point.key)
+        base = TrainOptions(data=data, format=format, synthetic=synthetic, rounds=rounds)
+        points = sweeps.plan(base, seeds)
+        with progress_bar() as bar:
+            task = bar.add_task("sweep", total=len(points), detail="")
+            record = sweeps.run_all(
+                base, seeds, points, report / "runs.jsonl", lambda point: bar.update(task, advance=1, detail=point.key)
             )
-        sweeps.draw(records, out / "sweep.png")
-    Console().print(f"records: {out / 'records.jsonl'}   figure: {out / 'sweep.png'}")
+        save_record(record, json_file, report)
+    if json_file != "-":
+        Console().print(f"page: {report / 'sweep.html'}   record: {report / 'sweep.json'}")
 
 
-def _bar() -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    console = Console(stderr=True)
-    accuracy = TextColumn("{task.fields[accuracy]}")
-    return Progress(*columns, accuracy, console=console, transient=True, disable=not console.is_terminal)
-
-
-def _advance(bar: Progress, task: Any, done: int, all_rounds: int, accuracy: tuple[float, float] | None) -> None:
-    bar.update(task, completed=done, total=all_rounds)
-    if accuracy is not None:
-        bar.update(task, accuracy=f"HR@10 {accuracy[0]:.3f}  NDCG@10 {accuracy[1]:.3f}")
-
-
-def _summary(record: dict[str, Any]) -> Table:
-    first = "hr" if "hr" in record else "recall"
-    options, popularity = record["options"], record["popularity"]
+def _summary(record: records.TrainRecord) -> Table:
+    first = "HR" if record.hr is not None else "recall"
+    options, popularity = record.options, record.popularity
     title = f"{options['objective']} ({options['aggregate']}), {options['bits']} bits, {options['rounds']} rounds"
-    table = Table(title=title, show_header=True)
-    for name in ("", f"{first.upper()}@10", "NDCG@10", f"{first.upper()} optimistic", "NDCG optimistic"):
-        table.add_column(name, justify="right")
-    for name, row in (("learned codes", record), ("popularity", popularity)):
-        table.add_row(name, *(f"{row[key]:.4f}" for key in (first, "ndcg", f"{first}_optimistic", "ndcg_optimistic")))
-    up, down = record["up_bytes_per_device_round"], record["down_bytes_per_device_round"]
-    rate = record["device_rounds_per_second"]
+    table = Table("", f"{first}@10", "NDCG@10", f"{first} optimistic", "NDCG optimistic", title=title)
+    optimistic = record.hr_optimistic if record.hr is not None else record.recall_optimistic
+    learned = (record.hit_rate, record.ndcg, optimistic or 0.0, record.ndcg_optimistic)
+    popular = (
+        popularity.get("hr", popularity.get("recall", 0.0)),
+        popularity["ndcg"],
+        popularity.get("hr_optimistic", popularity.get("recall_optimistic", 0.0)),
+        popularity["ndcg_optimistic"],
+    )
+    for name, figures in (("learned codes", learned), ("popularity", popular)):
+        table.add_row(name, *(f"{figure:.4f}" for figure in figures))
+    up, down, rate = (
+        record.up_bytes_per_device_round,
+        record.down_bytes_per_device_round,
+        record.device_rounds_per_second,
+    )
     speed = f", {rate:,.0f} device rounds a CPU second" if rate else ""
     table.caption = f"a device round: {up:,.0f} bytes up, {down:,.0f} down{speed}"
     return table
