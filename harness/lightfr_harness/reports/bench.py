@@ -117,7 +117,8 @@ def fit_page(record: FitRecord) -> str:
     about = f"Ten sweeps over {record.rated} ratings at {record.bits} bits; both fit the same bits. {SHARED_MACHINE}"
     times = (("ours", record.ours_ns), ("numpy", record.ours_ns * record.numpy_ratio))
     drawn = bars("CPU time of one fit, minimum", [(name, ns, _time(ns)) for name, ns in times])
-    return _page("Benchmark of the user fit", verdict, about, drawn)
+    figures = table("CPU time of one fit", ("", "minimum"), [row(name, [_time(ns)]) for name, ns in times])
+    return _page("Benchmark of the user fit", verdict, about, drawn + figures)
 
 
 def rounds_page(record: RoundsRecord) -> str:
@@ -131,6 +132,12 @@ def rounds_page(record: RoundsRecord) -> str:
         )
         for kind, (name, by) in enumerate(sizes)
     )
+    figures = [
+        row(f"{int(n):,} {name}", [_time(1000 * us), _time(1000 * us / int(n)) if name == "ratings" else "-"])
+        for name, by in sizes
+        for n, us in by.items()
+    ]
+    drawn += table("CPU time of a device round", ("", "in all", "for each rating"), figures)
     verdict = f"The time grows as <strong>ratings ^ {record.exponent_in_ratings:.2f}</strong> at the upper end."
     steps = "fit, choice of rows, ternary rounding and encoding, with the model at hand"
     about = f"{record.bits} bits; {steps}. {SHARED_MACHINE}"

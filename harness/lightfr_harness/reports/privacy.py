@@ -34,7 +34,8 @@ def _verdict(findings: list[FindingFields]) -> str:
         f"<li>{escape(f['mode'])}: {escape(f['claim'])}: {_share(f['measured'])}, limit {_limit(f)}</li>"
         for f in broken
     )
-    return f'<p class="verdict"><strong class="broken">{len(broken)} of {limits} limits are broken.</strong></p><ul>{lines}</ul>'
+    said = f"{len(broken)} of {limits} limits are broken."
+    return f'<p class="verdict"><strong class="broken">{said}</strong></p><ul>{lines}</ul>'
 
 
 def _about(record: PrivacyRecord) -> str:

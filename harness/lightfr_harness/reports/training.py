@@ -116,7 +116,7 @@ def sweep_page(record: SweepRecord) -> str:
 
 
 def _setting(point: SweepPoint) -> str:
-    return f"{point['panel']} {point['x']}, {point['line']}"
+    return f"{point['panel']}: {point['x']}" + (f", {point['line']}" if point["line"] != point["x"] else "")
 
 
 def _means(points: list[SweepPoint], line: str | None) -> dict[str, tuple[float, float]]:
