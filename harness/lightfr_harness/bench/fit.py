@@ -16,15 +16,17 @@ def run(n_rated: int, code_bits: int, n_items: int, seed: int, seconds: float) -
     signs = rng.choice(np.array([-1, 1], np.int8), (n_items, code_bits))
     packed = np.packbits(signs > 0, axis=1, bitorder="little")
     gram, sums = np.zeros((code_bits, code_bits), np.int64), np.zeros(code_bits, np.int64)
-    _kernel.gram(_kernel.CodesPointer(packed, code_bits), gram, sums)
+    _kernel.gram(_kernel.CodesPointer(packed.data, code_bits), gram.data, sums.data)
     targets = rng.integers(0, code_bits, n_rated).astype(np.int32)
     start = packed[-1].tobytes()
     fit, extra = _kernel.Fit(code_bits), -n_rated * (3 * code_bits // 10) * sums
-    fit.use_catalogue(gram, sums, extra)
+    fit.use_catalogue(gram.data, sums.data, extra.data)
 
     def kernel() -> bytes:
         code = bytearray(start)
-        fit.prepare(packed[:n_rated], targets, n_rated, row_factor=n_items, target_factor=n_items, gram_factor=n_rated)
+        fit.prepare(
+            packed[:n_rated].data, targets.data, n_rated, row_factor=n_items, target_factor=n_items, gram_factor=n_rated
+        )
         fit.sweep(code, 10)
         return bytes(code)
 

@@ -56,7 +56,7 @@ def page_aligned(codes: Codes) -> Codes:
 def ours(codes: Codes, queries: Codes) -> Callable[[], Any]:
     """Our kernel, with the pointers made once as the SDK does."""
     code_bits = codes.shape[1] * 8
-    items, wanted = _kernel.CodesPointer(codes, code_bits), _kernel.CodesPointer(queries, code_bits)
+    items, wanted = _kernel.CodesPointer(codes.data, code_bits), _kernel.CodesPointer(queries.data, code_bits)
     if len(queries) == 1:
         return lambda: _kernel.topk(items, wanted, K)
     return lambda: _kernel.topk_batch(items, wanted, K)

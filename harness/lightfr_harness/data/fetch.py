@@ -19,7 +19,7 @@ from typing import IO
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-from .errors import ChecksumError, DatasetError, DownloadError, UnsafeArchiveError
+from .errors import DatasetError, DownloadError, UntrustedDownloadError
 from .recbole import RATINGS_FILE as RECBOLE_FILE
 from .recbole import fetch_with_pip
 from .sources import Source, find_source
@@ -91,7 +91,10 @@ def _download(source: Source, stage: Path, base_url: str) -> Path:
             f"{source.ratings_file} by hand and pass its path with --format {source.format}."
         ) from error
     if source.md5 is not None and actual != source.md5:
-        raise ChecksumError(url, source.md5, actual)
+        raise UntrustedDownloadError(
+            f"{url} has MD5 {actual}, but {source.md5} is published. The download was discarded. "
+            "Fetch again; if it fails again, the source has changed or is being tampered with."
+        )
     return target
 
 
@@ -137,7 +140,7 @@ def _safe_entries(zipped: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     for entry in zipped.infolist():
         path = PurePosixPath(entry.filename.replace("\\", "/"))
         if path.is_absolute() or ".." in path.parts or ":" in entry.filename:
-            raise UnsafeArchiveError(
+            raise UntrustedDownloadError(
                 "The archive holds a path that leads outside its folder; nothing was unpacked. "
                 "Do not trust this source."
             )

@@ -34,7 +34,8 @@ def topk_page(record: TopkRecord) -> str:
     )
     about = (
         f"{record.items:,} {record.codes} codes of {record.bits} bits, {record.batch} "
-        f"{'query' if record.batch == 1 else 'queries'} at a time, top {record.k}, one thread, {record.isa}, seed {record.seed}. {SHARED_MACHINE}"
+        f"{'query' if record.batch == 1 else 'queries'} at a time, top {record.k}, one thread, {record.isa}, seed "
+        f"{record.seed}. {SHARED_MACHINE}"
     )
     times = (
         ("a plain read", record.floor_ns, record.floor_median_ns),
@@ -104,10 +105,9 @@ def bytes_panel(title: str, points: Sequence[Mapping[str, float]]) -> str:
 
 def against_items(title: str, unit: str, series: list[Series]) -> str:
     """A figure with two logarithmic axes."""
-    counts, values = ([point[place] for one in series for point in one.points] for place in (0, 1))
-    return draw(
-        title, log_axis("items", counts), log_axis(unit, values, bytes_tick if unit == "bytes" else None), series
-    )
+    counts, values = ([x for one in series for x, _, _ in one.points], [y for one in series for _, y, _ in one.points])
+    up = log_axis(unit, values, bytes_tick if unit == "bytes" else None)
+    return draw(title, log_axis("items", counts), up, series)
 
 
 def fit_page(record: FitRecord) -> str:

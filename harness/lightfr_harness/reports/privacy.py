@@ -82,7 +82,7 @@ def _by_bytes(record: PrivacyRecord) -> str:
     series = []
     for claim in BY_BYTES:
         found = [f for f in record.findings if f["claim"] == claim]
-        points = [(size[f["mode"]], f["measured"], f"{f['mode']}: {_share(f['measured'])}") for f in found]
+        points = [(size[f["mode"]], f["measured"] or 0.0, f"{f['mode']}: {_share(f['measured'])}") for f in found]
         series.append(Series(claim, points, joined=False))
     return plot("What is read of a device against the bytes it uploads", "bytes of an upload", "share read", series)
 
@@ -104,21 +104,24 @@ def _by_cohort(findings: list[FindingFields]) -> str:
     """Each mode's figures, and beside them the guessing of the first mode: the tables have it of all."""
     series = []
     for claim in BY_COHORT:
-        found = [(*_mode_and_size(finding), finding) for finding in findings if finding["claim"] == claim]
+        found = []
+        for finding in findings:
+            if finding["claim"] == claim:
+                mode, size = finding["mode"].split(", cohort ")
+                found.append((mode, int(size), finding))
         modes = list(dict.fromkeys(mode for mode, _, _ in found))
-        for mode, key in [*((mode, "measured") for mode in modes), *((mode, "predicted") for mode in modes[:1])]:
-            points = [(n, f[key], f"{n} devices: {_share(f[key])}") for its_mode, n, f in found if its_mode == mode]
-            series.append(Series(f"{mode}: {claim}{', guessing' if key == 'predicted' else ''}", points))
+        for mode, is_guess in [*((mode, False) for mode in modes), *((mode, True) for mode in modes[:1])]:
+            points = []
+            for its_mode, n, finding in found:
+                share = finding["predicted"] if is_guess else finding["measured"] or 0.0
+                if its_mode == mode:
+                    points.append((float(n), share, f"{n} devices: {_share(share)}"))
+            series.append(Series(f"{mode}: {claim}{', guessing' if is_guess else ''}", points))
     return plot("What one sum says of its devices against their number", "devices in the sum", "share read", series)
 
 
-def _mode_and_size(finding: FindingFields) -> tuple[str, int]:
-    mode, size = finding["mode"].split(", cohort ")
-    return mode, int(size)
-
-
-def _share(value: float) -> str:
-    return f"{100 * value:.1f} %"
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.1f} %"
 
 
 def _limit(finding: FindingFields) -> str:

@@ -217,8 +217,8 @@ def bars(
     if reference is not None:
         x = left + reference[0] * scale
         drawn.append(f'<line class="reference" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{bottom + 4}"/>')
-        place = f'x="{x:.1f}" y="{bottom + 18}" text-anchor="middle"'
-        drawn.append(f'<text class="reference-text" {place}>{escape(reference[1])}</text>')
+        at = f'x="{x:.1f}" y="{bottom + 18}" text-anchor="middle"'
+        drawn.append(f'<text class="reference-text" {at}>{escape(reference[1])}</text>')
         words, bottom = f"{words}; {reference[1]}", bottom + height
     return _figure(title, bottom, words, "".join(drawn), "")
 

@@ -174,15 +174,15 @@ def _ablation(points: list[SweepPoint]) -> str:
         return ""
     means = _means(points, None)
     names = [name for name in ABLATION if name in means]
-    popular = {metric: mean(point["popularity"][metric] for point in points) for metric in ("hr", "ndcg")}  # type: ignore[literal-required]
+    popular = (mean(p["popularity"]["hr"] for p in points), mean(p["popularity"]["ndcg"] for p in points))
     drawn = "".join(
         bars(
             f"{title} of the paper's ablation, and of our objective",
             [(name, means[name][which], f"{means[name][which]:.3f}") for name in names],
             kind=which,
-            reference=(popular[metric], f"popularity list, {popular[metric]:.3f}"),
+            reference=(popular[which], f"popularity list, {popular[which]:.3f}"),
         )
-        for which, (metric, title) in enumerate((("hr", "HR@10"), ("ndcg", "NDCG@10")))
+        for which, title in enumerate(("HR@10", "NDCG@10"))
     )
     return f"<h2>Ablation</h2>{drawn}"
 
@@ -196,14 +196,18 @@ def accuracy_page(record: AccuracyRecord) -> str:
         names = escape("; ".join(missed))
         verdict = f'<strong class="broken">{len(missed)} of {required} required rows are missed:</strong> {names}'
     popular = record.rows[0]["popularity"]
+    metrics = (
+        ("HR@10", popular["hr"], [(each["row"], each["hr"]) for each in record.rows]),
+        ("NDCG@10", popular["ndcg"], [(each["row"], each["ndcg"]) for each in record.rows]),
+    )
     drawn = "".join(
         bars(
             title,
-            [(each["row"], each[metric], f"{each[metric]:.3f}") for each in record.rows],  # type: ignore[literal-required]
-            kind=which,
-            reference=(popular[metric], f"popularity list, {popular[metric]:.3f}"),  # type: ignore[literal-required]
+            [(name, value, f"{value:.3f}") for name, value in values],
+            kind,
+            reference=(line, f"popularity list, {line:.3f}"),
         )
-        for which, (metric, title) in enumerate((("hr", "HR@10"), ("ndcg", "NDCG@10")))
+        for kind, (title, line, values) in enumerate(metrics)
     )
     heads = ("", "HR@10", "NDCG@10", "needed", "device rounds a CPU second", "reached")
     rows = [row("popularity list", [f"{popular['hr']:.4f}", f"{popular['ndcg']:.4f}", "", "", ""])]

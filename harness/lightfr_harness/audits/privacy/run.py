@@ -20,7 +20,7 @@ from lightfr_harness.audits.privacy import (
     small_cohort,
     user_code_recovery,
 )
-from lightfr_harness.audits.privacy.decoded import decode_capture
+from lightfr_harness.audits.privacy.clear_uploads import decode_capture
 from lightfr_harness.audits.privacy.plan import SECURE_MODES, SMALL_COHORTS, AuditOptions, Scenario, scenarios
 from lightfr_harness.records import PrivacyRecord, PrivacyRun
 from lightfr_harness.simulation.fleet import Fleet
