@@ -30,22 +30,25 @@ def privacy(
         list[int] | None, typer.Option(help="Devices in a round; several are compared. Default: 60 % of the devices.")
     ] = None,
     minimum_cohort: Annotated[
-        int, typer.Option(help="Cohorts below promise nothing: their figures are for information.")
+        int, typer.Option(help="Smaller cohorts promise nothing; their figures are for information.")
     ] = 256,
     bits: Bits = 64,
     noise_rows: Annotated[
         float, typer.Option(help="secagg+dp: standard deviation of each device's noise in its rows, 0.5 to 1000.")
     ] = 3.0,
-    noise_sums: Annotated[float, typer.Option(help="secagg+dp: the same in what describes its user.")] = 3.0,
+    noise_sums: Annotated[
+        float,
+        typer.Option(help="secagg+dp: standard deviation of the noise in its products and user sum, 0.5 to 1000."),
+    ] = 3.0,
     seed: Seed = 0,
     json_file: Json = None,
     report: Report = None,
 ) -> None:
     """Attack what a coordinator captures and what everybody downloads: user codes, ratings, rated items.
 
-    Every figure stands beside what guessing reaches. Modes paper and clear are not private, and there to compare with;
-    modes secagg and secagg+dp must stay within 2 points of guessing. Masked uploads are the SDK's own in the first
-    round of each run; of its other rounds the sum is made without masks.
+    Every figure stands beside what guessing reaches. Modes paper and clear are not private; they are there to compare
+    with. Modes secagg and secagg+dp must stay within 2 points of guessing. In the first round of each run the SDK masks
+    the uploads; in the other rounds the sum is made without masks.
     """
     from lightfr_harness.audits.privacy.run import run
     from lightfr_harness.reports.pages import save

@@ -92,9 +92,11 @@ def rounds(
 @app.command()
 def load(
     rate: Annotated[float, typer.Option(min=1, help="New connections a second, each a check-in and an upload.")] = 160,
-    seconds: Annotated[float, typer.Option(min=1, help="Seconds that they come for.")] = 60,
-    runs: Annotated[int, typer.Option(min=1, help="How often; the machine may be busy with other things.")] = 1,
-    kept: Annotated[int, typer.Option(min=1, help="Connections held at once afterwards.")] = 2000,
+    seconds: Annotated[float, typer.Option(min=1, help="Seconds of load.")] = 60,
+    runs: Annotated[
+        int, typer.Option(min=1, help="How often to repeat it; the machine may be busy with other things.")
+    ] = 1,
+    kept: Annotated[int, typer.Option(min=1, help="Connections to hold open at once afterwards.")] = 2000,
     json_file: Json = None,
     report: Report = None,
 ) -> None:
@@ -218,7 +220,7 @@ def device(
     ratings: Annotated[int, typer.Option(min=1, help="Ratings on the device.")] = 166,
     cohort: Annotated[int, typer.Option(min=2, help="Devices in the round of secure aggregation.")] = 512,
     open_rows: Annotated[
-        int, typer.Option(min=0, help="Rows that it trains; 0: it counts who rates what, for all items.")
+        int, typer.Option(min=0, help="Rows that the device trains. With 0 it counts who rates what, for all items.")
     ] = 2000,
     json_file: Json = None,
     report: Report = None,

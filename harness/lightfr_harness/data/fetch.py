@@ -39,7 +39,8 @@ def fetch(name: str, folder: str | Path, *, base_url: str | None = None) -> Path
     for present in (home / source.ratings_file, home / RECBOLE_FILE):
         if present.exists():
             return present
-    _require_free(home)
+    if home.exists():
+        raise DownloadError(f"{home} exists, but the ratings file is not in it. Move it away and fetch again.")
     with _staging(Path(folder)) as stage:
         ratings_file = _bring(source, Path(stage), base_url)
         _put_in_place(Path(stage) / "complete", home)
@@ -56,11 +57,6 @@ def _bring(source: Source, stage: Path, base_url: str | None) -> str:
         return fetch_with_pip(stage, unreachable)
     _unpack(source, archive, stage / "complete")
     return source.ratings_file
-
-
-def _require_free(home: Path) -> None:
-    if home.exists():
-        raise DownloadError(f"{home} exists, but the ratings file is not in it. Move it away and fetch again.")
 
 
 def _staging(folder: Path) -> tempfile.TemporaryDirectory[str]:
@@ -103,7 +99,10 @@ def _save(reply: http.client.HTTPResponse, target: Path, name: str) -> str:
     announced = reply.headers.get("Content-Length")
     total = int(announced) if announced else None
     digest, received = hashlib.md5(usedforsecurity=False), 0
-    with target.open("wb") as file, _progress() as progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    # On stderr, so that the path printed on stdout can be used by a script.
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    with target.open("wb") as file, bar as progress:
         task = progress.add_task(name, total=total)
         while chunk := reply.read(CHUNK_BYTES):
             file.write(chunk)
@@ -115,20 +114,16 @@ def _save(reply: http.client.HTTPResponse, target: Path, name: str) -> str:
     return digest.hexdigest()
 
 
-def _progress() -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
-    # On stderr, so that the path printed on stdout can be used by a script.
-    return Progress(*columns, TransferSpeedColumn(), console=Console(stderr=True), transient=True)
-
-
 def _unpack(source: Source, archive: Path, complete: Path) -> None:
     """Take out the ratings file and the read-me files, which hold the licence."""
     complete.mkdir()
     try:
         with zipfile.ZipFile(archive) as zipped:
-            wanted = [entry for entry in _safe_entries(zipped) if _is_wanted(source, entry)]
-            for entry in wanted:
-                _copy_entry(zipped.open(entry), complete / PurePosixPath(entry.filename).name)
+            for entry in _safe_entries(zipped):
+                name = PurePosixPath(entry.filename).name
+                if name == source.ratings_file or name.lower().startswith("readme"):
+                    with zipped.open(entry) as packed, (complete / name).open("wb") as file:
+                        shutil.copyfileobj(packed, file)
     except zipfile.BadZipFile as error:
         raise DownloadError(f"{source.archive} is not a sound zip file. Fetch it again.") from error
     if not (complete / source.ratings_file).exists():
@@ -145,13 +140,3 @@ def _safe_entries(zipped: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
                 "Do not trust this source."
             )
     return [entry for entry in zipped.infolist() if not entry.is_dir()]
-
-
-def _is_wanted(source: Source, entry: zipfile.ZipInfo) -> bool:
-    name = PurePosixPath(entry.filename).name
-    return name == source.ratings_file or name.lower().startswith("readme")
-
-
-def _copy_entry(packed: IO[bytes], target: Path) -> None:
-    with packed, target.open("wb") as file:
-        shutil.copyfileobj(packed, file)

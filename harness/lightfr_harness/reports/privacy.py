@@ -20,7 +20,7 @@ def page(record: PrivacyRecord) -> str:
     tables = "".join(_table(claim, [f for f in findings if f["claim"] == claim]) for claim in claims)
     body = (
         f"<h1>Privacy audit</h1>{_verdict(findings)}{_about(record)}<h2>Leakage against bytes, accuracy and cohort</h2>"
-        f"{_by_bytes(record)}{_runs(record.runs)}{_by_cohort(findings)}<h2>Claims</h2>{tables}"
+        f"{_by_bytes(record)}{_runs_table(record.runs)}{_by_cohort(findings)}<h2>Claims</h2>{tables}"
     )
     return document("Privacy audit", body)
 
@@ -87,17 +87,25 @@ def _by_bytes(record: PrivacyRecord) -> str:
     return plot("What is read of a device against the bytes it uploads", "bytes of an upload", "share read", series)
 
 
-def _runs(runs: list[PrivacyRun]) -> str:
+def _runs_table(runs: list[PrivacyRun]) -> str:
     """The same in numbers, with the accuracy that the mode reaches in these few rounds."""
     names = ("mode", "cohort", "gate", "open rows", "bytes of an upload", "epsilon", "HR@10", "NDCG@10")
-    return table("The runs", names, [_run(run) for run in runs], "Runs")
-
-
-def _run(run: PrivacyRun) -> str:
-    accuracy = (f"{run['accuracy'][name]:.3f}" for name in ("hr", "ndcg"))
-    sizes = (str(run["cohort"]), str(run["gate"] or "off"), f"{run['open_rows']:,}", f"{run['upload_bytes']:,.0f}")
-    epsilon = f"{run['privacy_loss']['epsilon']:.1f}" if run["privacy_loss"] else "none"
-    return row(run["mode"], [*sizes, epsilon, *accuracy])
+    rows = [
+        row(
+            run["mode"],
+            [
+                str(run["cohort"]),
+                str(run["gate"] or "off"),
+                f"{run['open_rows']:,}",
+                f"{run['upload_bytes']:,.0f}",
+                f"{run['privacy_loss']['epsilon']:.1f}" if run["privacy_loss"] else "none",
+                f"{run['accuracy']['hr']:.3f}",
+                f"{run['accuracy']['ndcg']:.3f}",
+            ],
+        )
+        for run in runs
+    ]
+    return table("The runs", names, rows, "Runs")
 
 
 def _by_cohort(findings: list[FindingFields]) -> str:

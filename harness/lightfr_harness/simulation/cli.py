@@ -24,11 +24,11 @@ from lightfr_harness.data.readers import READERS
 from lightfr_harness.errors import errors_as_messages
 
 Data = Annotated[
-    Path | None, typer.Option(help="Ratings file, or folder of a prepared split. Default: synthetic data.")
+    Path | None, typer.Option(help="Ratings file, or folder of a prepared split. Default: a synthetic set.")
 ]
 Format = Annotated[str, typer.Option(help=f"Format of --data: {', '.join(READERS)}.")]
 Synthetic = Annotated[
-    str, typer.Option(help="Size of the synthetic set: a name of `data list`, or USERSxITEMSxRATINGS.")
+    str, typer.Option(help="Size of the synthetic set: a name that `data list` shows, or USERSxITEMSxRATINGS.")
 ]
 Bits = Annotated[int, typer.Option(help="Code length, 8 to 1024 in steps of 8.")]
 Rounds = Annotated[int, typer.Option(help="Rounds of training, T.")]
@@ -43,28 +43,31 @@ def train(
         str, typer.Option(help="last-out (HR, NDCG among candidates) or 80-10-10 (whole catalogue).")
     ] = "last-out",
     objective: Annotated[str, typer.Option(help="catalogue (ours) or paper (as printed).")] = "catalogue",
-    aggregate: Annotated[str, typer.Option(help="Of objective paper: grad, para, init or random.")] = "",
+    aggregate: Annotated[str, typer.Option(help="Objective paper only: grad, para, init or random.")] = "",
     upload: Annotated[
         str, typer.Option(help="exact or ternary. Default: ternary, or exact with objective paper.")
     ] = "",
     gate: Annotated[
         int | None,
-        typer.Option(help="A row learns from devices only if at least this many rate the item. Default: 10, paper 0."),
+        typer.Option(
+            help="A row learns from devices only if at least this many rate the item. Default: 10; objective paper: 0."
+        ),
     ] = None,
     max_rows: Annotated[
-        int | None, typer.Option(help="Rows in one upload, 0 for all. Default: 64 ternary, else all.")
+        int | None, typer.Option(help="Rows in one upload; 0 sends all. Default: 64 with ternary uploads, else all.")
     ] = None,
     recency: Annotated[bool, typer.Option("--recency", help="Weigh newer ratings more in the fit for use.")] = False,
     refine: Annotated[
-        bool, typer.Option("--refine", help="Refine the fit for use by a ranking objective: slower, a little better.")
+        bool,
+        typer.Option(
+            "--refine", help="Refine the fit for use by a ranking objective. It is slower and a little better."
+        ),
     ] = False,
     bits: Bits = 64,
     rounds: Rounds = 50,
     fraction: Annotated[float, typer.Option(help="Share of the devices in a round, p.")] = 0.6,
     dropout: Annotated[float, typer.Option(help="Share of a round's devices that never upload.")] = 0.0,
-    regularization: Annotated[
-        float, typer.Option("--lambda", help="The paper's balance weight; objective paper only.")
-    ] = 0.0,
+    regularization: Annotated[float, typer.Option("--lambda", help="Objective paper only: the balance weight.")] = 0.0,
     privacy: Annotated[
         str, typer.Option(help="What the server sees: clear, secagg (sums, really masked) or secagg+dp (noisy sums).")
     ] = "clear",
@@ -72,13 +75,19 @@ def train(
         float, typer.Option(help="secagg+dp: standard deviation of each device's noise in its rows, 0.5 to 1000.")
     ] = 0.0,
     noise_sums: Annotated[
-        float, typer.Option(help="secagg+dp: the same for its products and user sum, 0.5 to 1000.")
+        float,
+        typer.Option(help="secagg+dp: standard deviation of the noise in its products and user sum, 0.5 to 1000."),
     ] = 0.0,
     unmasked: Annotated[
-        bool, typer.Option("--unmasked", help="Add up without masks: the same sums much faster; counts no bytes.")
+        bool,
+        typer.Option(
+            "--unmasked", help="Add up without masks. The sums are the same and come much faster; no bytes are counted."
+        ),
     ] = False,
     seed: Seed = 0,
-    checkpoint: Annotated[Path | None, typer.Option(help="File to save each round to, and to resume from.")] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="File that keeps the state after each round; a stopped run goes on from it.")
+    ] = None,
     save: Annotated[
         Path | None, typer.Option(help="Folder for the learned matrix, its model message and item ids.")
     ] = None,

@@ -43,7 +43,8 @@ def decode(view: RoundView, device: int, upload: Upload, levels: tuple[int, ...]
     rows = view.before[items].astype(np.int64)
     kind = upload.rows.WhichOneof("rows")
     if view.model.objective == model_pb2.OBJECTIVE_CATALOGUE:
-        return DecodedUpload(device, items, _code_of_catalogue(upload, rows), np.ones((len(items), len(levels))))
+        code = unpack_signs(upload.rows.user_code, (rows.shape[1],))
+        return DecodedUpload(device, items, code, np.ones((len(items), len(levels))))
     if kind == "exact":
         code = _leading_code(upload.values().astype(np.int64) - LEVELS * rows)
         return DecodedUpload(device, items, code, _exact_evidence(upload.values().astype(np.int64), rows, code, levels))
@@ -79,11 +80,6 @@ def _codes_evidence(new_rows: Ints, rows: Ints, code: Signs, levels: tuple[int, 
     # A row that was b before and stays b has not changed, whatever the vote.
     already = (np.abs(rows @ b) == f) & (seen == 0)
     return np.where((expected == seen[:, None]) | already[:, None], 1.0, 1e-6)
-
-
-def _code_of_catalogue(upload: Upload, rows: Ints) -> Signs:
-    """The field user_code says it."""
-    return unpack_signs(upload.rows.user_code, (rows.shape[1],))
 
 
 def code_from_rows_alone(view: RoundView, upload: Upload) -> Signs:
@@ -142,7 +138,8 @@ def merge_rounds(uploads: list[DecodedUpload], n_items: int) -> Evidence:
     flipped = []
     for upload in uploads:
         new = np.log(upload.likelihood + 1e-9)
-        straight, turned = (_compatibility(log[upload.items], way) for way in (new, new[:, ::-1]))
+        old = log[upload.items]
+        straight, turned = (np.logaddexp.reduce(old + way, axis=1).sum() for way in (new, new[:, ::-1]))
         flipped.append(bool(turned > straight))
         log[upload.items] += new[:, ::-1] if flipped[-1] else new
     items = np.unique(np.concatenate([upload.items for upload in uploads]))
@@ -168,17 +165,12 @@ def orient(users: list[Evidence], knowledge: Knowledge, n_items: int) -> tuple[l
         # A user's own ratings must not vote for the way they are turned now.
         priors = [item_prior(counts[user.items] - mine, overall) for user, mine in zip(users, own, strict=True)]
         mirrored = [_is_mirrored(user, prior) for user, prior in zip(users, priors, strict=True)]
-        own = [_posterior(*triple) for triple in zip(users, mirrored, priors, strict=True)]
+        weighed = [user.oriented(turn) * prior for user, turn, prior in zip(users, mirrored, priors, strict=True)]
+        own = [chances / chances.sum(axis=1, keepdims=True) for chances in weighed]
         counts = known.copy()
         for user, mine in zip(users, own, strict=True):
             counts[user.items] += mine
     return mirrored, counts
-
-
-def _posterior(user: Evidence, mirror: bool, prior: Floats) -> Floats:
-    weighed = user.oriented(mirror) * prior
-    posterior: Floats = weighed / weighed.sum(axis=1, keepdims=True)
-    return posterior
 
 
 def _is_mirrored(user: Evidence, prior: Floats) -> bool:
@@ -198,10 +190,6 @@ def _tilts(n_levels: int) -> tuple[Floats, Floats]:
     slope, curve = (axis.ravel() for axis in np.meshgrid(GRID, GRID[::2]))
     tilts = np.exp(KINDNESS * np.outer(scale, slope) + EXTREMES * np.outer(scale**2, curve))
     return tilts, -(slope**2 + curve**2) / 2
-
-
-def _compatibility(log: Floats, new: Floats) -> float:
-    return float(np.logaddexp.reduce(log + new, axis=1).sum())
 
 
 # All uploads of a capture.

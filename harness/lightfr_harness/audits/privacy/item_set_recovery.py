@@ -89,14 +89,12 @@ def audit(capture: Capture, truth: Truth, decoded: Decoded | None, *, private: b
     hits, guesses, sizes = [], [], []
     for user in truth.scored:
         items = truth.items[user]
-        scores = reader.score(user) if reader else _seen_first(popularity, seen.get(user, set()))
+        if reader:
+            scores = reader.score(user)
+        else:
+            scores = popularity.copy()
+            scores[list(seen.get(user, ()))] += popularity.max() + 1
         hits.append(int(np.isin(items, named(scores, len(items))).sum()))
         guesses.append(int(np.isin(items, named(popularity, len(items))).sum()))
         sizes.append(len(items))
     return [judged(CLAIM, share_by_user(hits, guesses, sizes), UNIT, capture.mode, private=private)]
-
-
-def _seen_first(popularity: Floats, seen: set[int]) -> Floats:
-    scores = popularity.copy()
-    scores[list(seen)] += popularity.max() + 1
-    return scores

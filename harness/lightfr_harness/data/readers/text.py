@@ -54,7 +54,7 @@ def read_csv(
         items.append(fields[1])
         values.append(parse_rating(path, line, fields[2], rating_min, rating_max))
         if timestamp:
-            times.append(_parse_time(path, line, fields[3]))
+            times.append(int(_parse_number(path, line, fields[3], "timestamp")))
     if not values:
         raise MalformedDataError(path, None, "there are no ratings in it", "Name another file.")
     order = np.array(times, dtype=np.int64) if timestamp else None
@@ -83,10 +83,6 @@ def parse_rating(
         reason = f"the rating is outside {rating_min:g} to {rating_max:g}"
         raise MalformedDataError(path, line, reason, "Correct the line or the declared range.")
     return value
-
-
-def _parse_time(path: Path, line: int, text: str) -> int:
-    return int(_parse_number(path, line, text, "timestamp"))
 
 
 def _parse_number(path: Path, line: int, text: str, name: str) -> float:
