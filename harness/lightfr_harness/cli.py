@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from lightfr_harness.audits.cli import app as audit_app
-from lightfr_harness.audits.compare_cli import compare
 from lightfr_harness.bench.cli import app as bench_app
 from lightfr_harness.conformance.cli import conformance, conformance_kit
 from lightfr_harness.data.cli import app as data_app
+from lightfr_harness.reports.cli import compare, report
 from lightfr_harness.server.authority.cli import app as authority_app
 from lightfr_harness.server.coordinator.cli import rollback, serve
 from lightfr_harness.simulation import cli as runs_cli
@@ -35,6 +35,7 @@ app.command()(runs_cli.train)
 app.command()(runs_cli.sweep)
 app.command()(serve)
 app.command()(compare)
+app.command()(report)
 app.command()(conformance)
 app.command("conformance-kit")(conformance_kit)
 app.command()(rollback)

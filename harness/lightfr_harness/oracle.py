@@ -1,11 +1,13 @@
-"""Slow, plain versions of the kernel's equations, to be read beside the paper and docs/protocol.md.
+"""Slow, plain versions of the kernel's equations, to be read beside docs/protocol.md; then the paper's as printed.
 
-Codes here are arrays of signs, -1 or +1. Nothing is clever, and nothing calls the kernel.
+Codes of the first part are arrays of signs, -1 or +1. The second part, from `sign` on, is in exact fractions, one
+function for each equation of the paper. Nothing is clever, and nothing calls the kernel.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +28,8 @@ def unpack(code: bytes) -> Signs:
 
 def distances(items: Signs, query: Signs) -> Integers:
     """Hamming distance of every row to the query."""
-    return (items != query).sum(axis=1)
+    found: Integers = (items != query).sum(axis=1)
+    return found
 
 
 def topk(items: Signs, query: Signs, k: int, excluded: set[int]) -> list[tuple[int, int]]:
@@ -111,3 +114,60 @@ def aggregate(memory: Integers, sums: Integers, codes: Signs, shift: int) -> tup
     """The server rule, with floor division in the place of the arithmetic shift."""
     after = np.clip(memory - memory // 2**shift + sums, -(2**31), 2**31 - 1)
     return after, np.where(after == 0, codes, np.sign(after)).astype(np.int8)
+
+
+# The paper's equations. Key: b user code and d item codes (signs), r ratings in [0, 1], f code length, lam the balance
+# weight lambda.
+
+Code = list[int]
+
+
+def sign(value: Fraction, old: int) -> int:
+    """Take the sign; zero keeps the old bit."""
+    return old if value == 0 else (1 if value > 0 else -1)
+
+
+def rest(a: Code, b: Code, k: int) -> int:
+    """a_rest . b_rest: the inner product without bit k."""
+    return sum(x * y for j, (x, y) in enumerate(zip(a, b, strict=True)) if j != k)
+
+
+def user_bit(b: Code, rated: list[tuple[Code, Fraction]], lam: Fraction, k: int) -> Fraction:
+    """b*_k = sum_i (1/f)(r_i - 1/2 - (1/2f) d_i,rest . b_rest) d_ik - 2 lambda sum_{k' != k} b_k'."""
+    f = len(b)
+    data = sum(
+        (Fraction(1, f) * (r - Fraction(1, 2) - Fraction(rest(d, b, k), 2 * f)) * d[k] for d, r in rated), Fraction(0)
+    )
+    return data - 2 * lam * sum(x for j, x in enumerate(b) if j != k)
+
+
+def user_update(b: Code, rated: list[tuple[Code, Fraction]], lam: Fraction, max_sweeps: int) -> Code:
+    """Discrete coordinate descent: bits in turn, later ones see earlier flips, until nothing changes."""
+    b = list(b)
+    for _ in range(max_sweeps):
+        before = list(b)
+        for k in range(len(b)):
+            b[k] = sign(user_bit(b, rated, lam, k), b[k])
+        if b == before:
+            break
+    return b
+
+
+def item_gradient(b: Code, d: Code, r: Fraction) -> list[Fraction]:
+    """delta_ik = (r_i - 1/2 - (1/2f) b_rest . d_i,rest) b_k."""
+    f = len(b)
+    return [(r - Fraction(1, 2) - Fraction(rest(b, d, k), 2 * f)) * b[k] for k in range(f)]
+
+
+def aggregate_gradients(d: Code, gradients: list[list[Fraction]], lam: Fraction) -> Code:
+    """Agg_grad for one row: sign((1/f) sum_u delta^u - 2 lambda D'), D' being the sum of the row's other bits."""
+    f = len(d)
+    return [
+        sign(Fraction(1, f) * sum((g[k] for g in gradients), Fraction(0)) - 2 * lam * (sum(d) - d[k]), d[k])
+        for k in range(f)
+    ]
+
+
+def aggregate_rows(d: Code, rows: list[Code]) -> Code:
+    """Agg_para for one row: sign(sum_u d^u)."""
+    return [sign(Fraction(sum(row[k] for row in rows)), d[k]) for k in range(len(d))]

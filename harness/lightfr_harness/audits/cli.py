@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,14 +10,12 @@ from rich.table import Table
 
 from lightfr_harness.audits.cost.cli import cost
 from lightfr_harness.audits.finding import Finding, broken
-from lightfr_harness.audits.output import progress_bar, write_text
 from lightfr_harness.audits.privacy.plan import MODES, AuditOptions
+from lightfr_harness.console import Json, Report, progress_bar
 from lightfr_harness.errors import errors_as_messages
 from lightfr_harness.simulation.cli import Bits, Data, Format, Seed, Synthetic
 
 app = typer.Typer(no_args_is_help=True, help="Try the claims; exit code 1 when a limit is broken.")
-
-
 app.command()(cost)
 
 
@@ -34,25 +30,28 @@ def privacy(
         list[int] | None, typer.Option(help="Devices in a round; several are compared. Default: 60 % of the devices.")
     ] = None,
     minimum_cohort: Annotated[
-        int, typer.Option(help="Cohorts below promise nothing: their figures are for information.")
+        int, typer.Option(help="Smaller cohorts promise nothing; their figures are for information.")
     ] = 256,
     bits: Bits = 64,
     noise_rows: Annotated[
         float, typer.Option(help="secagg+dp: standard deviation of each device's noise in its rows, 0.5 to 1000.")
     ] = 3.0,
-    noise_sums: Annotated[float, typer.Option(help="secagg+dp: the same in what describes its user.")] = 3.0,
+    noise_sums: Annotated[
+        float,
+        typer.Option(help="secagg+dp: standard deviation of the noise in its products and user sum, 0.5 to 1000."),
+    ] = 3.0,
     seed: Seed = 0,
-    json_file: Annotated[Path | None, typer.Option("--json", help="File for the record.")] = None,
-    report: Annotated[Path | None, typer.Option(help="Folder for the HTML page and the record.")] = None,
+    json_file: Json = None,
+    report: Report = None,
 ) -> None:
     """Attack what a coordinator captures and what everybody downloads: user codes, ratings, rated items.
 
-    Every figure stands beside what guessing reaches. Modes paper and clear are not private, and there to compare with;
-    modes secagg and secagg+dp must stay within 2 points of guessing. Masked uploads are the SDK's own in the first
-    round of each run; of its other rounds the sum is made without masks.
+    Every figure stands beside what guessing reaches. Modes paper and clear are not private; they are there to compare
+    with. Modes secagg and secagg+dp must stay within 2 points of guessing. In the first round of each run the SDK masks
+    the uploads; in the other rounds the sum is made without masks.
     """
     from lightfr_harness.audits.privacy.run import run
-    from lightfr_harness.reports import privacy as pages
+    from lightfr_harness.reports.pages import save
 
     with errors_as_messages():
         options = AuditOptions(
@@ -69,14 +68,11 @@ def privacy(
             seed=seed,
         )
         with progress_bar() as bar:
-            task = bar.add_task("audit", total=1.0)
+            task = bar.add_task("audit", total=1.0, detail="")
             audited = run(options, lambda what, share: bar.update(task, description=what, completed=share))
-    if report is not None:
-        write_text(report / "privacy.html", pages.page(audited.record))
-        json_file = json_file or report / "privacy.json"
-    if json_file is not None:
-        write_text(json_file, json.dumps(audited.record, indent=1) + "\n")
-    Console().print(_table(audited.findings))
+        save(audited.record, json_file, report)
+    if json_file != "-":
+        Console().print(_table(audited.findings))
     if broken(audited.findings):
         raise typer.Exit(code=1)
 
@@ -88,19 +84,8 @@ def _table(findings: list[Finding]) -> Table:
     for name in ("guessing", "measured", "95 % interval", "limit", "verdict"):
         table.add_column(name, justify="right")
     for found in findings:
-        interval = f"{found.interval[0]:.3f} to {found.interval[1]:.3f}"
-        table.add_row(
-            found.mode,
-            found.claim,
-            f"{found.predicted:.3f}",
-            f"{found.measured:.3f}",
-            interval,
-            limit_text(found),
-            found.verdict,
-        )
+        limit = "-" if found.limit is None else f"{'>=' if found.at_least else '<='} {found.limit:.3f}"
+        measured = "-" if found.measured is None else f"{found.measured:.3f}"
+        interval = " to ".join(f"{end:.3f}" for end in found.interval)
+        table.add_row(found.mode, found.claim, f"{found.predicted:.3f}", measured, interval, limit, found.verdict)
     return table
-
-
-def limit_text(found: Finding) -> str:
-    """The limit with its direction, or a dash."""
-    return "-" if found.limit is None else f"{'>=' if found.at_least else '<='} {found.limit:.3f}"

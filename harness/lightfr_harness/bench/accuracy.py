@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from lightfr_harness.records import AccuracyRecord, AccuracyRow
 from lightfr_harness.simulation.options import TrainOptions
 from lightfr_harness.simulation.train import train
 
@@ -35,25 +36,25 @@ ROWS = (
 )
 
 
-def run(data: Path, rows: tuple[Row, ...], step: Callable[[Row], None]) -> list[dict[str, Any]]:
+def run(data: Path, rows: tuple[Row, ...], step: Callable[[Row], None]) -> AccuracyRecord:
     """Train every row and report the means beside what they must reach."""
     results = []
     for row in rows:
-        records = [train(TrainOptions(data=data, seed=seed, **row.options)).record for seed in SEEDS]
-        figures = {key: mean(record[key] for record in records) for key in ("hr", "ndcg", "hr_optimistic")}
-        rate = mean(record["device_rounds_per_second"] for record in records)
-        reached = figures["hr"] >= row.hr and figures["ndcg"] >= row.ndcg
+        runs = [train(TrainOptions(data=data, seed=seed, **row.options)).record for seed in SEEDS]
+        hr, ndcg = mean(run.hit_rate for run in runs), mean(run.ndcg for run in runs)
         results.append(
-            {
-                "row": row.name,
-                **figures,
-                "needed_hr": row.hr,
-                "needed_ndcg": row.ndcg,
-                "reached": reached,
-                "is_goal": row.is_goal,
-                "popularity": records[0]["popularity"],
-                "device_rounds_per_second": rate,
-            }
+            AccuracyRow(
+                row=row.name,
+                hr=hr,
+                ndcg=ndcg,
+                hr_optimistic=mean(run.hr_optimistic or 0.0 for run in runs),
+                needed_hr=row.hr,
+                needed_ndcg=row.ndcg,
+                reached=hr >= row.hr and ndcg >= row.ndcg,
+                is_goal=row.is_goal,
+                popularity=runs[0].popularity,
+                device_rounds_per_second=mean(run.device_rounds_per_second or 0.0 for run in runs),
+            )
         )
         step(row)
-    return results
+    return AccuracyRecord(rows=results, seeds=list(SEEDS))

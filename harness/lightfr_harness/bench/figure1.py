@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from dataclasses import asdict
 
 from lightfr_harness.bench.topk import REAL_FACTORS
+from lightfr_harness.records import Figure1Record, TopkRecord
+
+# Rated items of the user whose round the communication panel shows.
+RATED = 100
 
 
 def storage_bytes(n_items: int, code_bits: int) -> dict[str, float]:
@@ -26,35 +29,13 @@ def communication_bytes(n_items: int, n_rated: int, code_bits: int) -> dict[str,
     }
 
 
-def draw(records: list[dict[str, Any]], code_bits: int, path: Path) -> None:
-    """Draw the three panels from records of bench.topk (one per item count) and save them."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, panels = pyplot.subplots(1, 3, figsize=(13, 4), layout="constrained")
-    counts = sorted(record["items"] for record in records)
-    tables = (
-        ("Storage on the device", "bytes", [storage_bytes(m, code_bits) for m in counts]),
-        ("Communication of one round", "bytes", [communication_bytes(m, 100, code_bits) for m in counts]),
-        ("Inference, one top-10 query", "CPU ms", [_inference(records, m) for m in counts]),
+def make_record(timings: list[TopkRecord], code_bits: int) -> Figure1Record:
+    """The table of timings, and the bytes of the two other panels at the item counts that were timed."""
+    chosen = [timing for timing in timings if timing.bits == code_bits and timing.batch == 1]
+    counts = sorted(timing.items for timing in chosen)
+    return Figure1Record(
+        timings=[asdict(timing) for timing in timings],
+        figure_bits=code_bits,
+        storage_bytes=[{"items": m, **storage_bytes(m, code_bits)} for m in counts],
+        communication_bytes=[{"items": m, **communication_bytes(m, RATED, code_bits)} for m in counts],
     )
-    for panel, (title, unit, rows) in zip(panels, tables, strict=True):
-        for style, name in zip(("o-", "s--", "^-", "v:"), rows[0], strict=False):
-            panel.plot(counts, [row[name] for row in rows], style, label=name)
-        panel.set(title=title, xlabel="items", ylabel=unit, xscale="log", yscale="log")
-        panel.grid(alpha=0.3)
-        panel.legend(frameon=False)
-    figure.suptitle(f"{code_bits}-bit codes against {REAL_FACTORS} float64 factors")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
-    pyplot.close(figure)
-
-
-def _inference(records: list[dict[str, Any]], n_items: int) -> dict[str, float]:
-    record = next(record for record in records if record["items"] == n_items)
-    times = {"codes, our kernel": record["ours_ns"] / 1e6, "real values, numpy": record["float64_ns"] / 1e6}
-    if record.get("faiss_ns"):
-        times["codes, faiss"] = record["faiss_ns"] / 1e6
-    return times

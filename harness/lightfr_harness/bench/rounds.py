@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from lightfr.interactions import Interactions
 from lightfr.training import PublishedModel
 from lightfr.v1 import model_pb2
 from lightfr_harness.bench.timing import interleave
+from lightfr_harness.records import RoundsRecord
 from lightfr_harness.simulation.fleet import SimulatedDevice, stream
 
 RATINGS = (64, 256, 1024, 4096)
@@ -18,20 +19,21 @@ ITEMS = (10_000, 100_000)
 DEVICES = (100, 10_000)
 
 
-def run(code_bits: int, seed: int, seconds: float) -> dict[str, Any]:
+def run(code_bits: int, seed: int, seconds: float) -> RoundsRecord:
     """CPU time of take_part (fit, rows, ternary rounding, encoding) with the model already there."""
     by_ratings = interleave({str(n): _device(n, ITEMS[0], code_bits, seed) for n in RATINGS}, seconds)
     by_items = interleave({str(m): _device(166, m, code_bits, seed) for m in ITEMS}, seconds)
     by_devices = interleave({str(n): _one_of(n, code_bits, seed) for n in DEVICES}, seconds)
     times = [by_ratings[str(n)].min_ns for n in RATINGS]
     slopes = np.diff(np.log(times)) / np.diff(np.log(RATINGS))
-    return {
-        "bits": code_bits,
-        "us_by_ratings": {n: timing.min_ns / 1000 for n, timing in by_ratings.items()},
-        "us_by_items": {n: timing.min_ns / 1000 for n, timing in by_items.items()},
-        "us_by_devices": {n: timing.min_ns / 1000 for n, timing in by_devices.items()},
-        "exponent_in_ratings": float(slopes[-1]),
-    }
+    in_us = [{n: timing.min_ns / 1000 for n, timing in by.items()} for by in (by_ratings, by_items, by_devices)]
+    return RoundsRecord(
+        bits=code_bits,
+        us_by_ratings=in_us[0],
+        us_by_items=in_us[1],
+        us_by_devices=in_us[2],
+        exponent_in_ratings=float(slopes[-1]),
+    )
 
 
 def make_model(n_items: int, code_bits: int, seed: int) -> PublishedModel:
@@ -52,7 +54,7 @@ def _new_device(n_rated: int, n_items: int, code_bits: int, rng: np.random.Gener
     return SimulatedDevice(Interactions((item, 0) for item in rated), UserCode(rng.bytes(code_bits // 8)))
 
 
-def _device(n_rated: int, n_items: int, code_bits: int, seed: int) -> Any:
+def _device(n_rated: int, n_items: int, code_bits: int, seed: int) -> Callable[[], None]:
     """A round from the same start each time, so that every call does the same work."""
     model = make_model(n_items, code_bits, seed)
     device, random_bytes = _new_device(n_rated, n_items, code_bits, np.random.default_rng(seed)), stream("bench")
@@ -65,7 +67,7 @@ def _device(n_rated: int, n_items: int, code_bits: int, seed: int) -> Any:
     return take_part
 
 
-def _one_of(n_devices: int, code_bits: int, seed: int) -> Any:
+def _one_of(n_devices: int, code_bits: int, seed: int) -> Callable[[], None]:
     """A round of the next of many devices in turn."""
     rng, model = np.random.default_rng(seed), make_model(ITEMS[0], code_bits, seed)
     devices, random_bytes = [_new_device(100, ITEMS[0], code_bits, rng) for _ in range(n_devices)], stream("bench")

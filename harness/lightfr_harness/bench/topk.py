@@ -8,11 +8,16 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from lightfr import _kernel
 from lightfr_harness.bench._floor import ffi as floor_ffi
 from lightfr_harness.bench._floor import lib as floor_lib
-from lightfr_harness.bench.timing import Timing, interleave, interleave_samples
+from lightfr_harness.bench.timing import interleave, interleave_samples
+from lightfr_harness.errors import import_package
+from lightfr_harness.records import TopkRecord
+
+Codes = npt.NDArray[np.uint8]
 
 K = 10
 REAL_FACTORS = 32  # f of the real-valued methods in the paper
@@ -20,7 +25,7 @@ CLUSTERS = 200
 FLIP_CHANCE = 0.12
 
 
-def make_codes(n_items: int, code_bits: int, kind: str, rng: np.random.Generator) -> np.ndarray:
+def make_codes(n_items: int, code_bits: int, kind: str, rng: np.random.Generator) -> Codes:
     """Make packed codes: uniformly random, or clustered as learned codes are.
 
     Learned codes lie around few tastes of very different sizes; here, CLUSTERS centres with Zipf-like shares, each bit
@@ -38,7 +43,7 @@ def make_codes(n_items: int, code_bits: int, kind: str, rng: np.random.Generator
     return codes
 
 
-def page_aligned(codes: np.ndarray) -> np.ndarray:
+def page_aligned(codes: Codes) -> Codes:
     """Copy to the start of a page, as mapped files lie, in huge pages where offered, as numpy does for large arrays."""
     memory = mmap.mmap(-1, codes.nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_HUGEPAGE"):
@@ -48,21 +53,18 @@ def page_aligned(codes: np.ndarray) -> np.ndarray:
     return copy
 
 
-def ours(codes: np.ndarray, queries: np.ndarray) -> Callable[[], Any]:
+def ours(codes: Codes, queries: Codes) -> Callable[[], Any]:
     """Our kernel, with the pointers made once as the SDK does."""
     code_bits = codes.shape[1] * 8
-    items, wanted = _kernel.CodesPointer(codes, code_bits), _kernel.CodesPointer(queries, code_bits)
+    items, wanted = _kernel.CodesPointer(codes.data, code_bits), _kernel.CodesPointer(queries.data, code_bits)
     if len(queries) == 1:
         return lambda: _kernel.topk(items, wanted, K)
     return lambda: _kernel.topk_batch(items, wanted, K)
 
 
-def faiss_flat(codes: np.ndarray, queries: np.ndarray) -> Callable[[], Any] | None:
-    """faiss IndexBinaryFlat on one thread, or None where faiss is not installed (extra [bench])."""
-    try:
-        import faiss
-    except ImportError:
-        return None
+def faiss_flat(codes: Codes, queries: Codes) -> Callable[[], Any]:
+    """faiss IndexBinaryFlat on one thread."""
+    faiss = import_package("faiss", "faiss-cpu", "The top-K benchmark")
     faiss.omp_set_num_threads(1)
     index = faiss.IndexBinaryFlat(codes.shape[1] * 8)
     index.add(codes)
@@ -97,13 +99,13 @@ def against_real_values(
     return interleave_samples(contenders, seconds, least)
 
 
-def floor_read(codes: np.ndarray) -> Callable[[], Any]:
+def floor_read(codes: Codes) -> Callable[[], Any]:
     """Read the bytes of the codes once."""
     pointer, n_bytes = floor_ffi.from_buffer("uint8_t[]", codes), codes.nbytes
     return lambda: floor_lib.lfr_floor_read(pointer, n_bytes)
 
 
-def require_equal(codes: np.ndarray, queries: np.ndarray, search: Callable[[], Any], name: str) -> None:
+def require_equal(codes: Codes, queries: Codes, search: Callable[[], Any], name: str) -> None:
     """Stop the benchmark unless both find the same distances."""
     found = ours(codes, queries)()
     mine = [[distance for _, distance in hits] for hits in ([found] if len(queries) == 1 else found)]
@@ -112,46 +114,40 @@ def require_equal(codes: np.ndarray, queries: np.ndarray, search: Callable[[], A
         raise AssertionError(f"our distances differ from those of {name}: the benchmark would compare different work")
 
 
-def run(n_items: int, code_bits: int, batch: int, kind: str, seed: int, seconds: float) -> dict[str, Any]:
+def run(n_items: int, code_bits: int, batch: int, kind: str, seed: int, seconds: float) -> TopkRecord:
     """Time all contenders in one interleaved run; ratios are of the minima, medians beside them."""
     rng = np.random.default_rng(seed)
     codes = page_aligned(make_codes(n_items, code_bits, kind, rng))
     queries = codes[rng.integers(0, n_items, batch)] ^ np.packbits(rng.random((batch, code_bits)) < 0.1, axis=1)
-    contenders = {"ours": ours(codes, queries), "floor": floor_read(codes)}
-    faiss_search = faiss_flat(codes, queries)
-    if faiss_search is not None:
-        require_equal(codes, queries, faiss_search, "faiss")
-        contenders["faiss"] = faiss_search
-    contenders["float64"] = float64_product(n_items, batch, rng)
+    search = faiss_flat(codes, queries)
+    require_equal(codes, queries, search, "faiss")
+    real = float64_product(n_items, batch, rng)
+    contenders = {"ours": ours(codes, queries), "floor": floor_read(codes), "faiss": search, "float64": real}
     timings = interleave(contenders, seconds)
-    return _record(n_items, code_bits, batch, kind, seed, timings)
-
-
-def _ratio(timings: dict[str, Timing], above: str, below: str, which: str) -> float | None:
-    if above not in timings:
-        return None
-    return float(getattr(timings[above], which) / getattr(timings[below], which))
-
-
-def _record(
-    n_items: int, code_bits: int, batch: int, kind: str, seed: int, timings: dict[str, Timing]
-) -> dict[str, Any]:
-    record: dict[str, Any] = {
-        "items": n_items,
-        "bits": code_bits,
-        "batch": batch,
-        "codes": kind,
-        "k": K,
-        "seed": seed,
-        "isa": _kernel.isa_name(),
-        "machine": platform.machine(),
-    }
-    for suffix, which in (("", "min_ns"), ("_median", "median_ns")):
-        record[f"faiss_ratio{suffix}"] = _ratio(timings, "faiss", "ours", which)
-        record[f"float64_ratio{suffix}"] = _ratio(timings, "float64", "ours", which)
-        record[f"floor_ratio{suffix}"] = _ratio(timings, "ours", "floor", which)
-    for name, timing in timings.items():
-        record[f"{name}_ns"] = timing.min_ns
-        record[f"{name}_median_ns"] = timing.median_ns
-    record["repeats"] = timings["ours"].repeats
-    return record
+    least = {name: timing.min_ns for name, timing in timings.items()}
+    median = {name: timing.median_ns for name, timing in timings.items()}
+    return TopkRecord(
+        items=n_items,
+        bits=code_bits,
+        batch=batch,
+        codes=kind,
+        k=K,
+        seed=seed,
+        isa=_kernel.isa_name(),
+        machine=platform.machine(),
+        faiss_ratio=least["faiss"] / least["ours"],
+        float64_ratio=least["float64"] / least["ours"],
+        floor_ratio=least["ours"] / least["floor"],
+        faiss_ratio_median=median["faiss"] / median["ours"],
+        float64_ratio_median=median["float64"] / median["ours"],
+        floor_ratio_median=median["ours"] / median["floor"],
+        ours_ns=least["ours"],
+        ours_median_ns=median["ours"],
+        floor_ns=least["floor"],
+        floor_median_ns=median["floor"],
+        faiss_ns=least["faiss"],
+        faiss_median_ns=median["faiss"],
+        float64_ns=least["float64"],
+        float64_median_ns=median["float64"],
+        repeats=timings["ours"].repeats,
+    )

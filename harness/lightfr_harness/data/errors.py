@@ -28,7 +28,7 @@ class MissingFileError(DatasetError, FileNotFoundError):
 
     def __init__(self, path: Path, advice: str) -> None:
         self.path = path
-        super().__init__(f"{path}: there is no such file. {advice}")
+        super().__init__(f"{path} does not exist. {advice}")
 
 
 class MalformedDataError(DatasetError, ValueError):
@@ -40,48 +40,13 @@ class MalformedDataError(DatasetError, ValueError):
         super().__init__(f"{place}: {reason}. {advice}")
 
 
-class UnknownFormatError(DatasetError, ValueError):
-    """No reader has that name."""
-
-    def __init__(self, name: str, known: list[str]) -> None:
-        self.name, self.known = name, known
-        super().__init__(f"There is no data format {name!r}. Choose one of: {', '.join(known)}.")
-
-
 class InvalidOptionError(DatasetError, ValueError):
     """An option that the chosen reader, split or generator cannot honour."""
-
-
-class MissingDependencyError(DatasetError, ImportError):
-    """An optional package is needed for this file only."""
-
-    def __init__(self, package: str, purpose: str) -> None:
-        self.package = package
-        super().__init__(f"{purpose} needs {package}. Run: python -m pip install {package}")
-
-
-class UnknownDatasetError(DatasetError, ValueError):
-    """Nothing can be fetched under that name."""
-
-    def __init__(self, name: str, known: list[str]) -> None:
-        self.name, self.known = name, known
-        super().__init__(f"There is no data set {name!r} to fetch. Known: {', '.join(known)}.")
 
 
 class DownloadError(DatasetError, OSError):
     """The network, the server or the disk failed: try again, or bring the file by hand."""
 
 
-class ChecksumError(DatasetError, ValueError):
-    """The download is not the published file; it was thrown away."""
-
-    def __init__(self, source: str, expected: str, actual: str) -> None:
-        self.source, self.expected, self.actual = source, expected, actual
-        super().__init__(
-            f"{source} has MD5 {actual}, but {expected} is published. The download was discarded. "
-            "Fetch again; if it fails again, the source has changed or is being tampered with."
-        )
-
-
-class UnsafeArchiveError(DatasetError, ValueError):
-    """An archive that would write outside its folder: do not unpack it."""
+class UntrustedDownloadError(DatasetError, ValueError):
+    """The download is not what its publisher made, or would write outside its folder. It was thrown away."""

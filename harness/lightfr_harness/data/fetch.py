@@ -14,12 +14,11 @@ import tempfile
 import urllib.request
 import zipfile
 from pathlib import Path, PurePosixPath
-from typing import IO
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-from .errors import ChecksumError, DatasetError, DownloadError, UnsafeArchiveError
+from .errors import DatasetError, DownloadError, UntrustedDownloadError
 from .recbole import RATINGS_FILE as RECBOLE_FILE
 from .recbole import fetch_with_pip
 from .sources import Source, find_source
@@ -39,7 +38,8 @@ def fetch(name: str, folder: str | Path, *, base_url: str | None = None) -> Path
     for present in (home / source.ratings_file, home / RECBOLE_FILE):
         if present.exists():
             return present
-    _require_free(home)
+    if home.exists():
+        raise DownloadError(f"{home} exists, but the ratings file is not in it. Move it away and fetch again.")
     with _staging(Path(folder)) as stage:
         ratings_file = _bring(source, Path(stage), base_url)
         _put_in_place(Path(stage) / "complete", home)
@@ -56,11 +56,6 @@ def _bring(source: Source, stage: Path, base_url: str | None) -> str:
         return fetch_with_pip(stage, unreachable)
     _unpack(source, archive, stage / "complete")
     return source.ratings_file
-
-
-def _require_free(home: Path) -> None:
-    if home.exists():
-        raise DownloadError(f"{home} exists, but the ratings file is not in it. Move it away and fetch again.")
 
 
 def _staging(folder: Path) -> tempfile.TemporaryDirectory[str]:
@@ -91,7 +86,10 @@ def _download(source: Source, stage: Path, base_url: str) -> Path:
             f"{source.ratings_file} by hand and pass its path with --format {source.format}."
         ) from error
     if source.md5 is not None and actual != source.md5:
-        raise ChecksumError(url, source.md5, actual)
+        raise UntrustedDownloadError(
+            f"{url} has MD5 {actual}, but {source.md5} is published. The download was discarded. "
+            "Fetch again; if it fails again, the source has changed or is being tampered with."
+        )
     return target
 
 
@@ -100,7 +98,10 @@ def _save(reply: http.client.HTTPResponse, target: Path, name: str) -> str:
     announced = reply.headers.get("Content-Length")
     total = int(announced) if announced else None
     digest, received = hashlib.md5(usedforsecurity=False), 0
-    with target.open("wb") as file, _progress() as progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    # On stderr, so that the path printed on stdout can be used by a script.
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    with target.open("wb") as file, bar as progress:
         task = progress.add_task(name, total=total)
         while chunk := reply.read(CHUNK_BYTES):
             file.write(chunk)
@@ -112,20 +113,16 @@ def _save(reply: http.client.HTTPResponse, target: Path, name: str) -> str:
     return digest.hexdigest()
 
 
-def _progress() -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
-    # On stderr, so that the path printed on stdout can be used by a script.
-    return Progress(*columns, TransferSpeedColumn(), console=Console(stderr=True), transient=True)
-
-
 def _unpack(source: Source, archive: Path, complete: Path) -> None:
     """Take out the ratings file and the read-me files, which hold the licence."""
     complete.mkdir()
     try:
         with zipfile.ZipFile(archive) as zipped:
-            wanted = [entry for entry in _safe_entries(zipped) if _is_wanted(source, entry)]
-            for entry in wanted:
-                _copy_entry(zipped.open(entry), complete / PurePosixPath(entry.filename).name)
+            for entry in _safe_entries(zipped):
+                name = PurePosixPath(entry.filename).name
+                if name == source.ratings_file or name.lower().startswith("readme"):
+                    with zipped.open(entry) as packed, (complete / name).open("wb") as file:
+                        shutil.copyfileobj(packed, file)
     except zipfile.BadZipFile as error:
         raise DownloadError(f"{source.archive} is not a sound zip file. Fetch it again.") from error
     if not (complete / source.ratings_file).exists():
@@ -137,18 +134,8 @@ def _safe_entries(zipped: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     for entry in zipped.infolist():
         path = PurePosixPath(entry.filename.replace("\\", "/"))
         if path.is_absolute() or ".." in path.parts or ":" in entry.filename:
-            raise UnsafeArchiveError(
+            raise UntrustedDownloadError(
                 "The archive holds a path that leads outside its folder; nothing was unpacked. "
                 "Do not trust this source."
             )
     return [entry for entry in zipped.infolist() if not entry.is_dir()]
-
-
-def _is_wanted(source: Source, entry: zipfile.ZipInfo) -> bool:
-    name = PurePosixPath(entry.filename).name
-    return name == source.ratings_file or name.lower().startswith("readme")
-
-
-def _copy_entry(packed: IO[bytes], target: Path) -> None:
-    with packed, target.open("wb") as file:
-        shutil.copyfileobj(packed, file)

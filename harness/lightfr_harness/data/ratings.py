@@ -42,7 +42,9 @@ class Ratings:
         self._store(item_index=np.asarray(self.item_index, np.uint32))
         self._store(rating=np.asarray(self.rating, np.float64))
         self._store(timestamp=np.asarray(self.timestamp, np.int64))
-        _require_equal_lengths(self)
+        columns = (self.user_index, self.item_index, self.rating, self.timestamp)
+        if {column.shape for column in columns} != {(len(self.rating),)}:
+            raise InvalidRatingsError("The columns user, item, rating and timestamp must be flat and equally long.")
         _require_known_rows(self.user_index, self.n_users, "user")
         _require_known_rows(self.item_index, self.n_items, "item")
         require_rating_range(self.rating_min, self.rating_max)
@@ -112,7 +114,9 @@ def ratings_from_ids(
 def number_by_first_appearance(ids: Ids) -> tuple[Index, list[str]]:
     """An index per row and the id, as text, of each index."""
     if not isinstance(ids, np.ndarray):
-        return _number_texts(ids)
+        seen: dict[str, int] = {}
+        index = [seen.setdefault(text, len(seen)) for text in ids]
+        return np.array(index, dtype=np.uint32), list(seen)
     values, first_row, inverse = np.unique(ids, return_index=True, return_inverse=True)
     order = np.argsort(first_row)
     return inverted(order)[inverse].astype(np.uint32), [str(value) for value in values[order]]
@@ -168,18 +172,6 @@ def require_rating_range(rating_min: float, rating_max: float) -> None:
             f"The rating range {rating_min} to {rating_max} is not a range. "
             "Declare two finite numbers, the smaller first."
         )
-
-
-def _number_texts(ids: Sequence[str]) -> tuple[Index, list[str]]:
-    seen: dict[str, int] = {}
-    index = [seen.setdefault(text, len(seen)) for text in ids]
-    return np.array(index, dtype=np.uint32), list(seen)
-
-
-def _require_equal_lengths(ratings: Ratings) -> None:
-    columns = (ratings.user_index, ratings.item_index, ratings.rating, ratings.timestamp)
-    if {column.shape for column in columns} != {(len(ratings.rating),)}:
-        raise InvalidRatingsError("The columns user, item, rating and timestamp must be flat and equally long.")
 
 
 def _require_known_rows(index: Index, count: int, party: str) -> None:

@@ -12,7 +12,7 @@ import sys
 import tarfile
 from pathlib import Path
 
-from .errors import ChecksumError, DownloadError
+from .errors import DownloadError, UntrustedDownloadError
 
 VERSION = "1.2.1"
 RATINGS_FILE = "ml-100k.inter"
@@ -56,4 +56,6 @@ def _take_out(archive: Path, target: Path) -> None:
         raise DownloadError(f"{archive.name} does not hold {RATINGS_FILE}.") from error
     actual = hashlib.md5(target.read_bytes(), usedforsecurity=False).hexdigest()
     if actual != RATINGS_MD5:
-        raise ChecksumError(RATINGS_FILE, RATINGS_MD5, actual)
+        raise UntrustedDownloadError(
+            f"{RATINGS_FILE} has MD5 {actual}, but {RATINGS_MD5} is known. The download was discarded. Fetch it again."
+        )

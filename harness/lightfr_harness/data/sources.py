@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .errors import UnknownDatasetError
+from .errors import InvalidOptionError
 
 MOVIELENS = "https://files.grouplens.org/datasets/movielens/"
 LIBREC = "https://guoguibing.github.io/librec/datasets/"
@@ -48,5 +48,5 @@ SOURCES = {
 
 def find_source(name: str) -> Source:
     if name not in SOURCES:
-        raise UnknownDatasetError(name, list(SOURCES))
+        raise InvalidOptionError(f"Unknown data set {name!r}. Choose one of: {', '.join(SOURCES)}.")
     return SOURCES[name]

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from lightfr.cohorts import DEFAULT_MINIMUM_COHORT
+from lightfr.cohorts import DEFAULT_MINIMUM_COHORT, MAX_DEVICES, MIN_DEVICES
 from lightfr.errors import CodeLengthError, InvalidInputError, OutOfRangeError
-from lightfr.secagg.roster import MAX_DEVICES, MIN_DEVICES
-from lightfr_harness.server.coordinator.options import PRIVACY_MODES
+from lightfr_harness.server.rules import PRIVACY_MODES
 
 # More items would not fit the row numbers of the wire.
 MOST_ITEMS = 2**32 - 1

@@ -23,11 +23,10 @@ import numpy.typing as npt
 
 from lightfr.v1 import model_pb2
 from lightfr_harness.server.authority import Authority
-from lightfr_harness.server.coordinator.options import PRIVACY_MODES, ItemList, Settings
+from lightfr_harness.server.coordinator.options import ItemList, Settings
 from lightfr_harness.server.coordinator.rounds import Plan
 from lightfr_harness.server.coordinator.serving import Addresses, serve_until_stopped
-from lightfr_harness.server.rules import AggregationRule, CatalogueRule
-from lightfr_harness.simulation.options import TERNARY_ROWS
+from lightfr_harness.server.rules import PRIVACY_MODES, TERNARY_ROWS, AggregationRule, CatalogueRule
 
 # A row is open if at least this many devices rate its item.
 GATE = 10

@@ -1,11 +1,11 @@
-"""Two audits side by side as one page: what got worse first, then every figure of both."""
+"""Two records of one kind side by side as one page: what got worse first, then every figure of both."""
 
 from __future__ import annotations
 
 from html import escape
-from typing import Any
 
-from lightfr_harness.audits.compare import Change, worse
+from lightfr_harness.compare import Change, worse
+from lightfr_harness.records import CostRecord, Record
 from lightfr_harness.reports import devices
 from lightfr_harness.reports.figures import figure
 from lightfr_harness.reports.page import document, row, table
@@ -13,16 +13,16 @@ from lightfr_harness.reports.page import document, row, table
 HEADINGS = ("claim and setting", "before", "after", "ratio", "change")
 
 
-def page(before: dict[str, Any], after: dict[str, Any], changes: list[Change]) -> str:
+def page(before: Record, after: Record, changes: list[Change]) -> str:
     """One self-contained HTML page."""
     moved = [change for change in changes if change.what != "same"]
     body = (
-        f"<h1>Two audits compared</h1>{_verdict(worse(changes))}"
+        f"<h1>Two records compared: {after.kind}</h1>{_verdict(worse(changes))}"
         f"{table('What changed', HEADINGS, [_row(change) for change in moved])}"
         f"{_devices('Devices before', before)}{_devices('Devices after', after)}"
         f"{table('Every figure', HEADINGS, [_row(change) for change in changes])}"
     )
-    return document("Two audits compared", body)
+    return document("Two records compared", body)
 
 
 def _verdict(changes: list[Change]) -> str:
@@ -39,6 +39,7 @@ def _row(change: Change) -> str:
     return row(f"{change.claim}, {change.mode}", cells)
 
 
-def _devices(caption: str, record: dict[str, Any]) -> str:
-    run = record.get("devices")
-    return devices.side_by_side(run["devices"], caption) if run and run["devices"] else ""
+def _devices(caption: str, record: Record) -> str:
+    if not isinstance(record, CostRecord) or not record.devices or not record.devices["devices"]:
+        return ""
+    return devices.side_by_side(record.devices["devices"], caption)

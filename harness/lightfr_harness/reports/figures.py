@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 _PREFIXES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
@@ -15,7 +16,9 @@ def figure(value: float | None, unit: str) -> str:
         return in_bytes(value)
     if unit == "share":
         return f"{100 * value:.1f} %"
-    if unit == "times":
+    if unit == "accuracy":
+        return f"{value:.4f}"
+    if unit in ("times", "times the floor"):
         return f"{value:,.1f} x" if value < 100 else f"{value:,.0f} x"
     if unit == "ms":
         return f"{value:,.2f} ms" if value < 100 else f"{value:,.0f} ms"
@@ -35,21 +38,21 @@ def bytes_tick(value: float) -> str:
     return in_bytes(value).replace(".0 ", " ")
 
 
-def limit_of(finding: dict[str, Any]) -> str:
+def limit_of(finding: Mapping[str, Any]) -> str:
     """A limit with its direction."""
     if finding["limit"] is None:
         return "none"
     return f"{'at least' if finding['at_least'] else 'at most'} {figure(finding['limit'], finding['unit'])}"
 
 
-def ratio_of(finding: dict[str, Any]) -> str:
+def ratio_of(finding: Mapping[str, Any]) -> str:
     """Measured over predicted, where both say something."""
     if finding["measured"] is None or not finding["predicted"]:
         return "-"
     return f"{finding['measured'] / finding['predicted']:.3g}"
 
 
-def interval_of(finding: dict[str, Any]) -> str:
+def interval_of(finding: Mapping[str, Any]) -> str:
     """A 95 % interval; a dash for what was counted, not sampled."""
     if not finding["interval"] or finding["interval"][0] == finding["interval"][1]:
         return "-"

@@ -28,6 +28,9 @@ th:first-child, td:first-child { text-align: left } caption { text-align: left; 
 svg { width: 100%; min-width: 30rem; max-width: 46rem }
 svg text { fill: currentColor; font-size: 12px } .grid { stroke: var(--line) } .line { fill: none; stroke-width: 2 }
 .limit { stroke: var(--bad); stroke-width: 2; stroke-dasharray: 6 4 } svg .limit-text { fill: var(--bad) }
+.reference { stroke: currentColor; stroke-width: 1.5; stroke-dasharray: 2 4 }
+/* Text across a line stays readable: it is drawn over a margin in the colour of the page. */
+svg .value, svg .limit-text, svg .reference-text { paint-order: stroke; stroke: Canvas; stroke-width: 4px }
 .s0 { fill: var(--s0); stroke: var(--s0); color: var(--s0) }
 .s1 { fill: var(--s1); stroke: var(--s1); color: var(--s1) }
 .s2 { fill: var(--s2); stroke: var(--s2); color: var(--s2) }

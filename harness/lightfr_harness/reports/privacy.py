@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from html import escape
-from typing import Any
 
+from lightfr_harness.records import FindingFields, PrivacyRecord, PrivacyRun
 from lightfr_harness.reports.page import document, notes, row, table
 from lightfr_harness.reports.svg import Series, plot
 
@@ -13,32 +13,33 @@ BY_BYTES = ("user codes read from uploads", "ratings recovered exactly", "rated 
 BY_COHORT = ("user codes read from one sum", "uploaded rows named from one sum")
 
 
-def page(record: dict[str, Any]) -> str:
+def page(record: PrivacyRecord) -> str:
     """One self-contained HTML page of a privacy audit's record."""
-    findings = record["findings"]
+    findings = record.findings
     claims = list(dict.fromkeys(finding["claim"] for finding in findings))
     tables = "".join(_table(claim, [f for f in findings if f["claim"] == claim]) for claim in claims)
     body = (
         f"<h1>Privacy audit</h1>{_verdict(findings)}{_about(record)}<h2>Leakage against bytes, accuracy and cohort</h2>"
-        f"{_by_bytes(record)}{_runs(record['runs'])}{_by_cohort(findings)}<h2>Claims</h2>{tables}"
+        f"{_by_bytes(record)}{_runs_table(record.runs)}{_by_cohort(findings)}<h2>Claims</h2>{tables}"
     )
     return document("Privacy audit", body)
 
 
-def _verdict(findings: list[dict[str, Any]]) -> str:
+def _verdict(findings: list[FindingFields]) -> str:
     broken = [finding for finding in findings if finding["verdict"] == "broken"]
     limits = sum(finding["limit"] is not None for finding in findings)
     if not broken:
-        return f'<p><strong class="holds">All {limits} limits hold.</strong></p>'
+        return f'<p class="verdict"><strong class="holds">All {limits} limits hold.</strong></p>'
     lines = "".join(
         f"<li>{escape(f['mode'])}: {escape(f['claim'])}: {_share(f['measured'])}, limit {_limit(f)}</li>"
         for f in broken
     )
-    return f'<p><strong class="broken">{len(broken)} of {limits} limits are broken.</strong></p><ul>{lines}</ul>'
+    said = f"{len(broken)} of {limits} limits are broken."
+    return f'<p class="verdict"><strong class="broken">{said}</strong></p><ul>{lines}</ul>'
 
 
-def _about(record: dict[str, Any]) -> str:
-    options = record["options"]
+def _about(record: PrivacyRecord) -> str:
+    options = record.options
     data = "the data set given" if options["data"] else f"synthetic data ({options['synthetic']})"
     return (
         f"<p>{options['rounds']} rounds, {options['bits']} bits, seed {options['seed']}, {escape(data)}. "
@@ -46,11 +47,11 @@ def _about(record: dict[str, Any]) -> str:
         "The attacker is the coordinator with 5 % of the devices colluding. "
         "Modes paper and clear promise nothing; secagg and secagg+dp promise something to cohorts of at least "
         f"{options['minimum_cohort']} devices. Intervals are Wilson's for shares of codes, and a bootstrap over users "
-        f"elsewhere. Masked uploads: {escape(record['masked_uploads'])}.</p>{_epsilons(record['runs'])}"
+        f"elsewhere. Masked uploads: {escape(record.masked_uploads)}.</p>{_epsilons(record.runs)}"
     )
 
 
-def _epsilons(runs: list[dict[str, Any]]) -> str:
+def _epsilons(runs: list[PrivacyRun]) -> str:
     losses = {run["mode"]: run["privacy_loss"] for run in runs if run["privacy_loss"]}
     return "".join(
         f"<p>{escape(mode)}: epsilon {loss['epsilon']:.1f} at delta {loss['delta']:g}, for a user who is in all "
@@ -59,13 +60,13 @@ def _epsilons(runs: list[dict[str, Any]]) -> str:
     )
 
 
-def _table(claim: str, findings: list[dict[str, Any]]) -> str:
+def _table(claim: str, findings: list[FindingFields]) -> str:
     caption = f"{claim[0].upper() + claim[1:]} ({findings[0]['unit']})"
     said = [f"{f['mode']}: {f['note']}" for f in findings if f["note"]]
     return table(caption, HEADINGS, [_row(finding) for finding in findings], claim) + notes(said)
 
 
-def _row(finding: dict[str, Any]) -> str:
+def _row(finding: FindingFields) -> str:
     low, high = finding["interval"]
     cells = (
         _share(finding["predicted"]),
@@ -76,51 +77,62 @@ def _row(finding: dict[str, Any]) -> str:
     return row(finding["mode"], cells, finding["verdict"])
 
 
-def _by_bytes(record: dict[str, Any]) -> str:
-    size = {run["mode"]: run["upload_bytes"] for run in record["runs"]}
+def _by_bytes(record: PrivacyRecord) -> str:
+    size = {run["mode"]: run["upload_bytes"] for run in record.runs}
     series = []
     for claim in BY_BYTES:
-        found = [f for f in record["findings"] if f["claim"] == claim]
-        points = [(size[f["mode"]], f["measured"], f"{f['mode']}: {_share(f['measured'])}") for f in found]
+        found = [f for f in record.findings if f["claim"] == claim]
+        points = [(size[f["mode"]], f["measured"] or 0.0, f"{f['mode']}: {_share(f['measured'])}") for f in found]
         series.append(Series(claim, points, joined=False))
     return plot("What is read of a device against the bytes it uploads", "bytes of an upload", "share read", series)
 
 
-def _runs(runs: list[dict[str, Any]]) -> str:
+def _runs_table(runs: list[PrivacyRun]) -> str:
     """The same in numbers, with the accuracy that the mode reaches in these few rounds."""
     names = ("mode", "cohort", "gate", "open rows", "bytes of an upload", "epsilon", "HR@10", "NDCG@10")
-    return table("The runs", names, [_run(run) for run in runs], "Runs")
+    rows = [
+        row(
+            run["mode"],
+            [
+                str(run["cohort"]),
+                str(run["gate"] or "off"),
+                f"{run['open_rows']:,}",
+                f"{run['upload_bytes']:,.0f}",
+                f"{run['privacy_loss']['epsilon']:.1f}" if run["privacy_loss"] else "none",
+                f"{run['accuracy']['hr']:.3f}",
+                f"{run['accuracy']['ndcg']:.3f}",
+            ],
+        )
+        for run in runs
+    ]
+    return table("The runs", names, rows, "Runs")
 
 
-def _run(run: dict[str, Any]) -> str:
-    accuracy = (f"{run['accuracy'][name]:.3f}" for name in ("hr", "ndcg"))
-    sizes = (str(run["cohort"]), str(run["gate"] or "off"), f"{run['open_rows']:,}", f"{run['upload_bytes']:,.0f}")
-    epsilon = f"{run['privacy_loss']['epsilon']:.1f}" if run["privacy_loss"] else "none"
-    return row(run["mode"], [*sizes, epsilon, *accuracy])
-
-
-def _by_cohort(findings: list[dict[str, Any]]) -> str:
+def _by_cohort(findings: list[FindingFields]) -> str:
     """Each mode's figures, and beside them the guessing of the first mode: the tables have it of all."""
     series = []
     for claim in BY_COHORT:
-        found = [(*_mode_and_size(finding), finding) for finding in findings if finding["claim"] == claim]
+        found = []
+        for finding in findings:
+            if finding["claim"] == claim:
+                mode, size = finding["mode"].split(", cohort ")
+                found.append((mode, int(size), finding))
         modes = list(dict.fromkeys(mode for mode, _, _ in found))
-        for mode, key in [*((mode, "measured") for mode in modes), *((mode, "predicted") for mode in modes[:1])]:
-            points = [(n, f[key], f"{n} devices: {_share(f[key])}") for its_mode, n, f in found if its_mode == mode]
-            series.append(Series(f"{mode}: {claim}{', guessing' if key == 'predicted' else ''}", points))
+        for mode, is_guess in [*((mode, False) for mode in modes), *((mode, True) for mode in modes[:1])]:
+            points = []
+            for its_mode, n, finding in found:
+                share = finding["predicted"] if is_guess else finding["measured"] or 0.0
+                if its_mode == mode:
+                    points.append((float(n), share, f"{n} devices: {_share(share)}"))
+            series.append(Series(f"{mode}: {claim}{', guessing' if is_guess else ''}", points))
     return plot("What one sum says of its devices against their number", "devices in the sum", "share read", series)
 
 
-def _mode_and_size(finding: dict[str, Any]) -> tuple[str, int]:
-    mode, size = finding["mode"].split(", cohort ")
-    return mode, int(size)
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.1f} %"
 
 
-def _share(value: float) -> str:
-    return f"{100 * value:.1f} %"
-
-
-def _limit(finding: dict[str, Any]) -> str:
+def _limit(finding: FindingFields) -> str:
     if finding["limit"] is None:
         return "none"
     return f"{'at least' if finding['at_least'] else 'at most'} {_share(finding['limit'])}"

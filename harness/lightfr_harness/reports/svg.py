@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 from math import ceil, floor, log10
@@ -32,10 +32,11 @@ class Series:
 
 @dataclass(frozen=True)
 class Limit:
-    """A horizontal line that values must stay below."""
+    """A horizontal line: a limit that values must stay below, or only a reference to compare them with."""
 
     value: float
     label: str
+    is_reference: bool = False
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,10 @@ class Axis:
     high: float
     is_log: bool
     text: Callable[[float], str] = lambda value: f"{value:,.10g}"
+    # Where the values are few, their own places, in the stead of round numbers.
+    marks: tuple[float, ...] = ()
+    # Ticks between whole numbers would mean nothing.
+    whole: bool = False
 
     def at(self, value: float) -> float:
         if not self.is_log:
@@ -54,8 +59,11 @@ class Axis:
         return (log10(value) - log10(self.low)) / (log10(self.high) - log10(self.low))
 
     def ticks(self) -> list[float]:
+        if self.marks:
+            return list(self.marks)
         if not self.is_log:
             step = _round_step((self.high - self.low) / 5)
+            step = max(1.0, step) if self.whole else step
             return [n * step for n in range(ceil(self.low / step - 1e-9), floor(self.high / step + 1e-9) + 1)]
         low, high = log10(self.low), log10(self.high)
         factors = (1,) if high - low >= 3 else (1, 2, 5) if high - low >= 1 else (1, 1.5, 2, 3, 4, 5, 7)
@@ -68,18 +76,28 @@ def share_axis(name: str) -> Axis:
     return Axis(name, 0.0, 1.0, False, lambda share: f"{100 * share:.0f} %")
 
 
-def log_axis(name: str, values: list[float], text: Callable[[float], str] | None = None) -> Axis:
-    """Around the positive ones of these values."""
+def log_axis(
+    name: str, values: list[float], text: Callable[[float], str] | None = None, marks: Sequence[float] = ()
+) -> Axis:
+    """Around the positive ones of these values; `marks` are where the ticks stand, if not at round numbers."""
     positive = [value for value in values if value > 0] or [1.0]
     low, high = min(positive), max(positive)
     if high < 1.3 * low:
         low, high = low / 3, high * 3
-    return Axis(name, low, high, True, text or (lambda value: f"{value:,.10g}"))
+    return Axis(name, low, high, True, text or (lambda value: f"{value:,.10g}"), tuple(marks))
 
 
-def linear_axis(name: str, values: list[float], text: Callable[[float], str] | None = None) -> Axis:
-    """From zero to the largest of these values."""
-    return Axis(name, 0.0, max([*values, 1e-9]), False, text or (lambda value: f"{value:,.10g}"))
+def linear_axis(
+    name: str,
+    values: Sequence[float],
+    text: Callable[[float], str] | None = None,
+    marks: Sequence[float] = (),
+    *,
+    whole: bool = False,
+) -> Axis:
+    """From zero to the largest of these values; `whole` has ticks at whole numbers alone."""
+    text = text or (lambda value: f"{value:,.10g}")
+    return Axis(name, 0.0, max([*values, 1e-9]), False, text, tuple(marks), whole)
 
 
 def plot(title: str, x_name: str, y_name: str, series: list[Series]) -> str:
@@ -141,10 +159,10 @@ def _bottom_axis(axis: Axis) -> str:
 
 
 def _limit(limit: Limit, up: Axis) -> str:
-    y, right = _y(up, limit.value), WIDTH - RIGHT
+    y, right, kind = _y(up, limit.value), WIDTH - RIGHT, "reference" if limit.is_reference else "limit"
     return (
-        f'<line class="limit" x1="{LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>'
-        f'<text class="limit-text" x="{right - 4}" y="{y - 5:.1f}" text-anchor="end">{escape(limit.label)}</text>'
+        f'<line class="{kind}" x1="{LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        f'<text class="{kind}-text" x="{right - 4}" y="{y - 5:.1f}" text-anchor="end">{escape(limit.label)}</text>'
     )
 
 
@@ -180,18 +198,29 @@ def _legend(series: list[Series]) -> str:
     return " ".join(marks)
 
 
-def bars(title: str, rows: list[tuple[str, float, str]], kind: int = 0) -> str:
-    """Horizontal bars of named values, each with its value as text."""
-    most = max((value for _, value, _ in rows), default=0) or 1
-    height, left, right = 26, 150, 110
+def bars(
+    title: str, rows: list[tuple[str, float, str]], kind: int = 0, reference: tuple[float, str] | None = None
+) -> str:
+    """Horizontal bars of named values, each with its value as text, and perhaps a value to compare them with."""
+    most = max([value for _, value, _ in rows] + ([reference[0]] if reference else []), default=0) or 1
+    # A character is about 6.6 wide; long names take what they need.
+    height, right = 26, 110
+    left = max(150.0, 16 + 6.6 * max((len(name) for name, _, _ in rows), default=0))
+    scale = (WIDTH - left - right) / most
     drawn = []
     for place, (name, value, text) in enumerate(rows):
-        y, width = place * height, max(1.0, value / most * (WIDTH - left - right))
-        drawn.append(f'<text x="{left - 8}" y="{y + 17}" text-anchor="end">{escape(name)}</text>')
-        drawn.append(f'<rect class="s{kind}" x="{left}" y="{y + 5}" width="{width:.1f}" height="16"/>')
-        drawn.append(f'<text x="{left + width + 6:.1f}" y="{y + 17}">{escape(text)}</text>')
-    words = "; ".join(f"{name}: {text}" for name, _, text in rows)
-    return _figure(title, height * len(rows), words, "".join(drawn), "")
+        y, width = place * height, max(1.0, value * scale)
+        drawn.append(f'<text x="{left - 8:.1f}" y="{y + 17}" text-anchor="end">{escape(name)}</text>')
+        drawn.append(f'<rect class="s{kind}" x="{left:.1f}" y="{y + 5}" width="{width:.1f}" height="16"/>')
+        drawn.append(f'<text class="value" x="{left + width + 6:.1f}" y="{y + 17}">{escape(text)}</text>')
+    words, bottom = "; ".join(f"{name}: {text}" for name, _, text in rows), height * len(rows)
+    if reference is not None:
+        x = left + reference[0] * scale
+        drawn.append(f'<line class="reference" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{bottom + 4}"/>')
+        at = f'x="{x:.1f}" y="{bottom + 18}" text-anchor="middle"'
+        drawn.append(f'<text class="reference-text" {at}>{escape(reference[1])}</text>')
+        words, bottom = f"{words}; {reference[1]}", bottom + height
+    return _figure(title, bottom, words, "".join(drawn), "")
 
 
 def _figure(title: str, height: int, words: str, body: str, legend: str) -> str:

@@ -1,4 +1,12 @@
-"""What a user who takes part in rounds of secagg+dp gives away, at most."""
+"""What a user who takes part in rounds of secagg+dp gives away, at most.
+
+Losses are counted as zero-concentrated differential privacy (zCDP) of discrete Gaussian noise, and told as (epsilon,
+delta).
+
+CKS: Canonne, Kamath, Steinke, "The Discrete Gaussian for Differential Privacy", 2020 (arXiv 2004.00010).
+KLS: Kairouz, Liu, Steinke, "The Distributed Discrete Gaussian Mechanism for Federated Learning with Secure
+Aggregation", 2021 (arXiv 2102.06387).
+"""
 
 from __future__ import annotations
 
@@ -7,7 +15,80 @@ from dataclasses import dataclass
 
 from lightfr.errors import OutOfRangeError
 from lightfr.v1 import model_pb2
-from lightfr_harness.simulation.loss import PrivacyLoss, summed_discrete_gaussians
+
+_STEPS = 200  # of bisections: more than the bits of a float
+
+
+@dataclass(frozen=True)
+class PrivacyLoss:
+    """rho-zCDP: what neighbouring data can be told apart by, at most. Losses of several releases add up.
+
+    rho is a number from 0 (nothing is told) to infinity (no promise).
+    """
+
+    rho: float
+
+    def __post_init__(self) -> None:
+        if not self.rho >= 0:
+            raise OutOfRangeError("rho", self.rho, 0, math.inf)
+
+    def __add__(self, other: PrivacyLoss) -> PrivacyLoss:
+        return PrivacyLoss(self.rho + other.rho)
+
+    def times(self, releases: int) -> PrivacyLoss:
+        """The loss of so many releases, each of which may depend on those before."""
+        if releases < 0:
+            raise OutOfRangeError("releases", releases, 0, math.inf)
+        return PrivacyLoss(self.rho * releases if releases else 0.0)
+
+    def delta(self, epsilon: float) -> float:
+        """The smallest delta for an epsilon (>= 0) by CKS, Corollary 13: every alpha bounds it, the best is sought."""
+        if not epsilon >= 0:
+            raise OutOfRangeError("epsilon", epsilon, 0, math.inf)
+        if self.rho == 0 or epsilon == math.inf:
+            return 0.0
+        if self.rho == math.inf:
+            return 1.0
+        low, high = 1.0, (epsilon + 1) / (2 * self.rho) + 2  # the derivative is negative at low, positive at high
+        for _ in range(_STEPS):
+            alpha = (low + high) / 2
+            if alpha <= 1 or (2 * alpha - 1) * self.rho - epsilon + math.log1p(-1 / alpha) < 0:
+                low = alpha
+            else:
+                high = alpha
+        exponent = (high - 1) * (high * self.rho - epsilon) + high * math.log1p(-1 / high) - math.log(high - 1)
+        return math.exp(min(0.0, exponent))
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest epsilon for a delta (0 to 1, both excluded), by the same bound."""
+        if not 0 < delta < 1:
+            raise OutOfRangeError("delta", delta, 0, 1)
+        if self.rho in (0, math.inf):
+            return self.rho
+        # Bun and Steinke, "Concentrated Differential Privacy" (2016), Proposition 1.3: a bound that is never below.
+        low, high = 0.0, self.rho + 2 * math.sqrt(self.rho * -math.log(delta))
+        for _ in range(_STEPS):
+            middle = (low + high) / 2
+            low, high = (low, middle) if self.delta(middle) <= delta else (middle, high)
+        return high
+
+
+def discrete_gaussian(l2_sensitivity: float, deviation: float) -> PrivacyLoss:
+    """Noise of this deviation in each of any number of integers, by CKS, Theorem 4 and its form for many numbers."""
+    return PrivacyLoss((l2_sensitivity / deviation) ** 2 / 2)
+
+
+def summed_discrete_gaussians(
+    numbers: int, l1_sensitivity: float, l2_sensitivity: float, deviation: float, devices: int
+) -> PrivacyLoss:
+    """Each of `devices` adds noise of this deviation to each of `numbers` integers, by KLS, Proposition 14.
+
+    A sum of discrete Gaussians is almost one. tau bounds how far it is from it in one number.
+    """
+    tau = 10 * math.fsum(math.exp(-2 * (math.pi * deviation) ** 2 * k / (k + 1)) for k in range(1, devices))
+    l1, l2 = (s / (math.sqrt(devices) * deviation) for s in (l1_sensitivity, l2_sensitivity))
+    squared = min(l2**2 + 2 * l1 * tau + tau**2 * numbers, (l2 + math.sqrt(numbers) * tau) ** 2)
+    return PrivacyLoss(squared / 2)
 
 
 @dataclass(frozen=True)

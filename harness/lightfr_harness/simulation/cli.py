@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from lightfr_harness import records
+from lightfr_harness.console import Json, Report, progress_bar
 from lightfr_harness.data.cli import (
     ItemColumn,
     RatingColumn,
@@ -24,11 +24,11 @@ from lightfr_harness.data.readers import READERS
 from lightfr_harness.errors import errors_as_messages
 
 Data = Annotated[
-    Path | None, typer.Option(help="Ratings file, or folder of a prepared split. Default: synthetic data.")
+    Path | None, typer.Option(help="Ratings file, or folder of a prepared split. Default: a synthetic set.")
 ]
 Format = Annotated[str, typer.Option(help=f"Format of --data: {', '.join(READERS)}.")]
 Synthetic = Annotated[
-    str, typer.Option(help="Size of the synthetic set: a name of `data list`, or USERSxITEMSxRATINGS.")
+    str, typer.Option(help="Size of the synthetic set: a name that `data list` shows, or USERSxITEMSxRATINGS.")
 ]
 Bits = Annotated[int, typer.Option(help="Code length, 8 to 1024 in steps of 8.")]
 Rounds = Annotated[int, typer.Option(help="Rounds of training, T.")]
@@ -43,28 +43,31 @@ def train(
         str, typer.Option(help="last-out (HR, NDCG among candidates) or 80-10-10 (whole catalogue).")
     ] = "last-out",
     objective: Annotated[str, typer.Option(help="catalogue (ours) or paper (as printed).")] = "catalogue",
-    aggregate: Annotated[str, typer.Option(help="Of objective paper: grad, para, init or random.")] = "",
+    aggregate: Annotated[str, typer.Option(help="Objective paper only: grad, para, init or random.")] = "",
     upload: Annotated[
         str, typer.Option(help="exact or ternary. Default: ternary, or exact with objective paper.")
     ] = "",
     gate: Annotated[
         int | None,
-        typer.Option(help="A row learns from devices only if at least this many rate the item. Default: 10, paper 0."),
+        typer.Option(
+            help="A row learns from devices only if at least this many rate the item. Default: 10; objective paper: 0."
+        ),
     ] = None,
     max_rows: Annotated[
-        int | None, typer.Option(help="Rows in one upload, 0 for all. Default: 64 ternary, else all.")
+        int | None, typer.Option(help="Rows in one upload; 0 sends all. Default: 64 with ternary uploads, else all.")
     ] = None,
     recency: Annotated[bool, typer.Option("--recency", help="Weigh newer ratings more in the fit for use.")] = False,
     refine: Annotated[
-        bool, typer.Option("--refine", help="Refine the fit for use by a ranking objective: slower, a little better.")
+        bool,
+        typer.Option(
+            "--refine", help="Refine the fit for use by a ranking objective. It is slower and a little better."
+        ),
     ] = False,
     bits: Bits = 64,
     rounds: Rounds = 50,
     fraction: Annotated[float, typer.Option(help="Share of the devices in a round, p.")] = 0.6,
     dropout: Annotated[float, typer.Option(help="Share of a round's devices that never upload.")] = 0.0,
-    regularization: Annotated[
-        float, typer.Option("--lambda", help="The paper's balance weight; objective paper only.")
-    ] = 0.0,
+    regularization: Annotated[float, typer.Option("--lambda", help="Objective paper only: the balance weight.")] = 0.0,
     privacy: Annotated[
         str, typer.Option(help="What the server sees: clear, secagg (sums, really masked) or secagg+dp (noisy sums).")
     ] = "clear",
@@ -72,13 +75,19 @@ def train(
         float, typer.Option(help="secagg+dp: standard deviation of each device's noise in its rows, 0.5 to 1000.")
     ] = 0.0,
     noise_sums: Annotated[
-        float, typer.Option(help="secagg+dp: the same for its products and user sum, 0.5 to 1000.")
+        float,
+        typer.Option(help="secagg+dp: standard deviation of the noise in its products and user sum, 0.5 to 1000."),
     ] = 0.0,
     unmasked: Annotated[
-        bool, typer.Option("--unmasked", help="Add up without masks: the same sums much faster; counts no bytes.")
+        bool,
+        typer.Option(
+            "--unmasked", help="Add up without masks. The sums are the same and come much faster; no bytes are counted."
+        ),
     ] = False,
     seed: Seed = 0,
-    checkpoint: Annotated[Path | None, typer.Option(help="File to save each round to, and to resume from.")] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="File that keeps the state after each round; a stopped run goes on from it.")
+    ] = None,
     save: Annotated[
         Path | None, typer.Option(help="Folder for the learned matrix, its model message and item ids.")
     ] = None,
@@ -88,13 +97,15 @@ def train(
     timestamp: TimeColumn = None,
     rating_min: RatingMin = None,
     rating_max: RatingMax = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the run record as JSON.")] = False,
+    json_file: Json = None,
+    report: Report = None,
 ) -> None:
     """Train item codes over a fleet of simulated devices and measure their accuracy.
 
     Without --data it trains on a synthetic set. The record says the accuracy (expected under random tie-breaking, with
     the optimistic rule beside it), that of a popularity list, the bytes of a device round, and the seconds by phase.
     """
+    from lightfr_harness.reports.pages import save as save_record
     from lightfr_harness.simulation.options import TrainOptions
     from lightfr_harness.simulation.train import train as run
 
@@ -124,14 +135,19 @@ def train(
             seed=seed,
             checkpoint=checkpoint,
         )
-        with _bar() as bar:
-            task = bar.add_task("training", total=rounds, accuracy="")
-            trained = run(options, lambda done, all_rounds, accuracy: _advance(bar, task, done, all_rounds, accuracy))
+        with progress_bar() as bar:
+            task = bar.add_task("training", total=rounds, detail="")
+
+            def progress(done: int, all_rounds: int, look: records.Look | None) -> None:
+                bar.update(task, completed=done, total=all_rounds)
+                if look is not None:
+                    bar.update(task, detail=f"HR@10 {look['hr']:.3f}  NDCG@10 {look['ndcg']:.3f}")
+
+            trained = run(options, progress)
         if save is not None:
             trained.save(save)
-    if as_json:
-        print(json.dumps(trained.record))
-    else:
+        save_record(trained.record, json_file, report)
+    if json_file != "-":
         Console().print(_summary(trained.record))
 
 
@@ -141,49 +157,49 @@ def sweep(
     synthetic: Synthetic = "small",
     rounds: Rounds = 50,
     seeds: Annotated[int, typer.Option(min=1, help="Runs per point, averaged.")] = 1,
-    out: Annotated[Path, typer.Option(help="Folder for the records and the figure; a stopped sweep goes on.")] = Path(
-        "out/sweep"
-    ),
+    json_file: Json = None,
+    report: Annotated[
+        Path, typer.Option(help="Folder for the HTML page, the record and the finished runs; a stopped sweep goes on.")
+    ] = Path("out/sweep"),
 ) -> None:
-    """Draw the paper's sensitivity plots (f, lambda, p) and ablation, with our objective beside the printed one."""
+    """Run the paper's sensitivity plots (f, lambda, p) and ablation, with our objective beside the printed one."""
+    from lightfr_harness.reports.pages import save as save_record
     from lightfr_harness.simulation import sweep as sweeps
     from lightfr_harness.simulation.options import TrainOptions
 
     with errors_as_messages():
-        points = sweeps.plan(TrainOptions(data=data, format=format, synthetic=synthetic, rounds=rounds), seeds)
-        with _bar() as bar:
-            task = bar.add_task("sweep", total=len(points), accuracy="")
-            records = sweeps.run_all(
-                points, out / "records.jsonl", lambda point: bar.update(task, advance=1, accuracy=point.key)
+        base = TrainOptions(data=data, format=format, synthetic=synthetic, rounds=rounds)
+        points = sweeps.plan(base, seeds)
+        with progress_bar() as bar:
+            task = bar.add_task("sweep", total=len(points), detail="")
+            record = sweeps.run_all(
+                base, seeds, points, report / "runs.jsonl", lambda point: bar.update(task, advance=1, detail=point.key)
             )
-        sweeps.draw(records, out / "sweep.png")
-    Console().print(f"records: {out / 'records.jsonl'}   figure: {out / 'sweep.png'}")
+        save_record(record, json_file, report)
+    if json_file != "-":
+        Console().print(f"page: {report / 'sweep.html'}   record: {report / 'sweep.json'}")
 
 
-def _bar() -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    console = Console(stderr=True)
-    accuracy = TextColumn("{task.fields[accuracy]}")
-    return Progress(*columns, accuracy, console=console, transient=True, disable=not console.is_terminal)
-
-
-def _advance(bar: Progress, task: Any, done: int, all_rounds: int, accuracy: tuple[float, float] | None) -> None:
-    bar.update(task, completed=done, total=all_rounds)
-    if accuracy is not None:
-        bar.update(task, accuracy=f"HR@10 {accuracy[0]:.3f}  NDCG@10 {accuracy[1]:.3f}")
-
-
-def _summary(record: dict[str, Any]) -> Table:
-    first = "hr" if "hr" in record else "recall"
-    options, popularity = record["options"], record["popularity"]
+def _summary(record: records.TrainRecord) -> Table:
+    first = "HR" if record.hr is not None else "recall"
+    options, popularity = record.options, record.popularity
     title = f"{options['objective']} ({options['aggregate']}), {options['bits']} bits, {options['rounds']} rounds"
-    table = Table(title=title, show_header=True)
-    for name in ("", f"{first.upper()}@10", "NDCG@10", f"{first.upper()} optimistic", "NDCG optimistic"):
-        table.add_column(name, justify="right")
-    for name, row in (("learned codes", record), ("popularity", popularity)):
-        table.add_row(name, *(f"{row[key]:.4f}" for key in (first, "ndcg", f"{first}_optimistic", "ndcg_optimistic")))
-    up, down = record["up_bytes_per_device_round"], record["down_bytes_per_device_round"]
-    rate = record["device_rounds_per_second"]
+    table = Table("", f"{first}@10", "NDCG@10", f"{first} optimistic", "NDCG optimistic", title=title)
+    optimistic = record.hr_optimistic if record.hr is not None else record.recall_optimistic
+    learned = (record.hit_rate, record.ndcg, optimistic or 0.0, record.ndcg_optimistic)
+    popular = (
+        popularity.get("hr", popularity.get("recall", 0.0)),
+        popularity["ndcg"],
+        popularity.get("hr_optimistic", popularity.get("recall_optimistic", 0.0)),
+        popularity["ndcg_optimistic"],
+    )
+    for name, figures in (("learned codes", learned), ("popularity", popular)):
+        table.add_row(name, *(f"{figure:.4f}" for figure in figures))
+    up, down, rate = (
+        record.up_bytes_per_device_round,
+        record.down_bytes_per_device_round,
+        record.device_rounds_per_second,
+    )
     speed = f", {rate:,.0f} device rounds a CPU second" if rate else ""
     table.caption = f"a device round: {up:,.0f} bytes up, {down:,.0f} down{speed}"
     return table

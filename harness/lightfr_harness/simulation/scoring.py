@@ -16,6 +16,7 @@ from lightfr_harness.data.evaluation import (
     popularity_of_candidates,
     popularity_scores,
 )
+from lightfr_harness.data.ratings import Index
 
 
 def candidate_scores(
@@ -27,7 +28,7 @@ def candidate_scores(
     for place, user in enumerate(candidates.user_index.tolist()):
         span = slice(offsets[place], offsets[place + 1])
         wanted = np.ascontiguousarray(candidates.item_index[span], np.uint32)
-        rows = _kernel.gather(items, wanted, len(wanted))
+        rows = _kernel.gather(items, wanted.data, len(wanted))
         scores[span] = -_distances(rows, model.code_bits, codes[user])
     return scores
 
@@ -35,7 +36,7 @@ def candidate_scores(
 def _distances(rows: bytes | bytearray, code_bits: int, code: UserCode) -> npt.NDArray[np.int64]:
     pointer = _kernel.CodesPointer(rows, code_bits)
     out = np.empty(pointer.n_items, np.uint16)
-    _kernel.distances(pointer, _kernel.CodesPointer(code.reveal(), code_bits), out)
+    _kernel.distances(pointer, _kernel.CodesPointer(code.reveal(), code_bits), out.data)
     return out.astype(np.int64)
 
 
@@ -47,10 +48,10 @@ def judge(
         return evaluate_candidates(held_out, candidate_scores(model, codes, held_out), k=k)
     matrix = model.codes.kernel_pointer()
 
-    def scores_of(users: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
+    def scores_of(users: Index) -> npt.NDArray[np.int64]:
         out = np.empty((len(users), model.n_items), np.uint16)
         for row, user in zip(out, users.tolist(), strict=True):
-            _kernel.distances(matrix, _kernel.CodesPointer(codes[user].reveal(), model.code_bits), row)
+            _kernel.distances(matrix, _kernel.CodesPointer(codes[user].reveal(), model.code_bits), row.data)
         return -out.astype(np.int64)
 
     return evaluate_catalogue(held_out, scores_of, n_items=model.n_items, k=k)

@@ -1,13 +1,16 @@
-"""The paper's sensitivity plots (code length, lambda, cohort share) and ablation, as many runs and one figure."""
+"""The paper's sensitivity plots (code length, lambda, cohort share) and ablation, as many runs in one record."""
 
 from __future__ import annotations
 
 import json
+import platform
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
+from lightfr import __version__, _kernel
+from lightfr.errors import InvalidInputError
+from lightfr_harness.records import SweepPoint, SweepRecord
 from lightfr_harness.simulation.options import TrainOptions
 from lightfr_harness.simulation.train import train
 
@@ -53,74 +56,49 @@ def _of_seed(base: TrainOptions) -> Iterator[Point]:
     yield Point("ablation", "catalogue", "catalogue", ours)
 
 
-def run_all(points: list[Point], path: Path, step: Callable[[Point], None]) -> list[dict[str, Any]]:
-    """Run what is not in `path` yet, one JSON record a line, so that a stopped sweep goes on where it was."""
+def run_all(
+    base: TrainOptions, seeds: int, points: list[Point], path: Path, step: Callable[[Point], None]
+) -> SweepRecord:
+    """Run what is not in `path` yet, and add each run to it as a line, so that a stopped sweep goes on where it was."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    done = {record["key"]: record for record in _read(path)}
+    done = {point["key"]: point for point in _finished_points(path)}
     for point in points:
         if point.key not in done:
-            record = {"key": point.key, "panel": point.panel, "line": point.line, "x": point.x}
-            done[point.key] = record | train(point.options).record
+            done[point.key] = _run(point)
             with path.open("a") as file:
                 file.write(json.dumps(done[point.key]) + "\n")
         step(point)
-    return [done[point.key] for point in points]
+    return SweepRecord(
+        points=[done[point.key] for point in points],
+        rounds=base.rounds,
+        seeds=seeds,
+        data=str(base.data) if base.data else f"synthetic {base.synthetic}",
+        isa=_kernel.isa_name(),
+        machine=platform.machine(),
+        lightfr=__version__,
+    )
 
 
-def _read(path: Path) -> list[dict[str, Any]]:
-    """Records of an earlier sweep; a last line that a kill cut short is dropped."""
+def _run(point: Point) -> SweepPoint:
+    record = train(point.options).record
+    if record.hr is None:
+        raise InvalidInputError("a sweep ranks candidates: use ratings that --split last-out can split")
+    return {
+        "key": point.key,
+        "panel": point.panel,
+        "line": point.line,
+        "x": point.x,
+        "seed": point.options.seed,
+        "hr": record.hr,
+        "ndcg": record.ndcg,
+        "popularity": record.popularity,
+    }
+
+
+def _finished_points(path: Path) -> list[SweepPoint]:
+    """Points of an earlier sweep; a last line that a kill cut short is dropped."""
     if not path.exists():
         return []
     whole = [line for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
     path.write_text("".join(whole))
     return [json.loads(line) for line in whole]
-
-
-def draw(records: list[dict[str, Any]], path: Path) -> None:
-    """Four panels, as the paper draws them; lines are HR@10 and NDCG@10, dotted is the popularity list."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, panels = pyplot.subplots(2, 2, figsize=(12, 8), layout="constrained")
-    names = ("code bits f", "lambda", "cohort share p", "ablation")
-    for panel, name in zip(panels.flat, names, strict=True):
-        chosen = [record for record in records if record["panel"] == name]
-        (_draw_bars if name == "ablation" else _draw_lines)(panel, chosen)
-        for metric, colour in (("hr", "C0"), ("ndcg", "C1")):
-            panel.axhline(records[0]["popularity"][metric], color=colour, ls=":", lw=1)
-        panel.set(title=name, ylim=(0, 1))
-        panel.grid(alpha=0.3)
-        panel.legend(frameon=False, fontsize=8)
-    figure.suptitle("HR@10 and NDCG@10 (expected under random tie-breaking); dotted: popularity list")
-    figure.savefig(path, dpi=150)
-    pyplot.close(figure)
-
-
-def _means(records: list[dict[str, Any]], line: str | None, metric: str) -> dict[str, float]:
-    values: dict[str, list[float]] = {}
-    for record in records:
-        if line is None or record["line"] == line:
-            values.setdefault(record["x"], []).append(record[metric])
-    return {x: sum(found) / len(found) for x, found in values.items()}
-
-
-def _draw_lines(panel: Any, records: list[dict[str, Any]]) -> None:
-    places = sorted({record["x"] for record in records}, key=float)
-    for line, style in (("catalogue", "o-"), ("paper", "s--")):
-        for metric, colour in (("hr", "C0"), ("ndcg", "C1")):
-            means = _means(records, line, metric)
-            if means:
-                panel.plot(
-                    places, [means[x] for x in places], style, color=colour, label=f"{line}, {metric.upper()}@10"
-                )
-
-
-def _draw_bars(panel: Any, records: list[dict[str, Any]]) -> None:
-    for shift, (metric, colour) in enumerate((("hr", "C0"), ("ndcg", "C1"))):
-        means = _means(records, None, metric)
-        names = [name for name in (*ABLATION, "catalogue") if name in means]
-        places = [place + 0.4 * shift for place in range(len(names))]
-        panel.bar(places, [means[name] for name in names], width=0.38, color=colour, label=f"{metric.upper()}@10")
-        panel.set_xticks([place + 0.2 for place in range(len(names))], names)

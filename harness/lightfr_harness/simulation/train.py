@@ -7,22 +7,23 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from lightfr import UserCode, __version__, _kernel
 from lightfr.training import PublishedModel
 from lightfr_harness.data import CatalogueSplit, Ratings, Split, by_time_80_10_10, generate, leave_last_out, load
+from lightfr_harness.data.evaluation import CatalogueMetrics, Metrics
+from lightfr_harness.records import Accuracy, Look, PrivacyLossFigures, TrainRecord
 from lightfr_harness.server.rules import AggregationRule, CatalogueRule, PaperRule
-from lightfr_harness.simulation import ablation, paper_table, scoring
+from lightfr_harness.simulation import paper, scoring
 from lightfr_harness.simulation.accountant import Accountant
 from lightfr_harness.simulation.fleet import Fleet
 from lightfr_harness.simulation.options import TrainOptions
 from lightfr_harness.simulation.training import RunOptions, TrainingRun
 
-# Called with the finished rounds, all rounds, and the accuracy (hr, ndcg) when it was just measured.
-Progress = Callable[[int, int, tuple[float, float] | None], None]
+# Called with the finished rounds, all rounds, and the accuracy when it was just measured.
+Progress = Callable[[int, int, Look | None], None]
 ROUNDS_BETWEEN_LOOKS = 5
 DELTA = 1e-5
 
@@ -31,7 +32,7 @@ DELTA = 1e-5
 class Trained:
     """What a run leaves behind."""
 
-    record: dict[str, Any]
+    record: TrainRecord
     server: AggregationRule
     item_ids: list[str]
 
@@ -56,23 +57,33 @@ def load_split(options: TrainOptions) -> Split | CatalogueSplit:
 
 def make_server(options: TrainOptions, train: Ratings) -> AggregationRule:
     """The aggregation rule that the options ask for. Gate counts are sums over devices, as a secure sum gives them."""
-    common = {
-        "upload_kind": options.upload_kind,
-        "gate": options.gate or 0,
-        "max_rows": options.max_rows or 0,
-        "seed": options.seed,
-    }
     if options.objective == "catalogue":
-        privacy = {"privacy_mode": options.privacy_mode, "noise": options.noise}
-        return CatalogueRule(train.item_counts(), options.bits, **common, **privacy)
-    server = PaperRule(train.item_counts(), options.bits, regularization=options.regularization, **common)
+        return CatalogueRule(
+            train.item_counts(),
+            options.bits,
+            upload_kind=options.upload_kind,
+            gate=options.gate or 0,
+            max_rows=options.max_rows or 0,
+            seed=options.seed,
+            privacy_mode=options.privacy_mode,
+            noise=options.noise,
+        )
+    server = PaperRule(
+        train.item_counts(),
+        options.bits,
+        regularization=options.regularization,
+        upload_kind=options.upload_kind,
+        gate=options.gate or 0,
+        max_rows=options.max_rows or 0,
+        seed=options.seed,
+    )
     if options.aggregate == "init":
-        server.restore({"codes": ablation.quantised_factors(train, options.bits, options.seed)})
+        server.restore({"codes": paper.quantised_factors(train, options.bits, options.seed)})
     return server
 
 
 def train(options: TrainOptions, progress: Progress | None = None) -> Trained:
-    """Run it all and return the record."""
+    """Train and judge. With `progress`, accuracy is also measured every few rounds, and the record has its history."""
     started = time.process_time()
     split = load_split(options)
     loaded = time.process_time()
@@ -81,10 +92,15 @@ def train(options: TrainOptions, progress: Progress | None = None) -> Trained:
     plan = RunOptions(rounds, options.fraction, options.dropout, options.seed, masked=not options.unmasked)
     run = TrainingRun(server, fleet, plan, options.checkpoint)
     ready = time.process_time()
+    history: list[Look] = []
+    if progress is not None and run.finished_rounds < rounds:
+        history.append(_look(run.finished_rounds, judge(options, run, split)))
     for finished in run:
-        look = finished % ROUNDS_BETWEEN_LOOKS == 0 and progress is not None
         if progress is not None:
-            progress(finished, rounds, _accuracy(options, run, split) if look else None)
+            is_due = finished % ROUNDS_BETWEEN_LOOKS == 0 and finished < rounds
+            if is_due:
+                history.append(_look(finished, judge(options, run, split)))
+            progress(finished, rounds, history[-1] if is_due else None)
     trained = time.process_time()
     metrics = judge(options, run, split)
     seconds = {
@@ -93,64 +109,84 @@ def train(options: TrainOptions, progress: Progress | None = None) -> Trained:
         **run.seconds,
         "evaluate": time.process_time() - trained,
     }
-    record = _record(options, split, run, asdict(metrics), seconds)
-    return Trained(record, server, split.train.item_ids)
+    history.append(_look(run.finished_rounds, metrics))
+    return Trained(_record(options, split, run, metrics, history, seconds), server, split.train.item_ids)
+
+
+def _look(finished: int, metrics: Metrics | CatalogueMetrics) -> Look:
+    first = metrics.hr if isinstance(metrics, Metrics) else metrics.recall
+    return {"round": finished, "hr": first, "ndcg": metrics.ndcg}
 
 
 def codes_for_use(
     options: TrainOptions, run: TrainingRun, model: PublishedModel, users: list[int]
 ) -> dict[int, UserCode]:
     """The codes that the devices recommend with; `random` keeps the random ones, as the paper's ablation does."""
+    devices = run.fleet.devices
     if options.aggregate == "random":
-        return {user: run.fleet.devices[user].code for user in users}
-    devices, how = run.fleet.devices, {"recency": options.recency, "refine": options.refine}
-    return {user: devices[user].code_for_use(model, **how) for user in users}
+        return {user: devices[user].code for user in users}
+    return {user: devices[user].code_for_use(model, recency=options.recency, refine=options.refine) for user in users}
 
 
-def judge(options: TrainOptions, run: TrainingRun, split: Split | CatalogueSplit) -> Any:
+def judge(options: TrainOptions, run: TrainingRun, split: Split | CatalogueSplit) -> Metrics | CatalogueMetrics:
+    """Accuracy of the current model on the held-out items."""
     model = run.published()
     codes = codes_for_use(options, run, model, scoring.users_of(split.test))
     return scoring.judge(model, codes, split.test)
 
 
-def _accuracy(options: TrainOptions, run: TrainingRun, split: Split | CatalogueSplit) -> tuple[float, float]:
-    metrics = asdict(judge(options, run, split))
-    return metrics.get("hr", metrics.get("recall")), metrics["ndcg"]
+def accuracy_of(metrics: Metrics | CatalogueMetrics) -> Accuracy:
+    """Accuracy as records have it."""
+    figures: Accuracy = {
+        "ndcg": metrics.ndcg,
+        "ndcg_optimistic": metrics.ndcg_optimistic,
+        "n_users": metrics.n_users,
+        "k": metrics.k,
+    }
+    if isinstance(metrics, Metrics):
+        return {"hr": metrics.hr, "hr_optimistic": metrics.hr_optimistic, **figures}
+    return {"recall": metrics.recall, "recall_optimistic": metrics.recall_optimistic, **figures}
 
 
 def _record(
     options: TrainOptions,
     split: Split | CatalogueSplit,
     run: TrainingRun,
-    metrics: dict[str, Any],
+    metrics: Metrics | CatalogueMetrics,
+    history: list[Look],
     seconds: dict[str, float],
-) -> dict[str, Any]:
+) -> TrainRecord:
     device_rounds = max(1, run.traffic.device_rounds)
     round_seconds = run.seconds["devices"] + run.seconds["server"]
-    data = {"users": split.train.n_users, "items": split.train.n_items, "train_ratings": len(split.train)}
-    return {
-        **metrics,
-        "popularity": asdict(scoring.judge_popularity(split.train, split.test)),
-        "up_bytes_per_device_round": run.traffic.up_bytes / max(1, device_rounds - run.traffic.dropped),
-        "down_bytes_per_device_round": run.traffic.down_bytes / device_rounds,
-        "device_rounds": run.traffic.device_rounds,
-        "device_rounds_per_second": run.traffic.device_rounds / round_seconds if round_seconds else None,
-        "dropped": run.traffic.dropped,
-        "abandoned_rounds": run.traffic.abandoned,
-        "seconds": seconds,
-        "data": {**data, "duplicates_dropped": split.train.n_duplicates},
-        "open_rows": int(np.count_nonzero(run.server.open_rows)),
-        "privacy_loss": privacy_loss(run),
-        "paper": paper_table.compare(options, metrics),
-        "options": {key: str(value) if isinstance(value, Path) else value for key, value in asdict(options).items()},
-        "isa": _kernel.isa_name(),
-        "machine": platform.machine(),
-        "lightfr": __version__,
-    }
+    return TrainRecord(
+        **accuracy_of(metrics),
+        popularity=accuracy_of(scoring.judge_popularity(split.train, split.test)),
+        history=history,
+        up_bytes_per_device_round=run.traffic.up_bytes / max(1, device_rounds - run.traffic.dropped),
+        down_bytes_per_device_round=run.traffic.down_bytes / device_rounds,
+        device_rounds=run.traffic.device_rounds,
+        device_rounds_per_second=run.traffic.device_rounds / round_seconds if round_seconds else None,
+        dropped=run.traffic.dropped,
+        abandoned_rounds=run.traffic.abandoned,
+        seconds=seconds,
+        data={
+            "users": split.train.n_users,
+            "items": split.train.n_items,
+            "train_ratings": len(split.train),
+            "duplicates_dropped": split.train.n_duplicates,
+        },
+        open_rows=int(np.count_nonzero(run.server.open_rows)),
+        privacy_loss=privacy_loss(run),
+        paper=paper.compare_with_stated(options, getattr(metrics, "hr", None), metrics.ndcg),
+        options={key: str(value) if isinstance(value, Path) else value for key, value in asdict(options).items()},
+        isa=_kernel.isa_name(),
+        machine=platform.machine(),
+        lightfr=__version__,
+    )
 
 
-def privacy_loss(run: TrainingRun, colluding: int = 0) -> dict[str, Any] | None:
-    """Of a user who took part in every round, or None without noise. Dropouts are those that were asked for.
+def privacy_loss(run: TrainingRun, colluding: int = 0) -> PrivacyLossFigures | None:
+    """The loss of a user who took part in every round, or None without noise. Dropouts are those that were asked for.
 
     Of the devices that stay, the `colluding` add no noise; all the others do.
     """

@@ -7,8 +7,8 @@ def test_a_small_run_reports_times_by_ratings_items_and_devices(monkeypatch):
     monkeypatch.setattr(rounds, "ITEMS", (200, 400))
     monkeypatch.setattr(rounds, "DEVICES", (2, 4))
     record = rounds.run(16, seed=0, seconds=0)
-    assert set(record["us_by_ratings"]) == {"8", "32"}
-    assert all(us > 0 for us in record["us_by_devices"].values())
+    assert set(record.us_by_ratings) == {"8", "32"}
+    assert all(us > 0 for us in record.us_by_devices.values())
 
 
 def test_the_accuracy_table_says_which_rows_were_reached(monkeypatch, tmp_path):
@@ -21,6 +21,6 @@ def test_the_accuracy_table_says_which_rows_were_reached(monkeypatch, tmp_path):
     options = {"bits": 16, "rounds": 2}
     asked = (accuracy.Row("easy", 0.01, 0.01, options), accuracy.Row("impossible", 1.01, 0.0, options, is_goal=True))
     seen = []
-    results = accuracy.run(path, asked, seen.append)
-    assert [r["reached"] for r in results] == [True, False]
+    record = accuracy.run(path, asked, seen.append)
+    assert [row["reached"] for row in record.rows] == [True, False]
     assert seen == list(asked)

@@ -7,9 +7,9 @@ import pytest
 
 from lightfr_harness.data import synthetic
 from lightfr_harness.data.errors import InvalidOptionError
+from lightfr_harness.data.evaluation import evaluate_candidates, popularity_of_candidates
 from lightfr_harness.data.splits import leave_last_out
 from lightfr_harness.data.synthetic import SIZES, SyntheticSize, generate, parse_size
-from lightfr_harness.data.evaluation import evaluate_candidates, popularity_of_candidates
 
 
 def columns(ratings):

@@ -7,11 +7,14 @@ from html.parser import HTMLParser
 
 import pytest
 
-from lightfr_harness.audits.compare import compare
 from lightfr_harness.audits.cost import findings
+from lightfr_harness.compare import compare
+from lightfr_harness.records import CostRecord, from_dict
 from lightfr_harness.reports import comparison, cost
+from lightfr_harness.reports.pages import page_of
 from tests.browser import CHROMIUM, REASON, browser
 from tests.harness.audits.cost import records
+from tests.harness.record_examples import EXAMPLES
 
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason=REASON)
 
@@ -29,9 +32,15 @@ def several_profiles():
     return audited(records.device(), killed)
 
 
+def compared(*audits):
+    before, after = (from_dict(CostRecord, record) for record in audits)
+    return comparison.page(before, after, compare(before, after))
+
+
 PAGES = {
     "cost": lambda: cost.page(several_profiles()),
-    "comparison": lambda: comparison.page(audited(), several_profiles(), compare(audited(), several_profiles())),
+    "comparison": lambda: compared(audited(), several_profiles()),
+    **{kind: lambda record=record: page_of(record) for kind, record in EXAMPLES.items() if kind != "cost"},
 }
 
 

@@ -26,18 +26,21 @@ def test_the_plan_covers_the_papers_plots_and_the_ablation():
 
 
 def test_a_stopped_sweep_goes_on_where_it_was(quick, tmp_path):
-    points, path = sweep.plan(BASE, seeds=1), tmp_path / "records.jsonl"
-    sweep.run_all(points[:2], path, lambda point: None)
+    points, path = sweep.plan(BASE, seeds=1), tmp_path / "runs.jsonl"
+    sweep.run_all(BASE, 1, points[:2], path, lambda point: None)
     with path.open("a") as file:
         file.write('{"key": "cut sho')
     first_two = path.read_text().splitlines()[:2]
-    records = sweep.run_all(points, path, lambda point: None)
-    assert [r["key"] for r in records] == [p.key for p in points]
+    record = sweep.run_all(BASE, 1, points, path, lambda point: None)
+    assert [point["key"] for point in record.points] == [p.key for p in points]
     assert path.read_text().splitlines()[:2] == first_two
     assert all(json.loads(line) for line in path.read_text().splitlines())
 
 
-def test_the_command_draws_a_figure(quick, tmp_path):
-    answer = CliRunner().invoke(app, ["sweep", "--synthetic", "tiny", "--rounds", "1", "--out", str(tmp_path)])
+def test_the_command_writes_a_record_and_a_page_with_all_panels(quick, tmp_path):
+    answer = CliRunner().invoke(app, ["sweep", "--synthetic", "tiny", "--rounds", "1", "--report", str(tmp_path)])
     assert answer.exit_code == 0, answer.output
-    assert (tmp_path / "sweep.png").stat().st_size > 20_000
+    page = (tmp_path / "sweep.html").read_text()
+    assert page.count("<svg") == 5
+    assert page.count("popularity list, ") >= 5
+    assert json.loads((tmp_path / "sweep.json").read_text())["kind"] == "sweep"

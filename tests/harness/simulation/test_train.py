@@ -23,36 +23,36 @@ def catalogue():
 
 def test_learned_codes_clearly_beat_the_popularity_list(catalogue):
     """A small version of the benchmark in docs/accuracy.md."""
-    assert catalogue["hr"] > catalogue["popularity"]["hr"] + 0.05
-    assert catalogue["ndcg"] > catalogue["popularity"]["ndcg"] + 0.03
-    assert catalogue["hr_optimistic"] >= catalogue["hr"]
+    assert catalogue.hr > catalogue.popularity["hr"] + 0.05
+    assert catalogue.ndcg > catalogue.popularity["ndcg"] + 0.03
+    assert catalogue.hr_optimistic >= catalogue.hr
 
 
 def test_exact_gradients_learn_as_well_as_ternary_rows(catalogue):
-    assert abs(run(upload="exact")["hr"] - catalogue["hr"]) < 0.08
+    assert abs(run(upload="exact").hr - catalogue.hr) < 0.08
 
 
 def test_the_catalogue_objective_beats_the_printed_one(catalogue):
-    assert catalogue["ndcg"] > run(objective="paper")["ndcg"] + 0.05
+    assert catalogue.ndcg > run(objective="paper").ndcg + 0.05
 
 
 def test_the_ablations_stand_in_their_order():
-    random, init = (run(objective="paper", aggregate=name)["hr"] for name in ("random", "init"))
+    random, init = (run(objective="paper", aggregate=name).hr for name in ("random", "init"))
     assert random < 0.3
     assert init > random
 
 
 def test_the_record_names_what_it_needs_to_be_understood(catalogue):
-    assert catalogue["options"]["seed"] == 0
-    assert catalogue["isa"]
-    assert {"load", "devices", "server", "evaluate"} <= catalogue["seconds"].keys()
-    assert catalogue["up_bytes_per_device_round"] < 64 * (4 + 2 * 8) + 40
-    assert catalogue["paper"] is None
+    assert catalogue.options["seed"] == 0
+    assert catalogue.isa
+    assert {"load", "devices", "server", "evaluate"} <= catalogue.seconds.keys()
+    assert catalogue.up_bytes_per_device_round < 64 * (4 + 2 * 8) + 40
+    assert catalogue.paper is None
 
 
 def test_the_whole_catalogue_can_be_judged_too():
     record = run(split="80-10-10", rounds=8)
-    assert record["recall"] > record["popularity"]["recall"]
+    assert record.recall > record.popularity["recall"]
 
 
 def test_a_record_of_the_paper_says_how_far_it_is_from_the_paper(tmp_path):
@@ -60,9 +60,9 @@ def test_a_record_of_the_paper_says_how_far_it_is_from_the_paper(tmp_path):
     path = tmp_path / "ratings.txt"
     path.write_text("\n".join(lines))
     record = run(data=path, format="filmtrust", objective="paper", rounds=2)
-    assert record["paper"]["stated"] == {"hr": 0.8615, "ndcg": 0.6565}
-    assert record["paper"]["hr_difference"] == pytest.approx(record["hr"] - 0.8615)
-    assert run(objective="paper", rounds=1)["paper"]["stated"] is None
+    assert record.paper["stated"] == {"hr": 0.8615, "ndcg": 0.6565}
+    assert record.paper["hr_difference"] == pytest.approx(record.hr - 0.8615)
+    assert run(objective="paper", rounds=1).paper["stated"] is None
 
 
 def test_the_command_line_trains_prints_json_and_saves_a_matrix_that_ranks(tmp_path):
@@ -75,6 +75,7 @@ def test_the_command_line_trains_prints_json_and_saves_a_matrix_that_ranks(tmp_p
         "--bits",
         "32",
         "--json",
+        "-",
         "--save",
         str(tmp_path / "model"),
     ]
@@ -91,13 +92,13 @@ def test_the_command_line_trains_prints_json_and_saves_a_matrix_that_ranks(tmp_p
 def test_secure_training_is_as_accurate_as_training_in_the_clear_and_says_what_noise_promises():
     tiny = {"synthetic": "tiny", "rounds": 2, "bits": 16}
     clear, secure = run(**tiny), run(**tiny, privacy="secagg", dropout=0.0)
-    assert (clear["hr"], clear["ndcg"]) == (secure["hr"], secure["ndcg"])
-    assert secure["up_bytes_per_device_round"] > clear["up_bytes_per_device_round"]
-    assert clear["privacy_loss"] is secure["privacy_loss"] is None
+    assert (clear.hr, clear.ndcg) == (secure.hr, secure.ndcg)
+    assert secure.up_bytes_per_device_round > clear.up_bytes_per_device_round
+    assert clear.privacy_loss is secure.privacy_loss is None
     noisy = run(**tiny, privacy="secagg+dp", noise_rows=2.0, noise_sums=8.0, unmasked=True)
-    assert noisy["privacy_loss"]["delta"] == 1e-5
-    assert noisy["privacy_loss"]["rounds"] == 2
-    assert noisy["privacy_loss"]["epsilon"] > 1
+    assert noisy.privacy_loss["delta"] == 1e-5
+    assert noisy.privacy_loss["rounds"] == 2
+    assert noisy.privacy_loss["epsilon"] > 1
 
 
 def test_people_get_a_table_with_both_rows():

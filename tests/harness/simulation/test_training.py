@@ -88,7 +88,7 @@ def test_a_killed_process_leaves_a_checkpoint_that_resumes(ratings, tmp_path):
     with np.load(path) as saved:
         finished = int(saved["counts"][0])
     answer = subprocess.run(
-        [*command[:-1], str(finished + 1), "--checkpoint", str(path), "--json"], capture_output=True, check=True
+        [*command[:-1], str(finished + 1), "--checkpoint", str(path), "--json", "-"], capture_output=True, check=True
     )
     assert f'"rounds": {finished + 1}'.encode() in answer.stdout
 

@@ -12,7 +12,7 @@ from lightfr.interactions import LEVELS, Interactions
 from lightfr.training import fit_for_round, fit_for_use
 from lightfr.training.constants import RECENCY_WEIGHTS
 from lightfr.v1 import model_pb2
-from lightfr_harness import oracle, paper_oracle
+from lightfr_harness import oracle
 from tests.helpers import make_model, random_signs
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -91,13 +91,11 @@ def test_the_paper_fit_is_the_printed_user_update(n_rated, seed, lam, steps):
     )
     interactions = Interactions([(i, int(r * LEVELS)) for i, r in zip(rated, ratings, strict=True)])
     got = fit_for_round(model, interactions, UserCode(oracle.pack(np.array(start, np.int8))))
-    expected = paper_oracle.user_update(
-        start, [(signs[i].tolist(), r) for i, r in zip(rated, ratings, strict=True)], lam, 10
-    )
+    expected = oracle.user_update(start, [(signs[i].tolist(), r) for i, r in zip(rated, ratings, strict=True)], lam, 10)
     assert oracle.unpack(got.reveal()).tolist() == expected
     cold = fit_for_use(model, interactions, UserCode(oracle.pack(np.array(start, np.int8))))
     pairs = [(signs[i].tolist(), r) for i, r in zip(rated, ratings, strict=True)]
-    assert oracle.unpack(cold.reveal()).tolist() == paper_oracle.user_update(start, pairs, Fraction(0), 30)
+    assert oracle.unpack(cold.reveal()).tolist() == oracle.user_update(start, pairs, Fraction(0), 30)
 
 
 def plain_objective(signs, rated, weights, code, code_bits):

@@ -11,7 +11,7 @@ from lightfr import UserCode, _wire
 from lightfr.interactions import LEVELS, Interactions
 from lightfr.training import make_update
 from lightfr.v1 import model_pb2, update_pb2
-from lightfr_harness import oracle, paper_oracle
+from lightfr_harness import oracle
 from lightfr_harness.simulation.fleet import stream
 from tests.helpers import make_model, random_signs
 
@@ -48,7 +48,7 @@ def test_exact_gradients_of_the_paper_are_the_printed_ones_times_2_f_levels(n_ra
     got = np.frombuffer(message.exact.gradients, "<i4").reshape(n_rated, 16)
     b = oracle.unpack(CODE.reveal()).tolist()
     for row, (item, level) in zip(got, sorted(zip(items, levels, strict=True)), strict=True):
-        printed = paper_oracle.item_gradient(b, SIGNS[item].tolist(), Fraction(level, LEVELS))
+        printed = oracle.item_gradient(b, SIGNS[item].tolist(), Fraction(level, LEVELS))
         assert row.tolist() == [2 * 16 * LEVELS * value for value in printed]
     assert message.user_code == b""
 
@@ -61,8 +61,8 @@ def test_rows_of_agg_para_are_what_the_device_alone_would_set(lam):
     b = oracle.unpack(CODE.reveal()).tolist()
     for place, (item, level) in enumerate(rated):
         d = SIGNS[item].tolist()
-        gradient = paper_oracle.item_gradient(b, d, Fraction(level, LEVELS))
-        expected = paper_oracle.aggregate_gradients(d, [gradient], lam)
+        gradient = oracle.item_gradient(b, d, Fraction(level, LEVELS))
+        expected = oracle.aggregate_gradients(d, [gradient], lam)
         assert oracle.unpack(message.codes.codes[2 * place : 2 * place + 2]).tolist() == expected
 
 
@@ -79,9 +79,9 @@ def test_a_zero_vote_of_agg_para_keeps_the_old_bit():
     )
     model = make_model(SIGNS, upload_kind=CODES, balance=int(balance), **PAPER)
     message = sent(model, Interactions([(item, level)]), stream("x"))
-    gradient = paper_oracle.item_gradient(b.tolist(), SIGNS[item].tolist(), Fraction(level, LEVELS))
+    gradient = oracle.item_gradient(b.tolist(), SIGNS[item].tolist(), Fraction(level, LEVELS))
     lam = Fraction(int(balance), 4 * 16 * 16 * LEVELS)
-    expected = paper_oracle.aggregate_gradients(SIGNS[item].tolist(), [gradient], lam)
+    expected = oracle.aggregate_gradients(SIGNS[item].tolist(), [gradient], lam)
     assert expected[k] == -1
     assert oracle.unpack(message.codes.codes).tolist() == expected
 

@@ -14,7 +14,7 @@ from rich.table import Table
 from lightfr.cohorts import DEFAULT_MINIMUM_COHORT
 from lightfr.errors import InvalidInputError
 from lightfr_harness.audits.cost.formulas import CODE_BITS, DATASETS
-from lightfr_harness.audits.output import progress_bar, write_text
+from lightfr_harness.console import Json, Report, progress_bar
 from lightfr_harness.errors import errors_as_messages
 from lightfr_harness.simulation.cli import Seed
 
@@ -47,8 +47,8 @@ def cost(
         int, typer.Option(min=1, help="Items that learn in a secure round, or all items if they are fewer.")
     ] = DEFAULT_OPEN_ROWS,
     seed: Seed = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the record as JSON instead of a table.")] = False,
-    report: Annotated[Path | None, typer.Option(help="Folder for the HTML page and the record.")] = None,
+    json_file: Json = None,
+    report: Report = None,
 ) -> None:
     """Run emulated devices, and try the paper's claims about bytes and time. Exit code 1 when our limits are broken.
 
@@ -57,6 +57,8 @@ def cost(
     """
     from lightfr_harness.audits.cost.run import CostOptions, run
     from lightfr_harness.devices import Plan, Scenario, load_profile
+    from lightfr_harness.records import CostRecord, from_dict
+    from lightfr_harness.reports.pages import save
 
     with errors_as_messages():
         if dataset and dataset not in DATASETS:
@@ -66,9 +68,11 @@ def cost(
         profiles = tuple(load_profile(name) for name in profile or [DEFAULT_PROFILE])
         options = CostOptions(Scenario(*shape, bits, dataset, privacy, cohort, open_rows), profiles, Plan(seed=seed))
         with progress_bar() as bar:
-            task = bar.add_task("audit", total=1.0)
+            task = bar.add_task("audit", total=1.0, detail="")
             record = run(options, lambda what, at: bar.update(task, description=what, completed=at), _earlier(report))
-    _show(record, report, as_json=as_json)
+        save(from_dict(CostRecord, record), json_file, report)
+    if json_file != "-":
+        _print_findings(record["findings"])
     if record["interrupted"]:
         typer.echo("Interrupted: the record is partial. The same command with --report goes on from there.", err=True)
         raise typer.Exit(code=INTERRUPTED_EXIT)
@@ -82,18 +86,6 @@ def _earlier(report: Path | None) -> dict[str, Any] | None:
         return dict(json.loads((report / "cost.json").read_text(encoding="utf-8"))) if report else None
     except (OSError, ValueError):
         return None
-
-
-def _show(record: dict[str, Any], report: Path | None, *, as_json: bool) -> None:
-    from lightfr_harness.reports import cost as pages
-
-    if report is not None:
-        write_text(report / "cost.json", json.dumps(record, indent=1) + "\n")
-        write_text(report / "cost.html", pages.page(record))
-    if as_json:
-        print(json.dumps(record))
-    else:
-        _print_findings(record["findings"])
 
 
 def _print_findings(findings: list[dict[str, Any]]) -> None:

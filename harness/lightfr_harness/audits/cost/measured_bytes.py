@@ -11,7 +11,7 @@ from typing import Any
 from lightfr_harness.audits.cost import secure_round
 from lightfr_harness.audits.cost.formulas import CODE_BITS, FCF, LIGHTFR, PACKED, Shape
 from lightfr_harness.audits.finding import Finding, at_most, counted, for_information
-from lightfr_harness.simulation.options import TERNARY_ROWS
+from lightfr_harness.server.rules import TERNARY_ROWS
 
 SOURCE = "the paper's cost table, bits packed"
 STORAGE, BESIDE_CODES = "storage of the codes, measured", "storage beside the codes, measured"

@@ -16,7 +16,7 @@ from lightfr import __version__, _kernel
 from lightfr_harness import devices
 from lightfr_harness.audits.cost import findings
 from lightfr_harness.audits.cost.speed import FIGURE_1_BITS, FIGURE_1_RATED
-from lightfr_harness.audits.intervals import bootstrap_median_ratio
+from lightfr_harness.audits.finding import bootstrap_median_ratio
 from lightfr_harness.bench import figure1, fit_scaling, topk
 from lightfr_harness.devices import Plan, Profile, Scenario
 from lightfr_harness.simulation.baselines.measured import fcf_bytes

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lightfr_harness.audits.finding import Finding, Interval, Measurement, of_the_paper
-from lightfr_harness.audits.intervals import RESAMPLES
+from lightfr_harness.audits.finding import RESAMPLES, Finding, Interval, Measurement, of_the_paper
 
 CLAIM, SOURCE = "training cost, exponent", "the paper's complexity O(T E f^2 (|I| + m))"
 STATED = {

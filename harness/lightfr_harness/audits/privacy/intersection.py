@@ -56,7 +56,10 @@ def codes_of_campaign(capture: Capture) -> dict[int, Signs]:
 
 def audit_differences(trials: list[DifferenceTrial], setting: str, item_counts: Ints, mode: str) -> list[Finding]:
     """For information: the protocol does not allow these cohorts."""
-    hits, guesses, named, popular, sizes = [], [], [], [], []
+    hits, guesses = [], []
+    named: list[int] = []
+    popular: list[int] = []
+    sizes: list[int] = []
     for trial in trials:
         code = code_of_difference(trial.without.total, trial.with_one.total)
         mean = np.where(trial.without.total.user_sum >= 0, 1, -1)
@@ -65,10 +68,10 @@ def audit_differences(trials: list[DifferenceTrial], setting: str, item_counts: 
         ranked = np.where(trial.with_one.open_rows, item_counts, -1).astype(np.float64)
         scores = rows_of_difference(trial.without.total, trial.with_one.total, code)
         for column, order in ((named, scores), (popular, ranked)):
-            column.append(np.isin(trial.rows, np.argsort(-order, kind="stable")[: len(trial.rows)]).sum())
+            column.append(int(np.isin(trial.rows, np.argsort(-order, kind="stable")[: len(trial.rows)]).sum()))
         sizes.append(len(trial.rows))
     codes = share_of_trials(np.array(hits), np.array(guesses))
-    rows = share_by_user(*(np.array(column, np.float64) for column in (named, popular, sizes)))
+    rows = share_by_user(named, popular, sizes)
     return [
         judged(f"user codes from two sums one device apart, {setting}", codes, UNIT, mode, private=False),
         judged(f"uploaded rows from two sums one device apart, {setting}", rows, "share of rows", mode, private=False),
@@ -81,7 +84,7 @@ def audit_campaign(capture: Capture, truth: Truth, *, private: bool) -> list[Fin
     users = [user for user in truth.scored if user in claimed]
     if not users:
         return []
-    agreement = np.array([np.mean(claimed[user] == true[user]) for user in users])
+    agreement: Floats = np.array([np.mean(claimed[user] == true[user]) for user in users])
     mean = np.where(capture.rounds[-1].total.user_sum >= 0, 1, -1)
     guesses = np.array([np.mean(mean == true[user]) >= READ for user in users])
     what = share_of_trials(agreement >= READ, guesses, f"Mean share of right bits {agreement.mean():.3f};")

@@ -15,7 +15,7 @@ import numpy as np
 
 from lightfr_harness.audits.capture import Capture, Floats, Ints, Truth
 from lightfr_harness.audits.finding import Finding
-from lightfr_harness.audits.privacy.decoded import Decoded
+from lightfr_harness.audits.privacy.clear_uploads import Decoded
 from lightfr_harness.audits.privacy.scoring import judged, share_by_user
 
 CLAIM = "rated items named"
@@ -56,7 +56,7 @@ class SumReader:
         if present.all() or not present.any():
             return np.zeros(self._energy.shape[1])
         difference = self._energy[present].mean(axis=0) - self._energy[~present].mean(axis=0)
-        return difference / (self._energy.std(axis=0) + 1e-9)
+        return np.asarray(difference / (self._energy.std(axis=0) + 1e-9))
 
     def _learn(self, capture: Capture) -> Floats:
         known = capture.knowledge
@@ -86,17 +86,15 @@ def audit(capture: Capture, truth: Truth, decoded: Decoded | None, *, private: b
         return []
     popularity = capture.item_counts.astype(np.float64)
     seen, reader = (seen_items(capture), None) if decoded else ({}, SumReader(capture))
-    hits, guesses = np.zeros(len(truth.scored)), np.zeros(len(truth.scored))
-    for place, user in enumerate(truth.scored):
+    hits, guesses, sizes = [], [], []
+    for user in truth.scored:
         items = truth.items[user]
-        scores = reader.score(user) if reader else _seen_first(popularity, seen.get(user, set()))
-        hits[place] = np.isin(items, named(scores, len(items))).sum()
-        guesses[place] = np.isin(items, named(popularity, len(items))).sum()
-    sizes = np.array([len(truth.items[user]) for user in truth.scored], np.float64)
+        if reader:
+            scores = reader.score(user)
+        else:
+            scores = popularity.copy()
+            scores[list(seen.get(user, ()))] += popularity.max() + 1
+        hits.append(int(np.isin(items, named(scores, len(items))).sum()))
+        guesses.append(int(np.isin(items, named(popularity, len(items))).sum()))
+        sizes.append(len(items))
     return [judged(CLAIM, share_by_user(hits, guesses, sizes), UNIT, capture.mode, private=private)]
-
-
-def _seen_first(popularity: Floats, seen: set[int]) -> Floats:
-    scores = popularity.copy()
-    scores[list(seen)] += popularity.max() + 1
-    return scores

@@ -52,9 +52,19 @@ class AuditOptions:
 
     def training(self, mode: str, gate: int | None) -> TrainOptions:
         """The run behind a scenario."""
-        common = {"data": self.data, "format": self.format, "synthetic": self.synthetic, "seed": self.seed}
-        noise = {"noise_rows": self.noise_rows, "noise_sums": self.noise_sums} if mode == "secagg+dp" else {}
-        return TrainOptions(**common, **noise, **MODES[mode], rounds=self.rounds, bits=self.bits, gate=gate)
+        is_noisy = mode == "secagg+dp"
+        return TrainOptions(
+            data=self.data,
+            format=self.format,
+            synthetic=self.synthetic,
+            seed=self.seed,
+            rounds=self.rounds,
+            bits=self.bits,
+            gate=gate,
+            noise_rows=self.noise_rows if is_noisy else 0.0,
+            noise_sums=self.noise_sums if is_noisy else 0.0,
+            **MODES[mode],
+        )
 
 
 @dataclass(frozen=True)

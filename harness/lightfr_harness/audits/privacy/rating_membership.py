@@ -23,9 +23,8 @@ from lightfr.interactions import LEVELS
 from lightfr.training.constants import rated_target
 from lightfr.v1 import model_pb2
 from lightfr_harness.audits.capture import Capture, Floats, RoundView, Signs, Truth
-from lightfr_harness.audits.finding import Finding, Interval, Measurement, for_information
-from lightfr_harness.audits.intervals import RESAMPLES
-from lightfr_harness.audits.privacy.decoded import Decoded
+from lightfr_harness.audits.finding import RESAMPLES, Finding, Interval, Measurement, for_information
+from lightfr_harness.audits.privacy.clear_uploads import Decoded
 from lightfr_harness.audits.privacy.item_set_recovery import seen_items
 from lightfr_harness.audits.privacy.scoring import source_of
 

@@ -1,7 +1,7 @@
 """Claim: nobody can tell which rating a user gave.
 
 The attacker is asked about every rating of a user, and told that the item was rated. With objective paper the rating
-is in the upload: `rank_one` and `mirrors` read it. With the catalogue objective the target is flat, the rating enters
+is in the upload: `clear_uploads` reads it. With the catalogue objective the target is flat, the rating enters
 neither code nor gradient, and cannot leak by construction except as far as it goes with what does leak. So the attack
 there takes the item's usual levels and what similarity of code and item says of the level, both learnt from the
 colluders. Guessing: the likeliest level of the item among the colluders' ratings. O(ratings x levels).
@@ -13,8 +13,7 @@ import numpy as np
 
 from lightfr_harness.audits.capture import Capture, Floats, Ints, Signs, Truth
 from lightfr_harness.audits.finding import Finding, at_least
-from lightfr_harness.audits.privacy.decoded import Decoded
-from lightfr_harness.audits.privacy.mirrors import item_prior
+from lightfr_harness.audits.privacy.clear_uploads import Decoded, item_prior
 from lightfr_harness.audits.privacy.scoring import PAPER_CLAIM, judged, share_by_user
 
 CLAIMS = {0: "ratings recovered exactly", 1: "ratings recovered within one star"}
@@ -26,23 +25,28 @@ BUCKETS = 8
 
 def usual_steps(capture: Capture) -> Ints:
     """The likeliest step of each item, from the colluders alone."""
-    return item_prior(capture.knowledge.level_counts(len(capture.item_counts))).argmax(axis=1)
+    return _likeliest(item_prior(capture.knowledge.level_counts(len(capture.item_counts))))
+
+
+def _likeliest(chances: Floats) -> Ints:
+    """The step of the highest chance in each row."""
+    return np.asarray(chances.argmax(axis=1), np.int64)
 
 
 class EvidenceReader:
     """Objective paper: the levels that the uploads say, and where they leave a choice the item's usual one."""
 
-    def __init__(self, decoded: Decoded) -> None:
+    def __init__(self, decoded: Decoded, level_counts: Floats) -> None:
         self._decoded = decoded
-        self._prior = item_prior(decoded.level_counts)
+        self._prior = item_prior(level_counts)
 
     def recover(self, user: int, items: Ints) -> Ints:
         if user not in self._decoded.users:
-            return self._prior[items].argmax(axis=1)
+            return _likeliest(self._prior[items])
         evidence = self._decoded.users[user]
         likelihood = np.ones_like(self._prior)
         likelihood[evidence.items] = evidence.oriented(self._decoded.mirrored[user]) + 1e-9
-        return (self._prior[items] * likelihood[items]).argmax(axis=1)
+        return _likeliest(self._prior[items] * likelihood[items])
 
 
 class SimilarityReader:
@@ -56,7 +60,7 @@ class SimilarityReader:
         self._log_chance = self._learn(capture)
 
     def recover(self, user: int, items: Ints) -> Ints:
-        return (self._log_prior[items] + self._log_chance[self._bucket(user, items)]).argmax(axis=1)
+        return _likeliest(self._log_prior[items] + self._log_chance[self._bucket(user, items)])
 
     def _learn(self, capture: Capture) -> Floats:
         """log P(bucket | level), with the whole's share of the bucket as five more ratings."""
@@ -65,11 +69,11 @@ class SimilarityReader:
             buckets = self._bucket(user, capture.knowledge.items[user])
             np.add.at(counts, (buckets, capture.knowledge.steps[user]), 1)
         overall = (counts.sum(axis=1, keepdims=True) + 1) / (counts.sum() + BUCKETS)
-        return np.log((counts + 5 * overall) / (counts.sum(axis=0) + 5))
+        return np.asarray(np.log((counts + 5 * overall) / (counts.sum(axis=0) + 5)))
 
     def _bucket(self, user: int, items: Ints) -> Ints:
         share = 0.5 + self._items[items] @ self._codes.get(user, self._mean) / (2 * self._items.shape[1])
-        return np.minimum((share * BUCKETS).astype(np.int64), BUCKETS - 1)
+        return np.asarray(np.minimum((share * BUCKETS).astype(np.int64), BUCKETS - 1))
 
 
 def last_codes(capture: Capture, decoded: Decoded | None) -> dict[int, Signs]:
@@ -86,22 +90,25 @@ def audit(capture: Capture, truth: Truth, decoded: Decoded | None, *, private: b
     """Exactly, and within one star."""
     if not capture.rounds:
         return []
-    flat = decoded is None or decoded.level_counts is None
-    reader = SimilarityReader(capture, decoded) if flat else EvidenceReader(decoded)
+    reader: EvidenceReader | SimilarityReader = SimilarityReader(capture, decoded)
+    if decoded is not None and decoded.level_counts is not None:
+        reader = EvidenceReader(decoded, decoded.level_counts)
     usual = usual_steps(capture)
     errors, guessed = [], []
     for user in truth.scored:
         items, steps = truth.items[user], truth.steps[user]
         errors.append(np.abs(reader.recover(user, items) - steps))
         guessed.append(np.abs(usual[items] - steps))
-    note = "The rating enters no upload: it cannot leak by construction." if flat else ""
+    note = (
+        "The rating enters no upload: it cannot leak by construction." if isinstance(reader, SimilarityReader) else ""
+    )
     return [_finding(capture.mode, within, errors, guessed, note, private=private) for within in CLAIMS]
 
 
 def _finding(mode: str, within: int, errors: list[Ints], guessed: list[Ints], note: str, *, private: bool) -> Finding:
-    hits, guesses = ([np.count_nonzero(user <= within) for user in column] for column in (errors, guessed))
+    hits, guesses = ([int(np.count_nonzero(user <= within)) for user in column] for column in (errors, guessed))
     sizes = [len(user) for user in errors]
-    what = share_by_user(*(np.array(column, np.float64) for column in (hits, guesses, sizes)), note)
+    what = share_by_user(hits, guesses, sizes, note)
     if mode == "paper" and within == 0:
         source = f"{PAPER_CLAIM}; it does not hold, and the audit must see that"
         return at_least(CLAIMS[within], source, what, UNIT, SEEING, mode)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 
@@ -21,11 +20,11 @@ from lightfr_harness.audits.privacy import (
     small_cohort,
     user_code_recovery,
 )
-from lightfr_harness.audits.privacy.decoded import decode_capture
+from lightfr_harness.audits.privacy.clear_uploads import decode_capture
 from lightfr_harness.audits.privacy.plan import SECURE_MODES, SMALL_COHORTS, AuditOptions, Scenario, scenarios
+from lightfr_harness.records import PrivacyRecord, PrivacyRun
 from lightfr_harness.simulation.fleet import Fleet
-from lightfr_harness.simulation.options import TrainOptions
-from lightfr_harness.simulation.train import judge, load_split, make_server, privacy_loss
+from lightfr_harness.simulation.train import accuracy_of, judge, load_split, make_server, privacy_loss
 from lightfr_harness.simulation.training import RunOptions
 
 # Called with what is being done and the share of all work that is done.
@@ -41,7 +40,7 @@ class Audited:
     """Findings, and figures of the runs for the plots."""
 
     findings: list[Finding]
-    record: dict[str, Any]
+    record: PrivacyRecord
 
 
 def run(options: AuditOptions, progress: Progress = lambda what, share: None) -> Audited:
@@ -49,7 +48,7 @@ def run(options: AuditOptions, progress: Progress = lambda what, share: None) ->
     n_users = load_split(options.training(options.modes[0], None)).train.n_users
     plan = scenarios(options, n_users)
     findings: list[Finding] = []
-    runs: list[dict[str, Any]] = []
+    runs: list[PrivacyRun] = []
     for index, scenario in enumerate(plan):
         progress(scenario.name, index / len(plan))
         found, figures = _audit(options, scenario)
@@ -59,7 +58,7 @@ def run(options: AuditOptions, progress: Progress = lambda what, share: None) ->
     return Audited(findings, _record(options, findings, runs))
 
 
-def _audit(options: AuditOptions, scenario: Scenario) -> tuple[list[Finding], dict[str, Any]]:
+def _audit(options: AuditOptions, scenario: Scenario) -> tuple[list[Finding], PrivacyRun]:
     training = options.training(scenario.mode, scenario.gate)
     split = load_split(training)
     plan = RunOptions(options.rounds, min(1.0, scenario.cohort / split.train.n_users), 0.0, options.seed)
@@ -68,8 +67,16 @@ def _audit(options: AuditOptions, scenario: Scenario) -> tuple[list[Finding], di
     for _ in captured:
         pass
     capture, truth = split_capture(captured, split.train, scenario.name, options.seed)
-    figures = _figures(capture, scenario, training, judge(training, captured, split))
-    figures["privacy_loss"] = privacy_loss(captured, len(capture.knowledge.colluders))
+    figures: PrivacyRun = {
+        "mode": capture.mode,
+        "cohort": scenario.cohort,
+        "gate": training.gate,
+        "gate_only": scenario.gate_only,
+        "upload_bytes": capture.upload_bytes,
+        "open_rows": int(np.count_nonzero(capture.rounds[-1].open_rows)),
+        "accuracy": accuracy_of(judge(training, captured, split)),
+        "privacy_loss": privacy_loss(captured, len(capture.knowledge.colluders)),
+    }
     promised = bool(training.gate) and scenario.cohort >= options.minimum_cohort
     findings = [published_codes.audit(capture, truth, promised=promised)]
     if not scenario.gate_only:
@@ -153,28 +160,14 @@ def _draw(rng: np.random.Generator, n_users: int, size: int) -> Ints:
     return np.sort(rng.choice(n_users, size, replace=False))
 
 
-def _figures(capture: Capture, scenario: Scenario, training: TrainOptions, accuracy: Any) -> dict[str, Any]:
-    """What the plots set leakage against."""
-    return {
-        "mode": capture.mode,
-        "cohort": scenario.cohort,
-        "gate": training.gate,
-        "gate_only": scenario.gate_only,
-        "upload_bytes": capture.upload_bytes,
-        "open_rows": int(np.count_nonzero(capture.rounds[-1].open_rows)),
-        "accuracy": asdict(accuracy),
-    }
-
-
-def _record(options: AuditOptions, findings: list[Finding], runs: list[dict[str, Any]]) -> dict[str, Any]:
+def _record(options: AuditOptions, findings: list[Finding], runs: list[PrivacyRun]) -> PrivacyRecord:
     asked = {key: str(value) if key == "data" and value else value for key, value in asdict(options).items()}
-    return {
-        "audit": "privacy",
-        "options": asked,
-        "findings": [finding.record() for finding in findings],
-        "runs": runs,
-        "masked_uploads": MASKED_UPLOADS,
-        "isa": _kernel.isa_name(),
-        "machine": platform.machine(),
-        "lightfr": __version__,
-    }
+    return PrivacyRecord(
+        options=asked,
+        findings=[finding.record() for finding in findings],
+        runs=runs,
+        masked_uploads=MASKED_UPLOADS,
+        isa=_kernel.isa_name(),
+        machine=platform.machine(),
+        lightfr=__version__,
+    )

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+import numpy.typing as npt
 
 from lightfr_harness.audits.capture import Floats, Signs
-from lightfr_harness.audits.finding import Finding, Measurement, at_most, for_information
-from lightfr_harness.audits.intervals import bootstrap_ratio, wilson
+from lightfr_harness.audits.finding import Finding, Measurement, at_most, bootstrap_ratio, for_information, wilson
+
+Hits = npt.NDArray[np.bool_]
 
 # A code counts as read when this share of its bits is right.
 READ = 0.9
@@ -22,20 +26,28 @@ def best_agreement(claims: Signs, codes: Signs) -> Floats:
     if not len(claims) or not len(codes):
         return np.full(len(codes), 0.5)
     products = codes.astype(np.float32) @ claims.astype(np.float32).T
-    return (0.5 + products.max(axis=1) / (2 * codes.shape[1])).astype(np.float64)
+    agreement: Floats = (0.5 + products.max(axis=1) / (2 * codes.shape[1])).astype(np.float64)
+    return agreement
 
 
-def share_of_trials(hits: Floats, guesses: Floats, note: str = "") -> Measurement:
+def share_of_trials(hits: Hits, guesses: Hits, note: str = "") -> Measurement:
     """Independent trials: successes of the attack and of guessing, with Wilson's interval."""
     measured, predicted = (float(np.mean(column)) if len(column) else 0.0 for column in (hits, guesses))
     return Measurement(predicted, measured, wilson(float(np.sum(hits)), len(hits)), f"{note} n = {len(hits)}.".strip())
 
 
-def share_by_user(hits: Floats, guesses: Floats, sizes: Floats, note: str = "") -> Measurement:
+def share_by_user(
+    hits: Sequence[float], guesses: Sequence[float], sizes: Sequence[float], note: str = ""
+) -> Measurement:
     """Sums by user over sizes by user; the interval resamples users."""
     total = max(float(np.sum(sizes)), 1.0)
     note = f"{note} {int(np.sum(sizes))} of {len(sizes)} users.".strip()
-    return Measurement(np.sum(guesses) / total, np.sum(hits) / total, bootstrap_ratio(hits, sizes), note)
+    return Measurement(
+        np.sum(guesses) / total,
+        np.sum(hits) / total,
+        bootstrap_ratio(np.array(hits, np.float64), np.array(sizes, np.float64)),
+        note,
+    )
 
 
 def judged(claim: str, what: Measurement, unit: str, mode: str, *, private: bool) -> Finding:

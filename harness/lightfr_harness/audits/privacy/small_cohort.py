@@ -68,7 +68,7 @@ def audit(trials: list[CohortTrial], item_counts: Ints, mode: str, *, private: b
             popular.append(_right(ranked, rows))
             sizes.append(len(rows))
     codes = share_of_trials(np.concatenate(hits), np.concatenate(guessed))
-    rows_found = share_by_user(*(np.array(column, np.float64) for column in (named, popular, sizes)))
+    rows_found = share_by_user(named, popular, sizes)
     return [
         judged(CODES_CLAIM, codes, "share of codes", mode, private=private),
         judged(ROWS_CLAIM, rows_found, "share of rows", mode, private=private),

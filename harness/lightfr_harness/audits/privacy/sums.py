@@ -21,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 
 from lightfr.training.constants import LEAST_CATALOGUE_RATINGS
-from lightfr_harness.audits.capture import LARGEST_WEIGHT, CohortSum, Floats, Signs
+from lightfr_harness.audits.capture import LARGEST_WEIGHT, CohortSum, Floats, Ints, Signs
 
 MOST_ENUMERATED = 16
 RANDOM_STARTS = 2_000
@@ -64,7 +64,8 @@ def _enumerate(basis: Floats) -> Floats:
     rest = basis @ np.linalg.inv(basis[chosen])
     patterns = (np.arange(2 ** (rank - 1))[:, None] >> np.arange(rank) & 1) * 2.0 - 1
     vectors = patterns @ rest.T
-    return np.sign(vectors[(np.abs(np.abs(vectors) - 1) < 1e-6).all(axis=1)])
+    signs: Floats = np.sign(vectors[(np.abs(np.abs(vectors) - 1) < 1e-6).all(axis=1)])
+    return signs
 
 
 def _independent_rows(basis: Floats) -> list[int]:
@@ -94,7 +95,7 @@ def _weight_within(products: Floats, code: Floats) -> float | None:
     solution, *_ = np.linalg.lstsq(products, code, rcond=1e-9)
     if np.abs(products @ solution - code).max() > 1e-4:
         return None
-    weight = 1 / (code @ solution)
+    weight = 1 / float(code @ solution)
     nearest = float(round(weight))
     plausible = LEAST_CATALOGUE_RATINGS <= nearest <= LARGEST_WEIGHT
     return nearest if plausible and abs(weight - nearest) < 1e-3 else None
@@ -128,15 +129,15 @@ def codes_from_lone_rows(total: CohortSum) -> tuple[Signs, list[list[int]]]:
     return np.array(codes, np.int8), [rows for _, rows in groups]
 
 
-def _lone_rows(rows: Floats) -> list[int]:
+def _lone_rows(rows: Ints) -> list[int]:
     """Rows that look like one device's, those with most nonzero elements first."""
     nonzero = np.count_nonzero(rows, axis=1)
     lone = (np.abs(rows).max(axis=1) == 1) & (nonzero >= FEWEST_SHARED)
     return sorted(np.flatnonzero(lone).tolist(), key=lambda row: -int(nonzero[row]))
 
 
-def _join(rows: Floats, lone: list[int]) -> list[tuple[Floats, list[int]]]:
-    groups: list[tuple[Floats, list[int]]] = []
+def _join(rows: Ints, lone: list[int]) -> list[tuple[Ints, list[int]]]:
+    groups: list[tuple[Ints, list[int]]] = []
     for row in lone:
         home = _best_group(groups, rows[row])
         if home is None:
@@ -146,7 +147,7 @@ def _join(rows: Floats, lone: list[int]) -> list[tuple[Floats, list[int]]]:
     return groups
 
 
-def _best_group(groups: list[tuple[Floats, list[int]]], row: Floats) -> int | None:
+def _best_group(groups: list[tuple[Ints, list[int]]], row: Ints) -> int | None:
     if not groups:
         return None
     votes = np.sign(np.array([votes for votes, _ in groups]))
@@ -156,7 +157,7 @@ def _best_group(groups: list[tuple[Floats, list[int]]], row: Floats) -> int | No
     return int(score.argmax()) if score.max() else None
 
 
-def _complete(known: Floats, metric: Floats, user_sum: Floats) -> Signs:
+def _complete(known: Ints, metric: Floats, user_sum: Ints) -> Signs:
     """Keep the known bits; set the others by coordinate descent on x' W^-1 x, from the mean user's signs."""
     code = np.where(known != 0, known, np.where(user_sum >= 0, 1, -1)).astype(np.float64)
     unknown = np.flatnonzero(known == 0)

@@ -1,6 +1,6 @@
 """Claim: nobody can tell a device's user code from what it uploads.
 
-Attack on clear uploads: `rank_one` on each single upload, and `mirrors` for the sign with objective paper; with the
+Attack on clear uploads: `clear_uploads`; with the
 catalogue objective the field user_code says it, and the rows alone are tried beside it. Attack on sums: `sums`. Those
 claims are anonymous, so a device's code counts as read when any claim is right in 90 % of its bits; there is at most
 one claim per device. Guessing: the codes that the colluding devices fitted themselves and the signs of their mean;
@@ -14,8 +14,8 @@ import numpy as np
 from lightfr.v1 import model_pb2
 from lightfr_harness.audits.capture import Capture, CohortSum, Floats, RoundView, Signs, Truth
 from lightfr_harness.audits.finding import Finding
-from lightfr_harness.audits.privacy import rank_one, sums
-from lightfr_harness.audits.privacy.decoded import Decoded
+from lightfr_harness.audits.privacy import clear_uploads, sums
+from lightfr_harness.audits.privacy.clear_uploads import Decoded
 from lightfr_harness.audits.privacy.scoring import READ, best_agreement, judged, share_of_trials
 
 CLAIM = "user codes read from uploads"
@@ -35,7 +35,7 @@ def codes_from_sum(total: CohortSum) -> Signs:
 
 def codes_from_rows_alone(view: RoundView) -> dict[int, Signs]:
     """By device, from catalogue uploads whose field user_code is not looked at."""
-    return {device: rank_one.code_from_rows_alone(view, upload) for device, upload in view.read()}
+    return {device: clear_uploads.code_from_rows_alone(view, upload) for device, upload in view.read()}
 
 
 def guessed_codes(capture: Capture, round_index: int) -> Signs:

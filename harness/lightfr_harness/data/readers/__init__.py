@@ -6,14 +6,13 @@ import inspect
 from collections.abc import Callable
 from pathlib import Path
 
-from ..errors import InvalidOptionError, UnknownFormatError
+from ..errors import InvalidOptionError
 from ..ratings import Ratings
 from ..splits import Split
-from .filmtrust import read_filmtrust
 from .mat import read_ciao, read_douban
-from .movielens import read_ml_1m, read_ml_100k, read_ml_csv
-from .named_columns import read_csv
+from .numbers import read_filmtrust, read_ml_1m, read_ml_100k, read_ml_csv
 from .prepared import read_prepared
+from .text import read_csv
 
 READERS: dict[str, Callable[..., Ratings | Split]] = {
     "ml-100k": read_ml_100k,
@@ -34,13 +33,8 @@ def load(path: str | Path, format: str, **options: str | float | None) -> Rating
     (rating_min, rating_max); the other formats declare everything themselves.
     """
     if format not in READERS:
-        raise UnknownFormatError(format, list(READERS))
+        raise InvalidOptionError(f"Unknown data format {format!r}. Choose one of: {', '.join(READERS)}.")
     reader = READERS[format]
-    _require_options(reader, format, options)
-    return reader(Path(path), **options)
-
-
-def _require_options(reader: Callable[..., object], format: str, options: dict[str, str | float | None]) -> None:
     parameters = inspect.signature(reader).parameters.values()
     known = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
     unknown = [name for name in options if name not in known]
@@ -48,3 +42,4 @@ def _require_options(reader: Callable[..., object], format: str, options: dict[s
         raise InvalidOptionError(
             f"The format {format} has no option {', '.join(unknown)}. Its options: {', '.join(known) or 'none'}."
         )
+    return reader(Path(path), **options)

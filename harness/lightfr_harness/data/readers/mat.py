@@ -6,19 +6,20 @@ h5py is asked for them, and only for them.
 
 from __future__ import annotations
 
-import importlib
 import warnings
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import MalformedDataError, MissingDependencyError
+from lightfr_harness.errors import import_package
+
+from ..errors import MalformedDataError
 from ..ratings import Ratings, ratings_from_ids
 from .text import require_file
 
+PURPOSE = "Reading this MATLAB file"
 STARS_MIN, STARS_MAX = 1.0, 5.0
 MASKS: tuple[str, ...] = ("Otraining", "Otest")
 ADVICE = "Correct the matrix or name the format the file really has."
@@ -57,7 +58,7 @@ def read_douban(path: Path) -> Ratings:
 
 def _from_matrix(path: Path, variables: dict[str, Matrix]) -> Ratings:
     # Sparse throughout: written out, a catalogue of 40,000 items would take gigabytes.
-    sparse = _import("scipy.sparse", "scipy")
+    sparse = import_package("scipy.sparse", "scipy", PURPOSE)
     values = sparse.csr_matrix(variables["M"], dtype=np.float64)
     observed = sparse.csr_matrix(values.shape, dtype=np.bool_)
     masks = [name for name in MASKS if name in variables]
@@ -107,7 +108,7 @@ def _dense(matrix: Matrix) -> NDArray[np.float64]:
 
 def _load(path: Path) -> dict[str, Matrix]:
     require_file(path)
-    scipy_io = _import("scipy.io", "scipy")
+    scipy_io = import_package("scipy.io", "scipy", PURPOSE)
     try:
         with warnings.catch_warnings():
             # SciPy 1.18 announces another type of sparse matrix; both have toarray(), which is all that is used here.
@@ -122,22 +123,15 @@ def _load(path: Path) -> dict[str, Matrix]:
 
 
 def _load_hdf5(path: Path) -> dict[str, Matrix]:
-    h5py = _import("h5py", "h5py")
+    h5py = import_package("h5py", "h5py", PURPOSE)
     with h5py.File(path, "r") as file:
         return {name: _hdf5_matrix(node) for name, node in file.items() if name[0] != "#"}
 
 
 def _hdf5_matrix(node: Any) -> Matrix:
     if hasattr(node, "keys"):  # A group: the parts of a matrix sparse by columns.
-        sparse = _import("scipy.sparse", "scipy")
+        sparse = import_package("scipy.sparse", "scipy", PURPOSE)
         values = np.asarray(node["data"], dtype=np.float64)
         shape = (int(node.attrs["MATLAB_sparse"]), len(node["jc"]) - 1)
         return sparse.csc_matrix((values, node["ir"][()], node["jc"][()]), shape=shape)
     return np.asarray(node).T  # MATLAB stores by columns, HDF5 reads by rows.
-
-
-def _import(module: str, package: str) -> ModuleType:
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise MissingDependencyError(package, "Reading this MATLAB file") from error

@@ -1,4 +1,6 @@
-"""Tables of plain numbers, parsed in large pieces: 25 million lines take about a minute.
+"""Tables of plain numbers: MovieLens in its several shapes, and FilmTrust.
+
+They are parsed in large pieces: 25 million lines take about a minute.
 
 When a piece does not parse, the same parser finds the first bad line by bisection, so the fast
 path and the error message cannot disagree.
@@ -23,6 +25,15 @@ LINES_AT_ONCE = 500_000
 LARGEST_WHOLE_NUMBER = 2.0**53  # Beyond it, float64 no longer tells neighbours apart.
 ADVICE = "Correct or remove the line, or name the format the file really has."
 
+COLUMNS = ("user", "item", "rating", "timestamp")
+INTER_NAMES = {
+    "user_id:token": "user",
+    "item_id:token": "item",
+    "rating:float": "rating",
+    "timestamp:float": "timestamp",
+}
+CSV_HEADER = "userId,movieId,rating,timestamp"
+
 Table = NDArray[np.float64]
 
 
@@ -36,6 +47,44 @@ class Layout:
     rating_min: float
     rating_max: float
     header_lines: int = 0
+
+
+def read_ml_100k(path: Path) -> Ratings:
+    """`u.data` (tabs, no header) or RecBole's `.inter` (tabs, typed header); 1 to 5 stars."""
+    header = _first_line(path)
+    if ":" not in header:
+        return read_numbers(path, Layout("\t", COLUMNS, 1.0, 5.0))
+    columns = tuple(INTER_NAMES.get(name, name) for name in header.split("\t"))
+    if sorted(columns) != sorted(COLUMNS):
+        raise MalformedDataError(
+            path,
+            1,
+            "the typed header does not name exactly the four columns of ML-100K",
+            f"Expected, separated by tabs: {' '.join(INTER_NAMES)}",
+        )
+    return read_numbers(path, Layout("\t", columns, 1.0, 5.0, header_lines=1))
+
+
+def read_ml_1m(path: Path) -> Ratings:
+    """`ratings.dat`: fields separated by two colons, no header; 1 to 5 stars."""
+    return read_numbers(path, Layout("::", COLUMNS, 1.0, 5.0))
+
+
+def read_ml_csv(path: Path) -> Ratings:
+    """`ratings.csv` of the 25M and -latest releases: 0.5 to 5 stars in halves."""
+    if _first_line(path) != CSV_HEADER:
+        raise MalformedDataError(path, 1, f"the header is not {CSV_HEADER}", "For other columns use the format csv.")
+    return read_numbers(path, Layout(",", COLUMNS, 0.5, 5.0, header_lines=1))
+
+
+def read_filmtrust(path: Path) -> Ratings:
+    """`ratings.txt`: user, item, rating (0.5 to 4) between blanks; no times, so file order."""
+    return read_numbers(path, Layout(None, ("user", "item", "rating"), 0.5, 4.0))
+
+
+def _first_line(path: Path) -> str:
+    with open_text(path) as handle:
+        return handle.readline().rstrip("\r\n")
 
 
 def read_numbers(path: Path, layout: Layout) -> Ratings:

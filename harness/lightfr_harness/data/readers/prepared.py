@@ -26,7 +26,7 @@ from ..errors import DatasetWarning, MalformedDataError, MissingFileError
 from ..held_out import Candidates, groups_from_lists
 from ..ratings import Index, Ratings, popularity_order, renumber_items
 from ..splits import Split, renumber_candidates
-from .named_columns import named_rows, parse_rating
+from .text import named_rows, parse_rating
 
 TRAIN_COLUMNS = ("user_id", "item_id", "ratings")
 ADVICE = "List each user's positive and negatives in consecutive lines, the positive first."

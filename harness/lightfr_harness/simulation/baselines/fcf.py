@@ -64,7 +64,7 @@ class FcfDevice:
         matrix += (rated.T * (self._confidence - unrated)) @ rated
         if unrated:
             matrix += unrated * item_factors.T @ item_factors
-        self.user_factors = np.linalg.solve(matrix, rated.T @ self._confidence)
+        self.user_factors = np.linalg.solve(matrix, rated.T @ self._confidence).astype(np.float64)
 
     def upload(self, item_factors: Floats) -> FcfUpload:
         """f(u, i) = c (p - x.y) x of every item that has a weight."""

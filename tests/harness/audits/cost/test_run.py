@@ -74,7 +74,7 @@ def test_a_broken_budget_gives_exit_code_1_and_json_on_request(tmp_path):
     lines = [f"{name} = {json.dumps(value)}" for name, value in (figures | {"storage_mib": 0.005}).items()]
     sources = [f"{name} = 'a test'" for name in packaged.sources]
     tiny.write_text("\n".join([*lines, "[sources]", *sources]))
-    answer = CliRunner().invoke(app, [*SMALL, "--profile", str(tiny), "--json"])
+    answer = CliRunner().invoke(app, [*SMALL, "--profile", str(tiny), "--json", "-"])
     assert answer.exit_code == 1, answer.output
     findings = json.loads(answer.stdout)["findings"]
     assert [f["claim"] for f in findings if f["verdict"] == "broken"] == ["budget: storage"]

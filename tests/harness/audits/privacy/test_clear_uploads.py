@@ -9,8 +9,8 @@ from lightfr.interactions import Interactions
 from lightfr.training import make_update
 from lightfr.v1 import model_pb2
 from lightfr_harness.audits.capture import CohortSum, Knowledge, RoundView
-from lightfr_harness.audits.privacy import item_set_recovery, mirrors, rank_one, rating_recovery, user_code_recovery
-from lightfr_harness.audits.privacy.decoded import decode_capture
+from lightfr_harness.audits.privacy import clear_uploads, item_set_recovery, rating_recovery, user_code_recovery
+from lightfr_harness.audits.privacy.clear_uploads import decode_capture
 from lightfr_harness.server.rules import UploadReader
 from lightfr_harness.server.rules.bits import pack_signs
 from tests.helpers import make_model, random_signs
@@ -39,7 +39,7 @@ def test_one_exact_upload_of_the_paper_gives_code_and_ratings_up_to_the_mirror_i
         objective=model_pb2.OBJECTIVE_PAPER, upload_kind=model_pb2.UPLOAD_KIND_EXACT, seed=seed
     )
     ((device, upload),) = view.read()
-    decoded = rank_one.decode(view, device, upload, LEVELS)
+    decoded = clear_uploads.decode(view, device, upload, LEVELS)
     straight = (decoded.code == code).all()
     assert straight or (decoded.code == -code).all()
     assert decoded.items.tolist() == items.tolist()
@@ -51,7 +51,7 @@ def test_rows_sent_as_codes_give_the_code_and_rule_out_no_true_level():
         objective=model_pb2.OBJECTIVE_PAPER, upload_kind=model_pb2.UPLOAD_KIND_CODES, seed=11
     )
     ((device, upload),) = view.read()
-    decoded = rank_one.decode(view, device, upload, LEVELS)
+    decoded = clear_uploads.decode(view, device, upload, LEVELS)
     evidence = decoded.likelihood if (decoded.code == code).all() else decoded.likelihood[:, ::-1]
     assert abs((decoded.code == code).mean() - 0.5) == 0.5
     assert (evidence[np.arange(len(steps)), steps] == 1).all()
@@ -85,9 +85,9 @@ def test_mirror_images_are_told_apart_by_what_others_rate():
         steps = np.clip(usual[items] + rng.integers(-1, 2, 25), 0, 4)
         turned.append(bool(rng.random() < 0.5))
         likelihood = np.eye(5)[4 - steps if turned[-1] else steps]
-        users.append(mirrors.Evidence(items, likelihood, (False,)))
+        users.append(clear_uploads.Evidence(items, likelihood, (False,)))
     known = Knowledge(LEVELS, (0,), {0: np.arange(n_items)}, {0: usual}, ())
-    mirrored, _ = mirrors.orient(users, known, n_items)
+    mirrored, _ = clear_uploads.orient(users, known, n_items)
     assert np.mean(np.array(mirrored) == np.array(turned)) > 0.97
 
 

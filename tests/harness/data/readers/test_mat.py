@@ -1,5 +1,6 @@
 """MATLAB files: Ciao and Douban, in the shapes found in public."""
 
+import importlib
 import subprocess
 import sys
 
@@ -7,8 +8,8 @@ import numpy as np
 import pytest
 
 from lightfr_harness.data import load
-from lightfr_harness.data.errors import MalformedDataError, MissingDependencyError
-from lightfr_harness.data.readers import mat
+from lightfr_harness.data.errors import MalformedDataError
+from lightfr_harness.errors import MissingPackageError
 
 scipy_io = pytest.importorskip("scipy.io")
 sparse = pytest.importorskip("scipy.sparse")
@@ -103,8 +104,8 @@ def test_a_missing_package_is_named_with_the_command_that_brings_it(tmp_path, mo
         raise ImportError(module)
 
     path = save(tmp_path, rating=CIAO)
-    monkeypatch.setattr(mat.importlib, "import_module", absent)
-    with pytest.raises(MissingDependencyError, match="pip install scipy"):
+    monkeypatch.setattr(importlib, "import_module", absent)
+    with pytest.raises(MissingPackageError, match="pip install scipy"):
         load(path, "ciao")
 
 

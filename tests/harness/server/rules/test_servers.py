@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lightfr import _kernel, errors
 from lightfr.v1 import model_pb2, update_pb2
-from lightfr_harness import oracle, paper_oracle
+from lightfr_harness import oracle
 from lightfr_harness.server.rules import CatalogueRule, PaperRule, balance_of
 from tests.helpers import random_signs
 
@@ -112,7 +112,7 @@ def test_agg_grad_is_the_printed_rule(n_devices, seed, lam):
         gradients = [
             [scale * int(x) for x in values[list(indices).index(i)]] for indices, values, *_ in uploads if i in indices
         ]
-        assert server.signs()[i].tolist() == paper_oracle.aggregate_gradients(before[i].tolist(), gradients, lam)
+        assert server.signs()[i].tolist() == oracle.aggregate_gradients(before[i].tolist(), gradients, lam)
 
 
 def test_agg_para_is_the_sign_of_the_sum_of_rows_and_a_tie_keeps_the_bit():
@@ -127,7 +127,7 @@ def test_agg_para_is_the_sign_of_the_sum_of_rows_and_a_tie_keeps_the_bit():
             ).SerializeToString()
         )
     server.finish_round()
-    expected = paper_oracle.aggregate_rows(before[3].tolist(), rows.tolist())
+    expected = oracle.aggregate_rows(before[3].tolist(), rows.tolist())
     assert server.signs()[3].tolist() == expected
     assert (np.delete(server.signs(), 3, axis=0) == np.delete(before, 3, axis=0)).all()
 

@@ -6,16 +6,17 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from lightfr_harness.audits.compare import compare, worse
 from lightfr_harness.audits.cost import findings
 from lightfr_harness.cli import app
+from lightfr_harness.compare import compare, worse
+from lightfr_harness.records import CostRecord, from_dict, to_dict
 from tests.harness.audits.cost import records
 
 
 def audited(*devices, **changes):
     record = records.record(*devices, **changes)
     record["findings"] = [finding.record() for finding in findings.audit(record)]
-    return json.loads(json.dumps(record))
+    return from_dict(CostRecord, json.loads(json.dumps(record)))
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def before():
 
 def changed(record, claim, mode, **fields):
     after = copy.deepcopy(record)
-    finding = next(f for f in after["findings"] if (f["claim"], f["mode"]) == (claim, mode))
+    finding = next(f for f in after.findings if (f["claim"], f["mode"]) == (claim, mode))
     finding.update(fields)
     return after
 
@@ -34,7 +35,7 @@ def test_a_record_is_no_worse_than_itself(before):
     changes = compare(before, before)
     assert worse(changes) == []
     assert {change.what for change in changes} == {"same"}
-    assert len(changes) == len(before["findings"])
+    assert len(changes) == len(before.findings)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,7 @@ def test_a_record_is_no_worse_than_itself(before):
     ],
 )
 def test_counted_figures_have_little_noise_and_timed_ones_more(before, claim, mode, factor, what):
-    measured = next(f["measured"] for f in before["findings"] if (f["claim"], f["mode"]) == (claim, mode)) * factor
+    measured = next(f["measured"] for f in before.findings if (f["claim"], f["mode"]) == (claim, mode)) * factor
     after = changed(before, claim, mode, measured=measured, interval=[measured, measured])
     assert next(c.what for c in compare(before, after) if (c.claim, c.mode) == (claim, mode)) == what
 
@@ -74,7 +75,7 @@ def test_the_command_leaves_with_1_when_something_got_worse_and_writes_a_page(be
     heavy = records.device()
     heavy["message_bytes"]["Upload"][0] *= 2
     for path, record in zip(paths, (before, audited(heavy)), strict=True):
-        path.write_text(json.dumps(record))
+        path.write_text(json.dumps(to_dict(record)))
     arguments = ["compare", *map(str, paths), "--report", str(tmp_path / "report")]
     answer = CliRunner().invoke(app, arguments)
     assert answer.exit_code == 1, answer.output
@@ -83,10 +84,13 @@ def test_the_command_leaves_with_1_when_something_got_worse_and_writes_a_page(be
     assert CliRunner().invoke(app, ["compare", str(paths[0]), str(paths[0])]).exit_code == 0
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"findings": 3}'])
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"findings": 3}', '{"format": 1, "kind": "odd"}', '{"format": 2, "kind": "cost"}']
+)
 def test_what_is_no_record_is_told_in_one_sentence(tmp_path, text):
     path = tmp_path / "odd.json"
     path.write_text(text)
     answer = CliRunner().invoke(app, ["compare", str(path), str(path)])
-    assert answer.exit_code == 1
+    assert answer.exit_code == 2
     assert answer.output.startswith("Error: ")
+    assert "Traceback" not in answer.output

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lightfr.errors import InvalidInputError
+from lightfr_harness.data import evaluation
+from lightfr_harness.data.evaluation import evaluate_catalogue
 from lightfr_harness.data.held_out import HeldOut, groups_from_lists
-from lightfr_harness.data.evaluation import EvaluationError, evaluate_catalogue, full_catalogue
 
 
 def held_out_of(*pairs):
@@ -72,7 +74,7 @@ def test_figures_agree_with_shuffling_a_catalogue_of_code_scores():
 
 
 def test_the_scorer_is_asked_in_blocks_and_users_keep_their_own_rows(monkeypatch):
-    monkeypatch.setattr(full_catalogue, "SCORES_AT_ONCE", 8)
+    monkeypatch.setattr(evaluation, "SCORES_AT_ONCE", 8)
     asked = []
 
     def favour_own_number(block):
@@ -103,18 +105,18 @@ def test_a_catalogue_of_a_hundred_thousand_items_fits_in_bounded_memory():
 
 
 def test_scores_of_the_wrong_shape_are_refused():
-    with pytest.raises(EvaluationError, match="one row per user"):
+    with pytest.raises(InvalidInputError, match="one row per user"):
         evaluate_catalogue(held_out_of(([0], [])), lambda block: np.zeros((1, 3)), n_items=4)
 
 
 def test_scores_that_are_not_finite_are_refused():
-    with pytest.raises(EvaluationError, match="NaN or infinite"):
+    with pytest.raises(InvalidInputError, match="NaN or infinite"):
         evaluate_catalogue(held_out_of(([0], [])), lambda block: np.full((1, 4), np.nan), n_items=4)
 
 
 def test_a_cutoff_below_one_and_no_users_are_refused():
-    with pytest.raises(EvaluationError, match="K is"):
+    with pytest.raises(InvalidInputError, match="K is"):
         evaluate_catalogue(held_out_of(([0], [])), lambda block: np.zeros((1, 4)), n_items=4, k=0)
     nobody = HeldOut(np.empty(0), groups_from_lists([]), groups_from_lists([]))
-    with pytest.raises(EvaluationError, match="no user"):
+    with pytest.raises(InvalidInputError, match="no user"):
         evaluate_catalogue(nobody, lambda block: np.zeros((0, 4)), n_items=4)

@@ -7,7 +7,6 @@ from lightfr_harness.data.errors import (
     InvalidOptionError,
     InvalidRatingsError,
     MalformedDataError,
-    UnknownFormatError,
 )
 
 SCALE = {"rating_min": 0, "rating_max": 10}
@@ -89,7 +88,7 @@ def test_a_file_without_ratings_is_refused(tmp_path, text):
 
 
 def test_an_unknown_format_lists_the_known_ones(tmp_path):
-    with pytest.raises(UnknownFormatError, match="ml-100k, ml-1m, ml-csv, filmtrust, douban"):
+    with pytest.raises(InvalidOptionError, match="ml-100k, ml-1m, ml-csv, filmtrust, douban"):
         load(tmp_path, "netflix")
 
 

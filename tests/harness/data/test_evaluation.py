@@ -7,8 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lightfr.errors import InvalidInputError
+from lightfr_harness.data.evaluation import evaluate_candidates, popularity_of_candidates, popularity_scores
 from lightfr_harness.data.held_out import Candidates, ItemGroups
-from lightfr_harness.data.evaluation import EvaluationError, evaluate_candidates
+from lightfr_harness.data.ratings import ratings_from_ids
+from lightfr_harness.data.splits import leave_last_out
 
 
 def candidates_of(sizes):
@@ -62,22 +65,37 @@ def test_small_unsigned_scores_are_compared_by_value():
 
 @pytest.mark.parametrize("k", [0, -1, 2.5, True, "10"])
 def test_a_cutoff_that_is_no_positive_whole_number_is_refused(k):
-    with pytest.raises(EvaluationError, match="K is"):
+    with pytest.raises(InvalidInputError, match="K is"):
         evaluate_candidates(candidates_of([2]), np.zeros(2), k=k)
 
 
 @pytest.mark.parametrize("scores", [np.zeros(3), np.zeros((2, 1))])
 def test_scores_that_are_not_aligned_are_refused(scores):
-    with pytest.raises(EvaluationError, match="one score per candidate"):
+    with pytest.raises(InvalidInputError, match="one score per candidate"):
         evaluate_candidates(candidates_of([2]), scores)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_a_score_that_is_not_finite_is_refused(bad):
-    with pytest.raises(EvaluationError, match="NaN or infinite"):
+    with pytest.raises(InvalidInputError, match="NaN or infinite"):
         evaluate_candidates(candidates_of([2]), np.array([0, bad]))
 
 
 def test_no_users_is_an_error_rather_than_not_a_number():
-    with pytest.raises(EvaluationError, match="no user"):
+    with pytest.raises(InvalidInputError, match="no user"):
         evaluate_candidates(candidates_of([]), np.empty(0))
+
+
+def test_popularity_counts_train_ratings_only():
+    users, items = list("uuuuvvvv"), list("abczdbcz")
+    split = leave_last_out(ratings_from_ids(users, items, np.full(8, 1.0), None, (0.0, 1.0)))
+    counts = dict(zip(split.train.item_ids, popularity_scores(split.train).tolist(), strict=True))
+    assert counts == {"a": 1, "b": 2, "c": 2, "d": 1, "z": 0}
+
+
+def test_popularity_of_candidates_is_aligned_with_them():
+    users, items = list("uuuuvvvv"), list("abczdbcz")
+    split = leave_last_out(ratings_from_ids(users, items, np.full(8, 1.0), None, (0.0, 1.0)))
+    scores = popularity_of_candidates(split.train, split.test)
+    assert scores.shape == split.test.item_index.shape
+    assert scores[split.test.offsets[:-1]].tolist() == [0, 0]

@@ -1,0 +1,231 @@
+"""What got worse between two records of one kind, beyond noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import mean
+from typing import Any
+
+from lightfr_harness.records import (
+    AccuracyRecord,
+    CostRecord,
+    DemoRecord,
+    DeviceRecord,
+    Figure1Record,
+    FindingFields,
+    FitRecord,
+    LoadRecord,
+    PrivacyRecord,
+    Record,
+    RecordError,
+    RoundsRecord,
+    SweepRecord,
+    TopkRecord,
+    TrainRecord,
+)
+
+WORSE, BETTER, SAME, NEW, GONE = "worse", "better", "same", "new", "gone"
+BROKEN = "broken"
+# The change of a figure, as a share of it, that is noise. Bytes are counted, and move only by what TLS adds. Accuracy
+# is the same for the same seed, and differs by about 1 % between seeds. The rest is timed on a shared machine: two runs
+# of the same code were seen 46 % apart in a latency and 34 % in a ratio of times.
+NOISE = {"bytes": 0.01, "accuracy": 0.02, "ms": 1.0, "times": 0.5, "times the floor": 0.5, "per second": 0.5}
+MEMORY_NOISE, OTHER_NOISE = 0.05, 0.1
+MEMORY = ("budget: memory", "peak memory")
+# Figures of which more is better, by their unit.
+MORE_IS_BETTER = ("times", "accuracy", "per second")
+
+
+@dataclass(frozen=True)
+class Change:
+    """One claim in one setting, before and after."""
+
+    claim: str
+    mode: str
+    unit: str
+    before: FindingFields | None
+    after: FindingFields | None
+    what: str
+
+
+def compare(before: Record, after: Record) -> list[Change]:
+    """Every figure of either record, in the order of the second; what only the first has comes last."""
+    if before.kind != after.kind:
+        raise RecordError(
+            f"a {before.kind} record cannot be compared with a {after.kind} record: name two records of one kind"
+        )
+    old, new = ({(each["claim"], each["mode"]): each for each in findings_of(record)} for record in (before, after))
+    pairs = [(old.get(key), finding) for key, finding in new.items()]
+    gone = [(finding, None) for key, finding in old.items() if key not in new]
+    changes = []
+    for one, other in [*pairs, *gone]:
+        known = other or one
+        if known is not None:
+            changes.append(Change(known["claim"], known["mode"], known["unit"], one, other, _what(one, other)))
+    return changes
+
+
+def worse(changes: list[Change]) -> list[Change]:
+    """What got worse, and what is broken and was not there before."""
+    return [c for c in changes if c.what == WORSE or (c.what == NEW and c.after and c.after["verdict"] == BROKEN)]
+
+
+def _what(before: FindingFields | None, after: FindingFields | None) -> str:
+    old, new = (each["measured"] if each else None for each in (before, after))
+    if before and after and old is None and new is None:
+        return SAME
+    if before is None or old is None:
+        return NEW
+    if after is None or new is None:
+        return GONE
+    if (before["verdict"] == BROKEN) != (after["verdict"] == BROKEN):
+        return WORSE if after["verdict"] == BROKEN else BETTER
+    share = MEMORY_NOISE if after["claim"] in MEMORY else NOISE.get(after["unit"], OTHER_NOISE)
+    if abs(new - old) <= share * max(abs(old), 1e-12) or _overlap(before["interval"], after["interval"]):
+        return SAME
+    more_is_better = after["at_least"] or after["unit"] in MORE_IS_BETTER
+    return BETTER if (new > old) == more_is_better else WORSE
+
+
+def _overlap(one: list[float], other: list[float]) -> bool:
+    """Whether two intervals overlap, of which at least one has a width."""
+    has_width = one[0] < one[1] or other[0] < other[1]
+    return has_width and one[0] <= other[1] and other[0] <= one[1]
+
+
+def findings_of(record: Record) -> list[FindingFields]:
+    """An audit's findings, or the figures of another record in the same form."""
+    if isinstance(record, CostRecord | PrivacyRecord):
+        return record.findings
+    return [_finding(*figure) for figure in FIGURES[type(record)](record)]
+
+
+def _finding(claim: str, mode: str, measured: float, unit: str) -> FindingFields:
+    return {
+        "claim": claim,
+        "source": "",
+        "predicted": measured,
+        "measured": measured,
+        "unit": unit,
+        "limit": None,
+        "verdict": "for information",
+        "interval": [measured, measured],
+        "mode": mode,
+        "at_least": False,
+        "note": "",
+    }
+
+
+# Claim, setting, value and unit of each figure that is compared.
+Figures = list[tuple[str, str, float, str]]
+
+
+def _train(record: TrainRecord) -> Figures:
+    name = "HR@10" if record.hr is not None else "recall@10"
+    figures = [
+        (name, "learned codes", record.hit_rate, "accuracy"),
+        ("NDCG@10", "learned codes", record.ndcg, "accuracy"),
+        ("a device round", "bytes up", record.up_bytes_per_device_round, "bytes"),
+        ("a device round", "bytes down", record.down_bytes_per_device_round, "bytes"),
+    ]
+    if record.device_rounds_per_second:
+        figures.append(("speed", "device rounds a CPU second", record.device_rounds_per_second, "per second"))
+    if record.privacy_loss:
+        figures.append(("epsilon", f"delta {record.privacy_loss['delta']:g}", record.privacy_loss["epsilon"], ""))
+    return figures
+
+
+def _sweep(record: SweepRecord) -> Figures:
+    settings = dict.fromkeys((point["panel"], point["line"], point["x"]) for point in record.points)
+    figures = []
+    for setting in settings:
+        runs = [point for point in record.points if (point["panel"], point["line"], point["x"]) == setting]
+        mode = f"{setting[0]} {setting[2]}, {setting[1]}"
+        figures.append(("HR@10", mode, mean(point["hr"] for point in runs), "accuracy"))
+        figures.append(("NDCG@10", mode, mean(point["ndcg"] for point in runs), "accuracy"))
+    return figures
+
+
+def _topk(record: TopkRecord) -> Figures:
+    mode = f"{record.items:,} items, {record.bits} bits, {record.batch} at a time"
+    return [
+        ("faster than faiss", mode, record.faiss_ratio, "times"),
+        ("faster than float64", mode, record.float64_ratio, "times"),
+        ("slower than reading the codes", mode, record.floor_ratio, "times the floor"),
+    ]
+
+
+def _figure_1(record: Figure1Record) -> Figures:
+    return [figure for timing in record.timings for figure in _topk(TopkRecord(**timing))]
+
+
+def _fit(record: FitRecord) -> Figures:
+    return [("faster than numpy", f"{record.rated} ratings, {record.bits} bits", record.numpy_ratio, "times")]
+
+
+def _rounds(record: RoundsRecord) -> Figures:
+    times = {"ratings": record.us_by_ratings, "items": record.us_by_items, "devices": record.us_by_devices}
+    figures = [
+        ("CPU time of a device round", f"{size} {name}", us / 1000, "ms")
+        for name, by_size in times.items()
+        for size, us in by_size.items()
+    ]
+    return [*figures, ("growth", "exponent of the ratings", record.exponent_in_ratings, "")]
+
+
+def _accuracy(record: AccuracyRecord) -> Figures:
+    return [
+        (name, row["row"], value, "accuracy")
+        for row in record.rows
+        for name, value in (("HR@10", row["hr"]), ("NDCG@10", row["ndcg"]))
+    ]
+
+
+def _load(record: LoadRecord) -> Figures:
+    figures: Figures = []
+    for place, run in enumerate(record.units, start=1):
+        mode = f"run {place}"
+        figures.append(("uploads accepted", mode, run["accepted_per_second"], "per second"))
+        figures.append(("uploads failed", mode, sum(run["errors"].values()), ""))
+        figures += [(f"latency, {name}", mode, run["latency_ms"][name], "ms") for name in ("p50", "p95", "p99")]
+        figures.append(("server CPU of an upload", mode, run["server_cpu_ms_each"], "ms"))
+    return [*figures, ("memory of a kept connection", "server", 1000 * record.held["kilobytes_each"], "bytes")]
+
+
+def _device(record: DeviceRecord) -> Figures:
+    return [
+        ("peak memory", "session in the clear", record.peak_rss_bytes, "bytes"),
+        ("CPU time of import lightfr", "minimum", record.import_cpu_ms_min, "ms"),
+        ("first sync", "above codes and catalogue", record.first_sync_over_codes_bytes, "bytes"),
+        ("upload", "above its payload", record.upload_overhead_bytes, "bytes"),
+        ("delta sync", "against the changed rows", record.delta_ratio, ""),
+        ("peak memory", "secure round", record.secure["peak_rss_bytes"], "bytes"),
+        ("CPU time of a round", "secure round", record.secure["cpu_ms"], "ms"),
+        ("bytes up", "secure round", record.secure["up_bytes"], "bytes"),
+    ]
+
+
+def _demo(record: DemoRecord) -> Figures:
+    uploads = max(1, record.process_rounds)
+    return [
+        ("HR@10", "learned codes", record.accuracy[-1]["hr"], "accuracy"),
+        ("NDCG@10", "learned codes", record.accuracy[-1]["ndcg"], "accuracy"),
+        ("an upload", "bytes up", record.process_up_bytes / uploads, "bytes"),
+        ("an upload", "bytes down", record.process_down_bytes / uploads, "bytes"),
+        ("time of the demo", "all", 1000 * record.seconds["all"], "ms"),
+    ]
+
+
+FIGURES: dict[type[Record], Callable[[Any], Figures]] = {
+    TrainRecord: _train,
+    SweepRecord: _sweep,
+    TopkRecord: _topk,
+    Figure1Record: _figure_1,
+    FitRecord: _fit,
+    RoundsRecord: _rounds,
+    AccuracyRecord: _accuracy,
+    LoadRecord: _load,
+    DeviceRecord: _device,
+    DemoRecord: _demo,
+}

@@ -1,0 +1,244 @@
+"""Benchmarks as pages: ratios to the contenders, times against sizes, load, one device, and the paper's Figure 1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from lightfr_harness.records import (
+    DeviceRecord,
+    Figure1Record,
+    FitRecord,
+    LoadRecord,
+    RoundsRecord,
+    TopkRecord,
+)
+from lightfr_harness.reports.figures import bytes_tick, figure, in_bytes
+from lightfr_harness.reports.page import document, row, table
+from lightfr_harness.reports.svg import Series, bars, draw, log_axis
+
+MIB = 2**20
+SHARED_MACHINE = "Only ratios within one run are worth quoting: on a shared machine times move by a factor of two."
+
+
+def _page(title: str, verdict: str, about: str, body: str) -> str:
+    return document(title, f'<h1>{title}</h1><p class="verdict">{verdict}</p><p>{escape(about)}</p>{body}')
+
+
+def topk_page(record: TopkRecord) -> str:
+    """One top-10 search against its contenders."""
+    verdict = (
+        f"<strong>{record.faiss_ratio:.1f} times as fast as faiss</strong>, {record.float64_ratio:.0f} times as fast "
+        f"as float64, {record.floor_ratio:.2f} times what reading the codes takes."
+    )
+    about = (
+        f"{record.items:,} {record.codes} codes of {record.bits} bits, {record.batch} "
+        f"{'query' if record.batch == 1 else 'queries'} at a time, top {record.k}, one thread, {record.isa}, seed "
+        f"{record.seed}. {SHARED_MACHINE}"
+    )
+    times = (
+        ("a plain read", record.floor_ns, record.floor_median_ns),
+        ("ours", record.ours_ns, record.ours_median_ns),
+        ("faiss", record.faiss_ns, record.faiss_median_ns),
+        ("float64", record.float64_ns, record.float64_median_ns),
+    )
+    drawn = bars("CPU time of one call, minimum", [(name, least, _time(least)) for name, least, _ in times])
+    rows = [row(name, [_time(least), _time(median)]) for name, least, median in times]
+    return _page(
+        "Top-K benchmark", verdict, about, drawn + table("CPU time of one call", ("", "minimum", "median"), rows)
+    )
+
+
+def figure_1_page(record: Figure1Record) -> str:
+    """The whole table of top-10 searches, and the three panels of the paper's Figure 1."""
+    timings = [TopkRecord(**timing) for timing in record.timings]
+    ratios = [timing.faiss_ratio for timing in timings]
+    heads = ("items", "bits", "batch", "ours", "faiss / ours", "float64 / ours", "ours / floor")
+    rows = [
+        row(
+            f"{t.items:,}",
+            [
+                str(t.bits),
+                str(t.batch),
+                _time(t.ours_ns),
+                f"{t.faiss_ratio:.2f} ({t.faiss_ratio_median:.2f})",
+                f"{t.float64_ratio:.1f} ({t.float64_ratio_median:.1f})",
+                f"{t.floor_ratio:.2f} ({t.floor_ratio_median:.2f})",
+            ],
+        )
+        for t in timings
+    ]
+    chosen = sorted(
+        (t for t in timings if t.bits == record.figure_bits and t.batch == 1), key=lambda timing: timing.items
+    )
+    inference = [
+        Series(name, [(t.items, ns / 1e6, f"{t.items:,} items: {_time(ns)}") for t, ns in points])
+        for name, points in (
+            ("codes, our kernel", [(t, t.ours_ns) for t in chosen]),
+            ("codes, faiss", [(t, t.faiss_ns) for t in chosen]),
+            ("real values, numpy", [(t, t.float64_ns) for t in chosen]),
+        )
+    ]
+    body = (
+        table("Top 10, one thread; ratios of minima (of medians)", heads, rows)
+        + f"<h2>Figure 1: {record.figure_bits}-bit codes against real values</h2>"
+        + bytes_panel("Storage on the device", record.storage_bytes)
+        + bytes_panel("Communication of one round", record.communication_bytes)
+        + against_items("Inference, one top 10, CPU time", "ms", inference)
+    )
+    verdict = f"<strong>{min(ratios):.1f} to {max(ratios):.1f} times as fast as faiss.</strong>"
+    return _page(
+        "Benchmark of the kernel", verdict, f"{timings[0].isa}, seed {timings[0].seed}. {SHARED_MACHINE}", body
+    )
+
+
+def bytes_panel(title: str, points: Sequence[Mapping[str, float]]) -> str:
+    """Bytes against items; each point has `items`, and beside it the bytes of each method by name."""
+    series = [
+        Series(name, [(at["items"], at[name], f"{at['items']:,} items: {in_bytes(at[name])}") for at in points])
+        for name in points[0]
+        if name != "items"
+    ]
+    return against_items(title, "bytes", series)
+
+
+def against_items(title: str, unit: str, series: list[Series]) -> str:
+    """A figure with two logarithmic axes."""
+    counts, values = ([x for one in series for x, _, _ in one.points], [y for one in series for _, y, _ in one.points])
+    up = log_axis(unit, values, bytes_tick if unit == "bytes" else None)
+    return draw(title, log_axis("items", counts), up, series)
+
+
+def fit_page(record: FitRecord) -> str:
+    """The user fit against plain numpy."""
+    ratio, median = record.numpy_ratio, record.numpy_ratio_median
+    verdict = f"<strong>{ratio:,.0f} times as fast as numpy</strong> (median {median:,.0f})."
+    about = f"Ten sweeps over {record.rated} ratings at {record.bits} bits; both fit the same bits. {SHARED_MACHINE}"
+    times = (("ours", record.ours_ns), ("numpy", record.ours_ns * record.numpy_ratio))
+    drawn = bars("CPU time of one fit, minimum", [(name, ns, _time(ns)) for name, ns in times])
+    figures = table("CPU time of one fit", ("", "minimum"), [row(name, [_time(ns)]) for name, ns in times])
+    return _page("Benchmark of the user fit", verdict, about, drawn + figures)
+
+
+def rounds_page(record: RoundsRecord) -> str:
+    """A device round against sizes."""
+    sizes = (("ratings", record.us_by_ratings), ("items", record.us_by_items), ("devices", record.us_by_devices))
+    drawn = "".join(
+        bars(
+            f"CPU time of a device round against the {name}",
+            [(f"{int(n):,}", us, _time(1000 * us)) for n, us in by.items()],
+            kind,
+        )
+        for kind, (name, by) in enumerate(sizes)
+    )
+    figures = [
+        row(f"{int(n):,} {name}", [_time(1000 * us), _time(1000 * us / int(n)) if name == "ratings" else "-"])
+        for name, by in sizes
+        for n, us in by.items()
+    ]
+    drawn += table("CPU time of a device round", ("", "in all", "for each rating"), figures)
+    verdict = f"The time grows as <strong>ratings ^ {record.exponent_in_ratings:.2f}</strong> at the upper end."
+    steps = "fit, choice of rows, ternary rounding and encoding, with the model at hand"
+    about = f"{record.bits} bits; {steps}. {SHARED_MACHINE}"
+    return _page("Benchmark of a device round", verdict, about, drawn)
+
+
+def load_page(record: LoadRecord) -> str:
+    """A coordinator under load."""
+    units, held = record.units, record.held
+    failed = sum(sum(run["errors"].values()) for run in units)
+    verdict = (
+        f"<strong>{min(run['accepted_per_second'] for run in units):.0f} uploads a second accepted</strong>, "
+        f"{failed:,} failed; {held['open_at_the_server']:,} connections held at once."
+    )
+    about = (
+        f"Each upload is a new mutual-TLS connection, a check-in and {units[0]['request_bytes']:,} bytes. The time "
+        "of an upload counts from when it was due."
+    )
+    quantiles = ("min", "p50", "p95", "p99", "max")
+    heads = ("", "accepted a second", "failed", *quantiles, "client CPU", "server CPU", "load")
+    rows = [
+        row(
+            f"run {place}",
+            [
+                f"{run['accepted_per_second']:.1f}",
+                f"{sum(run['errors'].values()):,}",
+                *(figure(run["latency_ms"][name], "ms") for name in quantiles),
+                figure(run["client_cpu_ms_each"], "ms"),
+                figure(run["server_cpu_ms_each"], "ms"),
+                f"{run['load_average']:.1f}",
+            ],
+        )
+        for place, run in enumerate(units, start=1)
+    ]
+    latencies = bars(
+        "Latency of the last run",
+        [(name, units[-1]["latency_ms"][name], figure(units[-1]["latency_ms"][name], "ms")) for name in quantiles],
+    )
+    kept = {
+        "connections open at the server": f"{held['open_at_the_server']:,}",
+        "check-ins served": f"{held['check_ins']:,}",
+        "errors": f"{held['errors']:,}",
+        "memory of the server": in_bytes(held["server_rss_bytes"]),
+        "memory of one connection": in_bytes(1000 * held["kilobytes_each"]),
+    }
+    return _page(
+        "Coordinator under load",
+        verdict,
+        about,
+        latencies
+        + table("New connections", heads, rows)
+        + table("Kept connections", ("", "measured"), [row(name, [text]) for name, text in kept.items()]),
+    )
+
+
+def device_rows(record: DeviceRecord) -> list[tuple[str, str, str]]:
+    """What was measured of one device, and its limit: name, figure, limit."""
+    secure: Mapping[str, Any] = record.secure
+    kind = f"{secure['open_rows']:,} open rows" if secure["open_rows"] else "counting who rates what"
+    loaded, secure_loaded = (", ".join(each) or "none" for each in (record.loaded, secure["loaded"]))
+    return [
+        ("import lightfr, CPU ms over bare Python, minimum", f"{record.import_cpu_ms_min:.1f}", "30"),
+        ("the same, median", f"{record.import_cpu_ms_median:.1f}", "30"),
+        ("peak memory, MiB", f"{record.peak_rss_bytes / MIB:.1f}", "48"),
+        ("bare Python, MiB", f"{record.bare_rss_bytes / MIB:.1f}", ""),
+        ("threads", str(record.most_threads), "1"),
+        ("numpy, grpc, aiohttp, sqlite3, asyncio, x509 loaded", loaded, "none"),
+        (
+            "first sync above codes and catalogue, bytes",
+            f"{record.first_sync_over_codes_bytes:,}",
+            f"{record.first_sync_limit_bytes:,}",
+        ),
+        ("catalogue of item ids, bytes", f"{record.catalogue_bytes:,}", ""),
+        ("upload overhead, bytes", f"{record.upload_overhead_bytes:,}", "600"),
+        ("delta sync / changed rows", f"{record.delta_ratio:.3f}", "1.2"),
+        (f"among {secure['cohort']} devices, {kind}: peak memory, MiB", f"{secure['peak_rss_bytes'] / MIB:.1f}", "48"),
+        ("CPU ms of the round", f"{secure['cpu_ms']:.0f}", ""),
+        ("threads, modules as above", f"{secure['most_threads']}, {secure_loaded}", "1, none"),
+        ("bytes sent and received, in all", f"{secure['up_bytes']:,} and {secure['down_bytes']:,}", ""),
+        *(
+            (f"{name}, {call['count']} times", f"{call['up_bytes']:,} and {call['down_bytes']:,}", "")
+            for name, call in secure["calls"].items()
+        ),
+    ]
+
+
+def device_page(record: DeviceRecord) -> str:
+    """One real device, seen from outside."""
+    clear, secure = record.peak_rss_bytes / MIB, record.secure["peak_rss_bytes"] / MIB
+    verdict = f"<strong>Peak memory {clear:.1f} MiB</strong> in the clear, {secure:.1f} MiB in a secure round."
+    about = f"{record.items:,} items of {record.bits} bits, {record.ratings} ratings."
+    rows = [row(name, [measured, limit]) for name, measured, limit in device_rows(record)]
+    calls = [
+        (name, call["up_bytes"] + call["down_bytes"], in_bytes(call["up_bytes"] + call["down_bytes"]))
+        for name, call in record.secure["calls"].items()
+    ]
+    drawn = bars("Bytes of a secure round at the TLS socket", calls)
+    return _page("One device", verdict, about, table("Measured from outside", ("", "measured", "limit"), rows) + drawn)
+
+
+def _time(ns: float) -> str:
+    if ns >= 1e6:
+        return f"{ns / 1e6:,.2f} ms"
+    return f"{ns / 1e3:,.1f} us"

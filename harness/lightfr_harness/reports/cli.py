@@ -1,0 +1,63 @@
+"""lightfr-harness compare and report: what got worse between two records, and any record as a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from lightfr_harness.errors import errors_as_messages
+
+
+def compare(
+    before: Annotated[Path, typer.Argument(help="A record that --json wrote.")],
+    after: Annotated[Path, typer.Argument(help="A later record of the same kind.")],
+    report: Annotated[Path | None, typer.Option(help="Folder for an HTML page of both records.")] = None,
+) -> None:
+    """Show what got worse between two records of one kind. Exit code 1 if something did, beyond noise.
+
+    Noise is 1 % of counted bytes, 2 % of accuracy, 5 % of memory, twice a latency, half a ratio of times, and 10 % of
+    the rest; or intervals that overlap. Records of different kinds are an error: exit code 2.
+    """
+    from lightfr_harness import compare as comparing
+    from lightfr_harness import records
+    from lightfr_harness.console import write_text
+    from lightfr_harness.reports import comparison
+    from lightfr_harness.reports.figures import figure
+
+    with errors_as_messages():
+        one, other = (records.read(path) for path in (before, after))
+        changes = comparing.compare(one, other)
+        if report is not None:
+            write_text(report / "comparison.html", comparison.page(one, other, changes))
+    table = Table("claim", "of what", "before", "after", "", title="What changed")
+    for change in changes:
+        if change.what != comparing.SAME:
+            values = (figure(side["measured"] if side else None, change.unit) for side in (change.before, change.after))
+            table.add_row(change.claim, change.mode, *values, change.what)
+    if not table.rows:
+        table.add_row("nothing, beyond noise", "", "", "", comparing.SAME)
+    Console().print(table)
+    if comparing.worse(changes):
+        raise typer.Exit(code=1)
+
+
+def report(
+    record: Annotated[list[Path], typer.Argument(help="Records that --json wrote, of any kind.")],
+    folder: Annotated[
+        Path | None, typer.Option("--report", help="Folder for the pages. Default: beside each record.")
+    ] = None,
+) -> None:
+    """Draw each record as one HTML page that needs nothing else, and print the path of the page."""
+    from lightfr_harness import records
+    from lightfr_harness.console import write_text
+    from lightfr_harness.reports.pages import page_of
+
+    with errors_as_messages():
+        for path in record:
+            page = (folder or path.parent) / f"{path.stem}.html"
+            write_text(page, page_of(records.read(path)))
+            typer.echo(page)

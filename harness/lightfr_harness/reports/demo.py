@@ -1,0 +1,78 @@
+"""The demo as one page: what was learned, what one device would recommend, and what it sent."""
+
+from __future__ import annotations
+
+from lightfr_harness.records import DemoRecord
+from lightfr_harness.reports.page import document, row, table
+from lightfr_harness.reports.svg import Limit, Series, draw, linear_axis, share_axis
+
+
+def page(record: DemoRecord) -> str:
+    """One self-contained HTML page of the demo."""
+    last, popular = record.accuracy[-1], record.popularity
+    better = "more often than" if last["hr"] > popular["hr"] else "less often than"
+    body = f"""<h1>lightfr demo</h1>
+<p class="verdict">After {record.rounds} rounds the learned codes find a user's next item {better} the popularity
+list: {last["hr"]:.1%} against {popular["hr"]:.1%}.</p>
+<p>{record.users:,} synthetic users, {record.items:,} items, {record.ratings:,} ratings. Devices talked to the
+coordinator over mutual TLS, {record.cohort} in a round, with secure aggregation, which is the default: the coordinator
+learned the sum of each round, and no device's part of it. No device adds to a sum over fewer than
+{record.minimum_cohort}. The catalogue told the coordinator how many users rate each item. A sum still says something
+about those in it: see README, Privacy.</p>
+{_accuracy(record)}{_recommendations(record)}{_upload(record)}{_traffic(record)}"""
+    return document("lightfr demo", body)
+
+
+def upload_rows(record: DemoRecord) -> list[tuple[str, str, str]]:
+    """One device's upload in words: name, as it was sent, as it would be in the clear."""
+    sent = record.upload
+    return [
+        ("bytes", f"{sent['masked_bytes']:,}", f"{sent['clear_bytes']:,}"),
+        ("items it has rows for", f"all {sent['masked_items']:,} that learn", f"{sent['clear_items']}, all rated"),
+        ("the user's code", "under the masks", f"all {sent['clear_code_bits']} bits"),
+        ("bits that are 1", f"{sent['masked_ones']:.1%}, as in noise", ""),
+    ]
+
+
+def _accuracy(record: DemoRecord) -> str:
+    told = [
+        row(name, [f"{hr:.3f}", f"{ndcg:.3f}"])
+        for name, hr, ndcg in (
+            ("random item codes", record.accuracy[0]["hr"], record.accuracy[0]["ndcg"]),
+            ("popularity list", record.popularity["hr"], record.popularity["ndcg"]),
+            ("learned codes", record.accuracy[-1]["hr"], record.accuracy[-1]["ndcg"]),
+        )
+    ]
+    points = [(look["model_version"] - 1, look["hr"]) for look in record.accuracy]
+    learned = Series("learned codes", [(x, hr, f"{hr:.3f} after {x} rounds") for x, hr in points])
+    popular = record.popularity["hr"]
+    limit = Limit(popular, f"popularity list, {popular:.3f}", is_reference=True)
+    across = linear_axis("rounds", [x for x, _ in points], whole=True)
+    return table("Finding each user's next item among 50", ("", "HR@10", "NDCG@10"), told) + draw(
+        "HR@10 by round", across, share_axis("HR@10"), [learned], limit
+    )
+
+
+def _recommendations(record: DemoRecord) -> str:
+    pairs = zip(record.device["before"], record.device["after"], strict=True)
+    told = [row(str(place), [str(before), str(after)]) for place, (before, after) in enumerate(pairs, start=1)]
+    return table("One device's recommendations", ("", "before training", "after training"), told)
+
+
+def _upload(record: DemoRecord) -> str:
+    told = [row(name, cells) for name, *cells in upload_rows(record)]
+    return table("One device's upload", ("", "as the coordinator got it", "in the clear it would be"), told)
+
+
+def _traffic(record: DemoRecord) -> str:
+    uploads = max(1, record.process_rounds)
+    facts = {
+        "uploads of the fleet": f"{record.uploads:,}",
+        f"uploads of {record.processes} device processes": f"{record.process_rounds:,}",
+        "bytes up per upload at their TLS sockets, all in all": f"{record.process_up_bytes // uploads:,}",
+        "bytes down per upload": f"{record.process_down_bytes // uploads:,}",
+        "bytes of the item codes": f"{record.codes_bytes:,}",
+        "seconds, training": f"{record.seconds['train']:.1f}",
+        "seconds, all": f"{record.seconds['all']:.1f}",
+    }
+    return table("What crossed the wire", ("", "measured"), [row(name, [told]) for name, told in facts.items()])

@@ -1,0 +1,232 @@
+"""Training as pages: one run, a sweep of many, and the accuracy table. Accuracy stands beside the popularity list."""
+
+from __future__ import annotations
+
+from html import escape
+from statistics import mean
+
+from lightfr_harness.records import Accuracy, AccuracyRecord, SweepPoint, SweepRecord, TrainRecord
+from lightfr_harness.reports.figures import in_bytes
+from lightfr_harness.reports.page import document, row, table
+from lightfr_harness.reports.svg import Limit, Series, bars, draw, linear_axis, log_axis, share_axis
+
+PANELS = ("code bits f", "lambda", "cohort share p")
+# The paper's ablation in the order of its table, and our objective after it.
+ABLATION = ("random", "init", "para", "grad", "catalogue")
+
+
+def train_page(record: TrainRecord) -> str:
+    """One self-contained HTML page of a training run."""
+    first = "HR@10" if record.hr is not None else "recall@10"
+    popular = _first(record.popularity)
+    options, data = record.options, record.data
+    source = options["data"] or f"synthetic data ({options['synthetic']})"
+    body = (
+        f"<h1>Training run</h1>{_verdict(first, record.hit_rate, popular)}"
+        f"<p>{options['rounds']} rounds, {options['bits']} bits, objective {escape(str(options['objective']))} "
+        f"({escape(str(options['aggregate']))}), privacy {escape(str(options['privacy']))}, seed {options['seed']}. "
+        f"{escape(str(source))}: {data['users']:,} users, {data['items']:,} items, {data['train_ratings']:,} ratings "
+        "to train on. Figures are the expectation under random tie-breaking; the optimistic ones let the held-out item "
+        "win every tie.</p>"
+        f"{_history(record, first)}{_accuracy_table(record, first)}{_costs(record)}"
+    )
+    return document("Training run", body)
+
+
+def _first(accuracy: Accuracy) -> float:
+    """HR, or recall where the whole catalogue was ranked."""
+    return accuracy["hr"] if "hr" in accuracy else accuracy["recall"]
+
+
+def _verdict(name: str, learned: float, popular: float) -> str:
+    kind, word = ("holds", "above") if learned > popular else ("broken", "not above")
+    return (
+        f'<p class="verdict"><strong class="{kind}">{name} is {learned:.1%}</strong>, {word} the popularity list\'s '
+        f"{popular:.1%}.</p>"
+    )
+
+
+def _history(record: TrainRecord, first: str) -> str:
+    if len(record.history) < 2:
+        return ""
+    series = [
+        Series(
+            first, [(look["round"], look["hr"], f"{look['hr']:.3f} after {look['round']}") for look in record.history]
+        ),
+        Series(
+            "NDCG@10",
+            [(look["round"], look["ndcg"], f"{look['ndcg']:.3f} after {look['round']}") for look in record.history],
+        ),
+    ]
+    popular = _first(record.popularity)
+    across = linear_axis("rounds", [look["round"] for look in record.history], whole=True)
+    limit = Limit(popular, f"{first} of the popularity list, {popular:.3f}", is_reference=True)
+    return draw("Accuracy by round", across, share_axis("accuracy"), series, limit)
+
+
+def _accuracy_table(record: TrainRecord, first: str) -> str:
+    popularity = record.popularity
+    optimistic = record.hr_optimistic if record.hr is not None else record.recall_optimistic
+    popular_optimistic = popularity.get("hr_optimistic", popularity.get("recall_optimistic", 0.0))
+    learned = (record.hit_rate, record.ndcg, optimistic or 0.0, record.ndcg_optimistic)
+    popular = (_first(popularity), popularity["ndcg"], popular_optimistic, popularity["ndcg_optimistic"])
+    heads = ("", first, "NDCG@10", f"{first} optimistic", "NDCG@10 optimistic")
+    rows = [
+        row(name, [f"{value:.4f}" for value in values])
+        for name, values in (("learned codes", learned), ("popularity list", popular))
+    ]
+    return table(f"Accuracy over {record.n_users:,} users", heads, rows)
+
+
+def _costs(record: TrainRecord) -> str:
+    facts = {
+        "bytes up, a device round": in_bytes(record.up_bytes_per_device_round),
+        "bytes down, a device round": in_bytes(record.down_bytes_per_device_round),
+        "device rounds": f"{record.device_rounds:,}",
+        "of them dropped out": f"{record.dropped:,}",
+        "rounds abandoned": f"{record.abandoned_rounds:,}",
+        "rows that learn from devices": f"{record.open_rows:,} of {record.data['items']:,}",
+    }
+    if record.device_rounds_per_second:
+        facts["device rounds a CPU second"] = f"{record.device_rounds_per_second:,.0f}"
+    if record.privacy_loss:
+        loss = record.privacy_loss
+        facts[f"epsilon at delta {loss['delta']:g}, of a user in all {loss['rounds']} rounds"] = (
+            f"{loss['epsilon']:.2f}"
+        )
+    if record.paper and record.paper["stated"]:
+        stated = record.paper["stated"]
+        facts["the paper states HR@10, NDCG@10"] = f"{stated['hr']:.4f}, {stated['ndcg']:.4f}"
+    facts |= {f"CPU seconds: {name}": f"{seconds:.2f}" for name, seconds in record.seconds.items()}
+    return table("What it took", ("", "measured"), [row(name, [text]) for name, text in facts.items()])
+
+
+def sweep_page(record: SweepRecord) -> str:
+    """One self-contained HTML page of a sweep: four panels, as the paper draws them."""
+    popular = mean(point["popularity"]["hr"] for point in record.points)
+    best = max(record.points, key=lambda point: point["hr"])
+    panels = "".join(_panel(name, [point for point in record.points if point["panel"] == name]) for name in PANELS)
+    body = (
+        f"<h1>Sweep</h1>{_verdict(f'The best HR@10, at {escape(_setting(best))},', best['hr'], popular)}"
+        f"<p>{escape(record.data)}, {record.rounds} rounds, {record.seeds} seed{'s' if record.seeds > 1 else ''}. "
+        "The line across is the HR@10 of the popularity list.</p>"
+        f"{panels}{_ablation([point for point in record.points if point['panel'] == 'ablation'])}"
+    )
+    return document("Sweep", body)
+
+
+def _setting(point: SweepPoint) -> str:
+    return f"{point['panel']}: {point['x']}" + (f", {point['line']}" if point["line"] != point["x"] else "")
+
+
+def _means(points: list[SweepPoint], line: str | None) -> dict[str, tuple[float, float]]:
+    """HR and NDCG at each place of a line, averaged over the seeds."""
+    chosen = [point for point in points if line in (None, point["line"])]
+    return {
+        x: (mean(p["hr"] for p in chosen if p["x"] == x), mean(p["ndcg"] for p in chosen if p["x"] == x))
+        for x in dict.fromkeys(point["x"] for point in chosen)
+    }
+
+
+def _panel(name: str, points: list[SweepPoint]) -> str:
+    """The paper's lambdas lie far apart, so their axis counts places; the other axes are true to scale."""
+    if not points:
+        return ""
+    places = sorted({float(point["x"]) for point in points})
+    by_place = name == "lambda"
+    series = []
+    for line in ("catalogue", "paper"):
+        means = sorted(_means(points, line).items(), key=lambda item: float(item[0]))
+        for metric, which in (("HR@10", 0), ("NDCG@10", 1)):
+            drawn = [
+                (
+                    places.index(float(x)) if by_place else float(x),
+                    values[which],
+                    f"{values[which]:.3f} at {x}",
+                )
+                for x, values in means
+            ]
+            if drawn:
+                series.append(Series(f"{line}, {metric}", drawn))
+    if by_place:
+        across = linear_axis(name, [len(places) - 1], lambda at: f"{places[round(at)]:g}", range(len(places)))
+    elif name == "code bits f":
+        across = log_axis(name, places, marks=places)
+    else:
+        across = linear_axis(name, places)
+    popular = mean(point["popularity"]["hr"] for point in points)
+    limit = Limit(popular, f"popularity list, {popular:.3f}", is_reference=True)
+    heads = ("", *(one.name for one in series))
+    rows = [row(f"{x:g}", [_at(one, places.index(x) if by_place else x) for one in series]) for x in places]
+    return (
+        f"<h2>{escape(name[0].upper() + name[1:])}</h2>"
+        f"{draw(f'Accuracy against {name}', across, share_axis('accuracy'), series, limit)}"
+        f"{table(f'Accuracy against {name}', heads, rows)}"
+    )
+
+
+def _at(series: Series, x: float) -> str:
+    return next((f"{y:.4f}" for place, y, _ in series.points if place == x), "-")
+
+
+def _ablation(points: list[SweepPoint]) -> str:
+    if not points:
+        return ""
+    means = _means(points, None)
+    names = [name for name in ABLATION if name in means]
+    popular = (mean(p["popularity"]["hr"] for p in points), mean(p["popularity"]["ndcg"] for p in points))
+    drawn = "".join(
+        bars(
+            f"{title} of the paper's ablation, and of our objective",
+            [(name, means[name][which], f"{means[name][which]:.3f}") for name in names],
+            kind=which,
+            reference=(popular[which], f"popularity list, {popular[which]:.3f}"),
+        )
+        for which, title in enumerate(("HR@10", "NDCG@10"))
+    )
+    return f"<h2>Ablation</h2>{drawn}"
+
+
+def accuracy_page(record: AccuracyRecord) -> str:
+    """One self-contained HTML page of `bench accuracy`: every row beside what it must reach."""
+    missed = [each["row"] for each in record.rows if not each["reached"] and not each["is_goal"]]
+    required = sum(not each["is_goal"] for each in record.rows)
+    verdict = f'<strong class="holds">All {required} required rows are reached.</strong>'
+    if missed:
+        names = escape("; ".join(missed))
+        verdict = f'<strong class="broken">{len(missed)} of {required} required rows are missed:</strong> {names}'
+    popular = record.rows[0]["popularity"]
+    metrics = (
+        ("HR@10", popular["hr"], [(each["row"], each["hr"]) for each in record.rows]),
+        ("NDCG@10", popular["ndcg"], [(each["row"], each["ndcg"]) for each in record.rows]),
+    )
+    drawn = "".join(
+        bars(
+            title,
+            [(name, value, f"{value:.3f}") for name, value in values],
+            kind,
+            reference=(line, f"popularity list, {line:.3f}"),
+        )
+        for kind, (title, line, values) in enumerate(metrics)
+    )
+    heads = ("", "HR@10", "NDCG@10", "needed", "device rounds a CPU second", "reached")
+    rows = [row("popularity list", [f"{popular['hr']:.4f}", f"{popular['ndcg']:.4f}", "", "", ""])]
+    rows += [
+        row(
+            each["row"],
+            [
+                f"{each['hr']:.4f}",
+                f"{each['ndcg']:.4f}",
+                f"{each['needed_hr']:.3f} / {each['needed_ndcg']:.3f}",
+                f"{each['device_rounds_per_second']:,.0f}",
+                "yes" if each["reached"] else "no",
+            ],
+        )
+        for each in record.rows
+    ]
+    body = (
+        f'<h1>Accuracy on MovieLens-100K</h1><p class="verdict">{verdict}</p>'
+        f"<p>Leave-last-out, 49 negatives, expected ties, mean of seeds {', '.join(map(str, record.seeds))}.</p>"
+        f"{drawn}{table('Accuracy', heads, rows)}"
+    )
+    return document("Accuracy", body)

@@ -1,0 +1,294 @@
+"""One small record of each kind, as its command would write it."""
+
+import json
+
+from lightfr_harness import records
+from lightfr_harness.audits.cost import findings
+from tests.harness.audits.cost import records as cost_records
+
+POPULAR = {"hr": 0.45, "hr_optimistic": 0.46, "ndcg": 0.25, "ndcg_optimistic": 0.26, "n_users": 943, "k": 10}
+HERE = {"isa": "avx2", "machine": "x86_64", "lightfr": "0.1.0"}
+
+
+def topk(items=1_000_000, bits=64, batch=1):
+    nanoseconds = {"ours": 0.4 * items, "floor": 0.3 * items, "faiss": 1.2 * items, "float64": 20.0 * items}
+    times = {f"{name}{kind}_ns": ns for name, ns in nanoseconds.items() for kind in ("", "_median")}
+    ratios = {"faiss_ratio": 3.0, "float64_ratio": 50.0, "floor_ratio": 1.33}
+    return records.TopkRecord(
+        items=items,
+        bits=bits,
+        batch=batch,
+        codes="random",
+        k=10,
+        seed=0,
+        isa="avx2",
+        machine="x86_64",
+        repeats=40,
+        **times,
+        **ratios,
+        **{f"{name}_median": ratio for name, ratio in ratios.items()},
+    )
+
+
+def train():
+    history = [
+        {"round": n, "hr": 0.2 + 0.55 * (1 - 0.8**n), "ndcg": 0.1 + 0.34 * (1 - 0.8**n)} for n in range(0, 51, 5)
+    ]
+    return records.TrainRecord(
+        hr=0.75,
+        ndcg=0.44,
+        hr_optimistic=0.78,
+        ndcg_optimistic=0.46,
+        n_users=943,
+        k=10,
+        popularity=POPULAR,
+        history=history,
+        up_bytes_per_device_round=1300.0,
+        down_bytes_per_device_round=14_000.0,
+        device_rounds=28_300,
+        device_rounds_per_second=6000.0,
+        dropped=0,
+        abandoned_rounds=0,
+        seconds={"load": 0.2, "setup": 0.1, "devices": 4.0, "server": 0.5, "evaluate": 0.6},
+        data={"users": 943, "items": 1682, "train_ratings": 99_057, "duplicates_dropped": 0},
+        open_rows=1150,
+        privacy_loss={"epsilon": 8.1, "delta": 1e-5, "rho": 1.2, "rounds": 50, "honest_devices": 500},
+        paper=None,
+        options={
+            "data": None,
+            "synthetic": "ml-100k",
+            "rounds": 50,
+            "bits": 64,
+            "objective": "catalogue",
+            "aggregate": "catalogue",
+            "privacy": "secagg+dp",
+            "seed": 0,
+        },
+        **HERE,
+    )
+
+
+def sweep():
+    places = {
+        "code bits f": ("8", "16", "32", "64"),
+        "lambda": ("0.0", "0.0001", "0.001", "0.2", "0.4", "0.6", "0.8", "1.0"),
+        "cohort share p": ("0.2", "0.4", "0.6", "0.8", "1.0"),
+    }
+    points = [
+        point(panel, line, x, place)
+        for panel, xs in places.items()
+        for line in ("catalogue", "paper")
+        for place, x in enumerate(xs)
+        if panel != "lambda" or line == "paper"
+    ]
+    names = ("random", "init", "para", "grad", "catalogue")
+    points += [
+        point("ablation", "catalogue" if name == "catalogue" else "paper", name, 2 * n) for n, name in enumerate(names)
+    ]
+    return records.SweepRecord(points=points, rounds=50, seeds=1, data="synthetic small", **HERE)
+
+
+def point(panel, line, x, place):
+    hr = (0.5 if line == "catalogue" else 0.3) + 0.03 * place
+    key = f"{panel}/{line}/{x}/seed 0"
+    return {
+        "key": key,
+        "panel": panel,
+        "line": line,
+        "x": x,
+        "seed": 0,
+        "hr": hr,
+        "ndcg": 0.6 * hr,
+        "popularity": POPULAR,
+    }
+
+
+def accuracy():
+    row = {
+        "hr_optimistic": 0.8,
+        "needed_hr": 0.775,
+        "needed_ndcg": 0.46,
+        "popularity": POPULAR,
+        "device_rounds_per_second": 6000.0,
+    }
+    rows = [
+        {"row": "64 bits, ternary, gate 10", "hr": 0.78, "ndcg": 0.465, "reached": True, "is_goal": False, **row},
+        {"row": "goal: 256 bits, refined", "hr": 0.7, "ndcg": 0.4, "reached": False, "is_goal": True, **row},
+    ]
+    return records.AccuracyRecord(rows=rows, seeds=[0, 1, 2])
+
+
+def load():
+    latency = {"min": 5.0, "p50": 12.0, "p95": 40.0, "p99": 90.0, "max": 140.0}
+    units = {
+        "asked_per_second": 160.0,
+        "accepted_per_second": 158.2,
+        "accepted": 9492,
+        "errors": {},
+        "told_to_come_back": 12,
+        "request_bytes": 2668,
+        "seconds": 60.0,
+        "latency_ms": latency,
+        "client_cpu_ms_each": 2.1,
+        "server_cpu_ms_each": 3.2,
+        "server_rss_bytes": 90_000_000,
+        "load_average": 1.7,
+    }
+    held = {
+        "connections": 2000,
+        "open_at_the_server": 2000,
+        "check_ins": 8000,
+        "turns": 4,
+        "errors": 0,
+        "server_rss_before_bytes": 90_000_000,
+        "server_rss_bytes": 170_000_000,
+        "kilobytes_each": 40.0,
+    }
+    return records.LoadRecord(units=[units], held=held)
+
+
+def device():
+    call = {"count": 1, "up_bytes": 180_974, "down_bytes": 183}
+    secure = {
+        "open_rows": 2000,
+        "cohort": 512,
+        "peak_rss_bytes": 47_000_000,
+        "cpu_ms": 64.0,
+        "most_threads": 1,
+        "loaded": [],
+        "up_bytes": 193_682,
+        "down_bytes": 174_878,
+        "calls": {"Upload": call},
+    }
+    return records.DeviceRecord(
+        items=1_000_000,
+        bits=64,
+        ratings=166,
+        import_cpu_ms_min=10.0,
+        import_cpu_ms_median=13.0,
+        bare_rss_bytes=11_000_000,
+        peak_rss_bytes=46_800_000,
+        most_threads=1,
+        loaded=[],
+        codes_bytes=8_000_000,
+        catalogue_bytes=4_000_000,
+        first_sync_bytes=12_031_593,
+        first_sync_over_codes_bytes=31_593,
+        first_sync_limit_bytes=96_384,
+        upload_payload_bytes=1300,
+        upload_overhead_bytes=489,
+        changed_rows_bytes=80_000,
+        delta_sync_bytes=91_840,
+        delta_ratio=1.148,
+        phases={},
+        secure=secure,
+    )
+
+
+def demo():
+    looks = [{"model_version": n + 1, "hr": 0.2 + 0.07 * n, "ndcg": 0.1 + 0.04 * n} for n in range(7)]
+    upload = {
+        "masked_bytes": 90_000,
+        "masked_ones": 0.5,
+        "masked_items": 1100,
+        "clear_bytes": 1300,
+        "clear_items": 40,
+        "clear_code_bits": 64,
+    }
+    return records.DemoRecord(
+        users=943,
+        items=1682,
+        ratings=99_057,
+        popularity=POPULAR,
+        accuracy=looks,
+        device={"before": [1, 2, 3], "after": [7, 8, 9], "rounds": 3},
+        upload=upload,
+        uploads=1500,
+        rounds=6,
+        cohort=264,
+        minimum_cohort=256,
+        processes=16,
+        process_rounds=48,
+        process_up_bytes=9_000_000,
+        process_down_bytes=5_000_000,
+        codes_bytes=13_456,
+        seconds={"enrol": 3.0, "train": 40.0, "all": 50.0},
+    )
+
+
+def cost():
+    record = cost_records.record()
+    record["findings"] = [finding.record() for finding in findings.audit(record)]
+    return records.from_dict(records.CostRecord, json.loads(json.dumps(record)))
+
+
+def finding(claim, mode, measured, limit=None):
+    return {
+        "claim": claim,
+        "source": "docs/protocol.md",
+        "predicted": 0.1,
+        "measured": measured,
+        "unit": "share of codes",
+        "limit": limit,
+        "verdict": "for information" if limit is None else "holds" if measured <= limit else "broken",
+        "interval": [measured - 0.01, measured + 0.01],
+        "mode": mode,
+        "at_least": False,
+        "note": "",
+    }
+
+
+def privacy():
+    found = [
+        finding("user codes read from uploads", "secagg, cohort 256", 0.11, 0.12),
+        finding("user codes read from uploads", "clear", 1.0),
+        *(finding("user codes read from one sum", f"secagg, cohort {n}", 1 / n) for n in (1, 4, 16, 64)),
+    ]
+    runs = [
+        {
+            "mode": mode,
+            "cohort": 256,
+            "gate": 10,
+            "gate_only": False,
+            "upload_bytes": size,
+            "open_rows": 300,
+            "accuracy": POPULAR,
+            "privacy_loss": None,
+        }
+        for mode, size in (("secagg, cohort 256", 9000.0), ("clear", 1300.0))
+    ]
+    options = {"data": None, "synthetic": "small", "rounds": 10, "bits": 64, "seed": 0, "minimum_cohort": 256}
+    return records.PrivacyRecord(
+        options=options, findings=found, runs=runs, masked_uploads="the SDK's own in the first round", **HERE
+    )
+
+
+def figure_1():
+    timings = [topk(items, bits).__dict__ for bits in (64, 128) for items in (1000, 10_000, 100_000, 1_000_000)]
+    sizes = [
+        {"items": m, "codes, packed": 8 * m, "codes, the paper's formula": 64 * m, "real values": 256 * m}
+        for m in (1000, 10_000, 100_000, 1_000_000)
+    ]
+    return records.Figure1Record(timings=timings, figure_bits=64, storage_bytes=sizes, communication_bytes=sizes)
+
+
+EXAMPLES = {
+    "train": train(),
+    "sweep": sweep(),
+    "topk": topk(),
+    "figure-1": figure_1(),
+    "fit": records.FitRecord(rated=166, bits=64, numpy_ratio=80.0, numpy_ratio_median=75.0, ours_ns=9e4, repeats=40),
+    "rounds": records.RoundsRecord(
+        bits=64,
+        us_by_ratings={"64": 60.0, "256": 110.0, "1024": 300.0},
+        us_by_items={"10000": 90.0, "100000": 95.0},
+        us_by_devices={"100": 80.0, "10000": 85.0},
+        exponent_in_ratings=0.9,
+    ),
+    "accuracy": accuracy(),
+    "load": load(),
+    "device": device(),
+    "demo": demo(),
+    "cost": cost(),
+    "privacy": privacy(),
+}

@@ -1,0 +1,126 @@
+"""Records: written, read back, documented, drawn and compared, whatever their kind."""
+
+import json
+import re
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from lightfr_harness import compare, records
+from lightfr_harness.cli import app
+from lightfr_harness.reports.pages import PAGES, page_of
+from tests.harness.record_examples import EXAMPLES
+
+PAGE = Path(__file__).parents[2] / "docs" / "records.md"
+PARTS = {name: part for name, part in vars(records).items() if hasattr(part, "__total__")}
+
+
+def documented():
+    """Field names by heading."""
+    sections = re.split(r"^### (.+)$", PAGE.read_text(), flags=re.MULTILINE)[1:]
+    return {
+        name: re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
+        for name, text in zip(sections[::2], sections[1::2], strict=True)
+    }
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def written(tmp_path):
+    paths = {kind: tmp_path / f"{kind}.json" for kind in EXAMPLES}
+    for kind, path in paths.items():
+        records.write(EXAMPLES[kind], path)
+    return paths
+
+
+def test_the_page_has_every_kind_and_every_part_with_exactly_its_fields():
+    classes = {kind: [field.name for field in fields(each)] for kind, each in records.KINDS.items()}
+    parts = {name: list(part.__annotations__) for name, part in PARTS.items()}
+    assert documented() == classes | parts
+
+
+def test_every_kind_has_a_page_figures_to_compare_and_an_example():
+    assert set(PAGES) == set(records.KINDS.values())
+    assert set(compare.FIGURES) | {records.CostRecord, records.PrivacyRecord} == set(records.KINDS.values())
+    assert EXAMPLES.keys() == records.KINDS.keys()
+
+
+@pytest.mark.parametrize("kind", EXAMPLES)
+def test_a_record_comes_back_from_its_file_as_it_was(kind, written):
+    assert records.read(written[kind]) == EXAMPLES[kind]
+    assert json.loads(written[kind].read_text()).items() >= {"format": 1, "kind": kind}.items()
+
+
+def test_fields_that_scripts_read_stand_at_the_top():
+    train, topk = (records.to_dict(EXAMPLES[kind]) for kind in ("train", "topk"))
+    assert {"hr", "ndcg", "popularity"} <= train.keys()
+    assert {"hr", "ndcg"} <= train["popularity"].keys()
+    assert {"faiss_ratio", "floor_ratio", "float64_ratio"} <= topk.keys()
+    assert "recall" not in train
+
+
+def test_a_field_of_a_later_version_is_ignored_and_a_missing_one_is_named(written):
+    values = json.loads(written["fit"].read_text())
+    written["fit"].write_text(json.dumps({**values, "colour": "blue"}))
+    assert records.read(written["fit"]) == EXAMPLES["fit"]
+    del values["rated"]
+    written["fit"].write_text(json.dumps(values))
+    with pytest.raises(records.RecordError, match="the fit record has no field rated"):
+        records.read(written["fit"])
+
+
+@pytest.mark.parametrize("kind", EXAMPLES)
+def test_every_record_is_no_worse_than_itself(kind, written):
+    answer = run("compare", written[kind], written[kind])
+    assert answer.exit_code == 0, answer.output
+    assert "nothing, beyond noise" in answer.output
+
+
+def test_lower_accuracy_is_worse_and_a_little_lower_is_noise(written, tmp_path):
+    for factor, exit_code in ((0.99, 0), (0.9, 1)):
+        records.write(replace(EXAMPLES["train"], hr=EXAMPLES["train"].hr * factor), tmp_path / "after.json")
+        assert run("compare", written["train"], tmp_path / "after.json").exit_code == exit_code
+
+
+def test_a_slower_kernel_is_worse_whichever_way_its_ratio_counts(written, tmp_path):
+    topk = EXAMPLES["topk"]
+    for change in ({"faiss_ratio": topk.faiss_ratio / 4}, {"floor_ratio": topk.floor_ratio * 4}):
+        records.write(replace(topk, **change), tmp_path / "after.json")
+        assert run("compare", written["topk"], tmp_path / "after.json").exit_code == 1
+        assert run("compare", tmp_path / "after.json", written["topk"]).exit_code == 0
+
+
+def test_records_of_different_kinds_are_an_error_in_one_sentence(written):
+    answer = run("compare", written["train"], written["sweep"])
+    assert answer.exit_code == 2
+    assert answer.output == (
+        "Error: a train record cannot be compared with a sweep record: name two records of one kind\n"
+    )
+
+
+def test_report_draws_every_record_and_prints_where(written, tmp_path):
+    answer = run("report", *written.values(), "--report", tmp_path / "pages")
+    assert answer.exit_code == 0, answer.output
+    assert answer.output.split() == [str(tmp_path / "pages" / f"{kind}.html") for kind in EXAMPLES]
+    for kind in EXAMPLES:
+        assert (tmp_path / "pages" / f"{kind}.html").read_text() == page_of(EXAMPLES[kind])
+
+
+def test_a_page_lands_beside_its_record(written):
+    assert run("report", written["fit"]).exit_code == 0
+    assert written["fit"].with_suffix(".html").exists()
+
+
+def test_a_file_that_cannot_be_written_is_named():
+    with pytest.raises(records.RecordError, match=r"cannot write the record /proc/no/record\.json"):
+        records.write(EXAMPLES["fit"], "/proc/no/record.json")
+
+
+def test_a_dash_prints_the_record_and_nothing_else(capsys):
+    records.write(EXAMPLES["fit"], "-")
+    assert json.loads(capsys.readouterr().out) == records.to_dict(EXAMPLES["fit"])
