@@ -70,7 +70,8 @@ def _walk(
             return False
         if isinstance(step, secure.Wait):
             stop.wait(step.seconds)
-        elif current.answer(step, make_vector):
+        else:
+            current.answer(step, make_vector)
             store.update(current.values())
             acknowledged(_send(channel, current))
     return True

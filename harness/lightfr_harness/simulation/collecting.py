@@ -113,17 +113,12 @@ def sums_without_masks(
         for name, total in totals.items():
             total += np.asarray(vector[name])
     if model.noise:
-        _add_summed_noise(totals, model.noise, len(updates), random)
+        # A rounded Gaussian of the summed variance: for accuracy as good as a sum of discrete ones, not for privacy.
+        for name, total in totals.items():
+            thousandths = model.noise.rows_thousandths if name == "rows" else model.noise.sums_thousandths
+            deviation = thousandths / 1000 * len(updates) ** 0.5
+            total += np.rint(random.normal(0, deviation, total.size)).astype(np.int64)
     return totals
-
-
-def _add_summed_noise(
-    totals: dict[str, npt.NDArray[np.int64]], noise: model_pb2.Noise, survivors: int, random: np.random.Generator
-) -> None:
-    """A rounded Gaussian of the summed variance: for accuracy as good as a sum of discrete ones, not for privacy."""
-    for name, total in totals.items():
-        thousandths = noise.rows_thousandths if name == "rows" else noise.sums_thousandths
-        total += np.rint(random.normal(0, thousandths / 1000 * survivors**0.5, total.size)).astype(np.int64)
 
 
 def catalogue_of(server: AggregationRule) -> CatalogueRule:

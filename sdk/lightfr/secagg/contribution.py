@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def blocks_of(model: PublishedModel, devices: int) -> tuple[Block, ...]:
     """Return the blocks of a training round of this model with so many devices in the roster."""
-    return round_blocks(_count_open(model), model.code_bits, devices, model.noise)
+    return round_blocks(_count_between(model.open_rows, 0, model.n_items), model.code_bits, devices, model.noise)
 
 
 def round_vector(
@@ -96,10 +96,6 @@ def _places(model: PublishedModel, item_indices: array[int]) -> Iterator[int]:
         place += _count_between(gate, next_item, item)
         yield place
         place, next_item = place + 1, item + 1
-
-
-def _count_open(model: PublishedModel) -> int:
-    return _count_between(model.open_rows, 0, model.n_items)
 
 
 def _count_between(gate: bytes | None, first: int, end: int) -> int:

@@ -143,13 +143,17 @@ class DeviceSession:
     def share(self, roster: Roster, signature: bytes) -> list[SealedShare]:
         """Check the signed roster; return both secrets in shares, one sealed message for each neighbour."""
         state = self._begin("share")
-        self._require_roster(roster, signature)
+        if roster.round_id != state.round_id:
+            raise RosterError("the roster is of another round: leave the round")
+        if roster.size < state.minimum_cohort:
+            raise CohortTooSmallError("the roster", roster.size, state.minimum_cohort)
+        require_signature("roster", state.server_key, signature, roster_message(roster.digest))
         own_index = roster.index_of(state.peer_id)
-        if roster.entry(own_index) != self._own_entry():
+        own_entry = RosterEntry(state.peer_id, public_key(state.mask_private), public_key(state.share_private))
+        if roster.entry(own_index) != own_entry:
             raise RosterError("the roster has other keys for this device than it advertised: leave the round")
         neighbours = [_Neighbour(i, roster.entry(i)) for i in roster.neighbours(own_index)]
-        own_share, shares = self._split(own_index, neighbours, roster.threshold)
-        sealed = self._seal(neighbours, shares, roster.digest)
+        own_share, sealed = self._split_and_seal(own_index, neighbours, roster)
         self._state = replace(
             state,
             next_step="mask",
@@ -172,7 +176,11 @@ class DeviceSession:
         present = self._require_members("the included set", included)
         peers = [n for n in self._neighbours() if n.index in present]
         held = self._open(inbox, peers)
-        pair_keys = self._pair_keys(peers)
+        agreement = Agreement(state.mask_private)
+        pair_keys = [
+            pair_mask_key(agreement.with_peer(peer.entry.mask_key), state.round_id, state.peer_id, peer.entry.peer_id)
+            for peer in peers
+        ]
         # Nothing can be refused from here on, so the vector is masked wholly or not at all.
         vector.mask(self_mask_key(state.seed, state.round_id, state.peer_id), subtract=False)
         for peer, key in zip(peers, pair_keys, strict=True):
@@ -191,8 +199,12 @@ class DeviceSession:
         alive = self._require_members("the survivor set", survivors)
         if not alive <= members(state.included, state.cohort):
             raise RosterError("a survivor was not among the included devices: leave the round")
+        held = dict(_records(state.held, _SHARES_BYTES))
         self_masks, mask_keys = [state.peer_id + state.own_share], []
-        for peer, shares in self._held():
+        for peer in self._neighbours():
+            shares = held.get(peer.index)
+            if shares is None:
+                continue
             if peer.index in alive:
                 self_masks.append(peer.entry.peer_id + shares[: shamir.SHARE_BYTES])
             else:
@@ -204,18 +216,6 @@ class DeviceSession:
         if self._state.next_step != step:
             raise StepOrderError(step, self._state.next_step)
         return self._state
-
-    def _own_entry(self) -> RosterEntry:
-        state = self._state
-        return RosterEntry(state.peer_id, public_key(state.mask_private), public_key(state.share_private))
-
-    def _require_roster(self, roster: Roster, signature: bytes) -> None:
-        state = self._state
-        if roster.round_id != state.round_id:
-            raise RosterError("the roster is of another round: leave the round")
-        if roster.size < state.minimum_cohort:
-            raise CohortTooSmallError("the roster", roster.size, state.minimum_cohort)
-        require_signature("roster", state.server_key, signature, roster_message(roster.digest))
 
     def _require_members(self, what: str, bitmap: bytes) -> frozenset[int]:
         """Return the set, unless it is too small, lacks this device, or has too few holders of its shares."""
@@ -234,26 +234,21 @@ class DeviceSession:
         for index, entry in _records(self._state.neighbours, ENTRY_BYTES):
             yield _Neighbour(index, RosterEntry.from_bytes(entry))
 
-    def _held(self) -> Iterator[tuple[_Neighbour, bytes]]:
-        held = dict(_records(self._state.held, _SHARES_BYTES))
-        return ((n, held[n.index]) for n in self._neighbours() if n.index in held)
-
-    def _split(self, own: int, neighbours: Sequence[_Neighbour], threshold: int) -> tuple[bytes, list[bytes]]:
+    def _split_and_seal(
+        self, own_index: int, neighbours: Sequence[_Neighbour], roster: Roster
+    ) -> tuple[bytes, list[SealedShare]]:
         """Return the own share of the seed, and for each neighbour its shares of the seed and of the mask key."""
-        holders = [n.index + 1 for n in neighbours]
-        own_share, *seeds = shamir.split(self._state.seed, [own + 1, *holders], threshold, self._random)
-        keys = shamir.split(self._state.mask_private, holders, threshold, self._random)
-        return own_share, [seed + key for seed, key in zip(seeds, keys, strict=True)]
-
-    def _seal(self, neighbours: Sequence[_Neighbour], shares: Sequence[bytes], digest: bytes) -> list[SealedShare]:
         state, agreement = self._state, Agreement(self._state.share_private)
+        holders = [n.index + 1 for n in neighbours]
+        own_share, *seeds = shamir.split(state.seed, [own_index + 1, *holders], roster.threshold, self._random)
+        keys = shamir.split(state.mask_private, holders, roster.threshold, self._random)
         sealed = []
-        for neighbour, plain in zip(neighbours, shares, strict=True):
+        for neighbour, seed, mask_key in zip(neighbours, seeds, keys, strict=True):
             receiver = neighbour.entry.peer_id
             shared = agreement.with_peer(neighbour.entry.share_key)
-            key = share_key(shared, state.round_id, digest, state.peer_id, receiver)
-            sealed.append(SealedShare(state.peer_id, receiver, seal(key, self._random(NONCE_BYTES), plain)))
-        return sealed
+            key = share_key(shared, state.round_id, roster.digest, state.peer_id, receiver)
+            sealed.append(SealedShare(state.peer_id, receiver, seal(key, self._random(NONCE_BYTES), seed + mask_key)))
+        return own_share, sealed
 
     def _open(self, inbox: Sequence[SealedShare], peers: Sequence[_Neighbour]) -> bytes:
         """Return the shares of these peers, 70 bytes each; raises SealedShareError unless each has sent its own."""
@@ -262,27 +257,17 @@ class DeviceSession:
             raise SealedShareError(
                 f"{len(inbox)} sealed shares are not one from each of {len(peers)} included neighbours: leave the round"
             )
-        agreement = Agreement(self._state.share_private)
-        return b"".join(
-            _index_bytes(peer.index) + self._open_one(agreement, peer.entry, by_sender[peer.entry.peer_id])
-            for peer in peers
-        )
-
-    def _open_one(self, agreement: Agreement, sender: RosterEntry, message: SealedShare) -> bytes:
-        state = self._state
-        shared = agreement.with_peer(sender.share_key)
-        key = share_key(shared, state.round_id, state.roster_digest, sender.peer_id, state.peer_id)
-        shares = unseal(key, message.sealed, _SHARES_BYTES)
-        if not all(shamir.is_share(part) for part in (shares[: shamir.SHARE_BYTES], shares[shamir.SHARE_BYTES :])):
-            raise SealedShareError("a share is no number of the field: leave the round")
-        return shares
-
-    def _pair_keys(self, peers: Sequence[_Neighbour]) -> list[bytes]:
-        state, agreement = self._state, Agreement(self._state.mask_private)
-        return [
-            pair_mask_key(agreement.with_peer(p.entry.mask_key), state.round_id, state.peer_id, p.entry.peer_id)
-            for p in peers
-        ]
+        state, agreement = self._state, Agreement(self._state.share_private)
+        held = []
+        for peer in peers:
+            sender = peer.entry
+            shared = agreement.with_peer(sender.share_key)
+            key = share_key(shared, state.round_id, state.roster_digest, sender.peer_id, state.peer_id)
+            shares = unseal(key, by_sender[sender.peer_id].sealed, _SHARES_BYTES)
+            if not (shamir.is_share(shares[: shamir.SHARE_BYTES]) and shamir.is_share(shares[shamir.SHARE_BYTES :])):
+                raise SealedShareError("a share is not a number of the field: leave the round")
+            held.append(_index_bytes(peer.index) + shares)
+        return b"".join(held)
 
 
 def _index_bytes(index: int) -> bytes:

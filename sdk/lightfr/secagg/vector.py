@@ -82,7 +82,10 @@ class Vector:
 
     def __init__(self, blocks: Sequence[Block]) -> None:
         self.blocks = tuple(blocks)
-        self._numbers = {block.name: _zeros(block) for block in self.blocks}
+        self._numbers: dict[str, memoryview[int]] = {}
+        for block in self.blocks:
+            kind = "i" if _kernel.number_bytes(block.bits) == 4 else "h"
+            self._numbers[block.name] = memoryview(array(kind, [0]) * block.count)
 
     def __getitem__(self, name: str) -> memoryview[int]:
         """Return the numbers of a block, to read and write; their count is fixed."""
@@ -113,17 +116,14 @@ class Vector:
         """Add what pack() made of a vector of the same blocks; raises InvalidInputError when it is no such thing."""
         if len(packed) != self.packed_bytes:
             raise BufferSizeError("packed vector", len(packed), self.packed_bytes)
-        parts = list(self._parts(memoryview(packed)))
+        parts, first = [], 0
+        for block in self.blocks:
+            parts.append((block, memoryview(packed)[first : first + block.packed_bytes]))
+            first += block.packed_bytes
         if any(_has_dirty_padding(block, part) for block, part in parts):
             raise InvalidInputError("a bit behind the last number of a block is set")
         for block, part in parts:
             _kernel.unpack_add(part, block.count, block.bits, self._numbers[block.name])
-
-    def _parts(self, packed: memoryview) -> Iterator[tuple[Block, memoryview]]:
-        first = 0
-        for block in self.blocks:
-            yield block, packed[first : first + block.packed_bytes]
-            first += block.packed_bytes
 
 
 class _MaskStream:
@@ -142,10 +142,6 @@ class _MaskStream:
 def _has_dirty_padding(block: Block, part: memoryview) -> bool:
     used_bits = block.count * block.bits % 8
     return bool(used_bits and part[-1] >> used_bits)
-
-
-def _zeros(block: Block) -> memoryview[int]:
-    return memoryview(array("i" if _kernel.number_bytes(block.bits) == 4 else "h", [0]) * block.count)
 
 
 def _pieces(numbers: memoryview[int]) -> Iterator[memoryview]:

@@ -107,13 +107,9 @@ def _fit_catalogue(
         gram_factor=catalogue + MEAN_PULL,
         column_factor=-catalogue * catalogue_target(model.code_bits),
     )
-    return UserCode(_better_of_two_starts(fit, code.reveal(), sweeps))
-
-
-def _better_of_two_starts(fit: _kernel.Fit, old: bytes, sweeps: int) -> bytes:
-    from_old, from_signs = bytearray(old), fit.linear_signs(old)
+    from_old, from_signs = bytearray(code.reveal()), fit.linear_signs(code.reveal())
     old_loss, signs_loss = fit.sweep(from_old, sweeps), fit.sweep(from_signs, sweeps)
-    return bytes(from_signs if signs_loss < old_loss else from_old)
+    return UserCode(bytes(from_signs if signs_loss < old_loss else from_old))
 
 
 def _rated(model: PublishedModel, interactions: Interactions) -> tuple[bytearray, array[int], int]:

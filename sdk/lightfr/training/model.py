@@ -52,8 +52,9 @@ class PublishedModel:
 
     def set_open_rows(self, bitmap: bytes) -> None:
         """Set which rows the gate lets be uploaded; an empty bitmap opens all."""
+        _require(len(bitmap) in (0, (self.n_items + 7) // 8), "open_rows has another length than item_count")
         # None: all.
-        self.open_rows = _open_rows(bitmap, self.n_items)
+        self.open_rows = bitmap or None
 
     @cached_property
     def fit(self) -> _kernel.Fit:
@@ -95,8 +96,3 @@ def _noise(message: model_pb2.RoundModel) -> model_pb2.Noise | None:
     levels = (message.noise.rows_thousandths, message.noise.sums_thousandths)
     _require(all(LEAST_NOISE <= level <= MOST_NOISE for level in levels), "noise is not 500 to 1,000,000 thousandths")
     return message.noise
-
-
-def _open_rows(bitmap: bytes, n_items: int) -> bytes | None:
-    _require(len(bitmap) in (0, (n_items + 7) // 8), "open_rows has another length than item_count")
-    return bitmap or None

@@ -316,7 +316,7 @@ def test_a_share_that_is_no_number_of_the_field_is_refused(position):
     key = agreement.share_key(shared, cohort.round_id, cohort.roster.digest, peer.peer_id, own.peer_id)
     plain = bytearray(66)
     plain[position : position + 33] = shamir.PRIME.to_bytes(33, "little")
-    with pytest.raises(SealedShareError, match="no number of the field"):
+    with pytest.raises(SealedShareError, match="not a number of the field"):
         cohort.sessions[0].mask(cohort.vector(0), [message_to(own, peer, key, bytes(plain))], cohort.included)
 
 
