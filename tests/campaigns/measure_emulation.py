@@ -35,7 +35,8 @@ from lightfr_harness.devices.enforcement import (
 from lightfr_harness.devices.link import Link, Loop
 from lightfr_harness.devices.profiles import MIB, Profile, load_profile, profile_names
 
-SMALL = devices.Scenario(items=10_000)
+# In the clear: no fleet works beside what is measured here.
+SMALL = devices.Scenario(items=10_000, privacy="clear")
 UNHURRIED = replace(load_profile("mid-phone"), relative_speed=1.0)
 BUSY = """
 import time

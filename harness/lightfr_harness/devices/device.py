@@ -68,14 +68,16 @@ class Device:
         return []
 
     def _ratings(self) -> Iterator[tuple[int, int]]:
-        """Half of the rated items are among the popular ones; the others are drawn from all.
+        """Half of the rated items are popular ones, which a catalogue has first; the others are of its first half.
 
-        A catalogue has its most popular items first, so a row is drawn as the square of a share.
+        Where that has too few items, the others come from all of it.
         """
-        chosen, items, popular = random.Random(self._asked["seed"]), self._asked["items"], self._asked["popular"]
-        rated = dict.fromkeys(chosen.sample(range(popular), min((self._asked["ratings"] + 1) // 2, popular)))
-        while len(rated) < self._asked["ratings"]:
-            rated[int(items * chosen.random() ** 2)] = None
+        chosen, items, count = random.Random(self._asked["seed"]), self._asked["items"], self._asked["ratings"]
+        often = min((count + 1) // 2, self._asked["popular"])
+        rated = dict.fromkeys(chosen.sample(range(self._asked["popular"]), often))
+        known = items // 2 if items // 2 >= 2 * count else items
+        while len(rated) < count:
+            rated[chosen.randrange(known)] = None
         for item in rated:
             yield item, chosen.randint(1, 5)
 

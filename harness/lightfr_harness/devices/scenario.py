@@ -13,6 +13,8 @@ from lightfr_harness.server.rules import PRIVACY_MODES
 MOST_ITEMS = 2**32 - 1
 CLEAR, SECAGG, SECAGG_DP = "clear", "secagg", "secagg+dp"
 USUAL_OPEN_ROWS = 2_000
+# What the coordinator writes beside its folder: a line of JSON for each message of a device.
+JOURNAL = "messages.jsonl"
 # Standard deviations of a device's noise in mode secagg+dp: those of docs/privacy-dp.md.
 NOISE_ROWS, NOISE_SUMS = 3.505, 28.04
 

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lightfr.v1 import model_pb2
+from lightfr_harness.devices.scenario import JOURNAL
 from lightfr_harness.server.authority import Authority
 from lightfr_harness.server.coordinator.options import ItemList, Settings
 from lightfr_harness.server.coordinator.rounds import Plan
@@ -30,8 +31,6 @@ from lightfr_harness.server.rules import PRIVACY_MODES, TERNARY_ROWS, Aggregatio
 
 # A row is open if at least this many devices rate its item.
 GATE = 10
-# What the coordinator writes beside its folder: a line of JSON for each message.
-JOURNAL = "messages.jsonl"
 
 
 class StandInRule(CatalogueRule):

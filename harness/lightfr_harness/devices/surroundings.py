@@ -20,14 +20,13 @@ from lightfr.cohorts import DEFAULT_MINIMUM_COHORT
 from lightfr.errors import LightFRError
 from lightfr_harness.devices.link import Loop
 from lightfr_harness.devices.measuring import Sampler
-from lightfr_harness.devices.scenario import NOISE_ROWS, NOISE_SUMS, SECAGG_DP, Scenario
+from lightfr_harness.devices.scenario import JOURNAL, NOISE_ROWS, NOISE_SUMS, SECAGG_DP, Scenario
 from lightfr_harness.server.authority import Authority
 from lightfr_harness.server.coordinator.child import CoordinatorProcess
 from lightfr_harness.simulation.identities import identity_of
 
 # By name: a program that is imported before it is started would be loaded twice.
 SERVING, FLEET = "lightfr_harness.devices.serving", "lightfr_harness.devices.fleet"
-JOURNAL = "messages.jsonl"
 _DAY_SECONDS = 86_400
 # The deadline of each phase of a secure round. The next device waits so long if one vanishes from its round.
 _PHASE_SECONDS = 300

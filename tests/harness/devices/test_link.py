@@ -146,6 +146,31 @@ def test_a_device_that_dies_during_a_download_frees_the_server(ends):
         far.sendall(bytes(100_000_000))
 
 
+def test_without_a_profile_a_link_only_counts(loop):
+    with socket.create_server(("127.0.0.1", 0)) as server, Link(loop, server.getsockname()) as link:
+        device = socket.create_connection(("127.0.0.1", link.port))
+        far, _ = server.accept()
+        with device, far:
+            down = random.Random(3).randbytes(3_000_000)
+            sender = threading.Thread(target=send_all, args=(far, down))
+            sender.start()
+            send_all(device, b"question")
+            assert received(device) == down
+            assert received(far) == b"question"
+            sender.join()
+        assert (link.counts(), link.connections) == ((8, len(down)), 1)
+
+
+@pytest.mark.parametrize("n_bytes", [0, 1, 1000, 100_000])
+def test_a_link_that_is_to_break_lets_just_so_many_bytes_down(ends, n_bytes):
+    device, far, link = ends
+    link.break_after = n_bytes
+    sent = bytes(200_000)
+    far.sendall(sent)
+    assert received(device) == sent[:n_bytes]
+    assert link.counts() == (0, n_bytes)
+
+
 def test_a_server_that_is_not_there_is_a_closed_connection(loop):
     with socket.create_server(("127.0.0.1", 0)) as closed:
         address = closed.getsockname()
