@@ -91,9 +91,7 @@ def test_the_paper_fit_is_the_printed_user_update(n_rated, seed, lam, steps):
     )
     interactions = Interactions([(i, int(r * LEVELS)) for i, r in zip(rated, ratings, strict=True)])
     got = fit_for_round(model, interactions, UserCode(oracle.pack(np.array(start, np.int8))))
-    expected = oracle.user_update(
-        start, [(signs[i].tolist(), r) for i, r in zip(rated, ratings, strict=True)], lam, 10
-    )
+    expected = oracle.user_update(start, [(signs[i].tolist(), r) for i, r in zip(rated, ratings, strict=True)], lam, 10)
     assert oracle.unpack(got.reveal()).tolist() == expected
     cold = fit_for_use(model, interactions, UserCode(oracle.pack(np.array(start, np.int8))))
     pairs = [(signs[i].tolist(), r) for i, r in zip(rated, ratings, strict=True)]
