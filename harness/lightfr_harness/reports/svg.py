@@ -207,20 +207,21 @@ def bars(
     height, right = 26, 110
     left = max(150.0, 16 + 6.6 * max((len(name) for name, _, _ in rows), default=0))
     scale = (WIDTH - left - right) / most
-    drawn = []
+    # Bars, then the line over them, then the text over both.
+    drawn, written = [], []
     for place, (name, value, text) in enumerate(rows):
         y, width = place * height, max(1.0, value * scale)
-        drawn.append(f'<text x="{left - 8:.1f}" y="{y + 17}" text-anchor="end">{escape(name)}</text>')
         drawn.append(f'<rect class="s{kind}" x="{left:.1f}" y="{y + 5}" width="{width:.1f}" height="16"/>')
-        drawn.append(f'<text class="value" x="{left + width + 6:.1f}" y="{y + 17}">{escape(text)}</text>')
+        written.append(f'<text x="{left - 8:.1f}" y="{y + 17}" text-anchor="end">{escape(name)}</text>')
+        written.append(f'<text class="value" x="{left + width + 6:.1f}" y="{y + 17}">{escape(text)}</text>')
     words, bottom = "; ".join(f"{name}: {text}" for name, _, text in rows), height * len(rows)
     if reference is not None:
         x = left + reference[0] * scale
         drawn.append(f'<line class="reference" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{bottom + 4}"/>')
         at = f'x="{x:.1f}" y="{bottom + 18}" text-anchor="middle"'
-        drawn.append(f'<text class="reference-text" {at}>{escape(reference[1])}</text>')
+        written.append(f'<text class="reference-text" {at}>{escape(reference[1])}</text>')
         words, bottom = f"{words}; {reference[1]}", bottom + height
-    return _figure(title, bottom, words, "".join(drawn), "")
+    return _figure(title, bottom, words, "".join(drawn + written), "")
 
 
 def _figure(title: str, height: int, words: str, body: str, legend: str) -> str:
