@@ -55,9 +55,9 @@ def test_no_token_is_in_any_file(authority):
     ["http://localhost:1", "localhost:1", "https://localhost:1/path", "https://", "https://elsewhere:1", "https://a b"],
 )
 def test_an_address_that_devices_could_not_use_is_refused(authority, address):
-    with pytest.raises(AuthorityError, match="https://HOST:PORT|DNS name|certificate"):
+    with pytest.raises(AuthorityError, match=r"https://HOST:PORT|DNS name|certificate"):
         authority.invite(address, ENROLLMENT, 60)
-    with pytest.raises(AuthorityError, match="https://HOST:PORT|DNS name|certificate"):
+    with pytest.raises(AuthorityError, match=r"https://HOST:PORT|DNS name|certificate"):
         authority.invite(SERVER, address, 60)
 
 
