@@ -111,18 +111,18 @@ def sums_unsigned():
 
 @mutant("both-kinds-revealed", "seed and mask key of one device are taken together", "reveal.both-kinds", SECAGG)
 def both_kinds_revealed():
-    never_refuse(secagg, "it has not one self-mask share for each survivor")
-    never_refuse(secagg, "it has not one mask-key share for each dropped device")
+    never_refuse(secagg, "it must have one self-mask share for each survivor")
+    never_refuse(secagg, "it must have one mask-key share for each dropped device")
 
 
 @mutant("reveals-in-any-order", "revealed shares are taken in any order", "reveal.order", SECAGG)
 def reveals_in_any_order():
-    never_refuse(secagg, "its records are not by ascending id")
+    never_refuse(secagg, "its records must be sorted by ascending id")
 
 
 @mutant("shares-beyond-the-field", "shares that are no numbers of the field are taken", "reveal.not-in-field", SECAGG)
 def shares_beyond_the_field():
-    never_refuse(secagg, "a share is no number of the field")
+    never_refuse(secagg, "a share is not a number of the field")
 
 
 @mutant("false-share-unnoticed", "shares beyond the threshold are not compared", "abandon.false-share-last", SECAGG)
