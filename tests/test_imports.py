@@ -253,13 +253,16 @@ def test_the_state_of_an_object_of_ones_own_is_no_replacement(text):
     assert list(replacements(ast.parse(text))) == []
 
 
+# A setting of the standard library that only this assignment reaches. It is a number, not a function.
+ALLOWED_SETTINGS = {
+    # asyncio gives each TLS connection a read buffer of 256 KB: half a gigabyte for 2,000 devices that wait.
+    "harness/lightfr_harness/server/coordinator/web.py: sslproto.SSLProtocol.max_size",
+}
+
+
 def test_nothing_shipped_replaces_what_another_module_defines():
-    found = [
-        f"{path.relative_to(ROOT)}:{node.lineno} {ast.unparse(node)}"
-        for _, path, tree in FILES
-        for node in replacements(tree)
-    ]
-    assert found == []
+    found = {f"{path.relative_to(ROOT)}: {ast.unparse(node)}" for _, path, tree in FILES for node in replacements(tree)}
+    assert found == ALLOWED_SETTINGS
 
 
 def test_nothing_shipped_uses_mocks_or_reaches_for_the_builtins():

@@ -13,6 +13,15 @@ def test_the_readme_session_runs_as_printed():
     assert failed == 0
 
 
+def test_the_first_screen_is_the_example_that_is_run_verbatim():
+    """tests/test_embedding.py runs the example of docs/embedding.md; the README shows the same lines."""
+    shown, run = (
+        re.search(r"^```python\n(.*?)^```", (ROOT / name).read_text(), re.MULTILINE | re.DOTALL)[1]
+        for name in ("README.md", "docs/embedding.md")
+    )
+    assert shown == run
+
+
 def test_every_file_the_documents_point_to_exists():
     for document in [
         ROOT / "README.md",
