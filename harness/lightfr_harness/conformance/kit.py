@@ -123,17 +123,13 @@ def make_kit(folder: Path, kind: str, host: str, vectors: Vectors) -> Kit:
     )
     (folder / "settings.json").write_text(json.dumps(asdict(settings), indent=2) + "\n")
     (folder / "codes.bin").write_bytes(vectors.codes)
-    (folder / "items.tsv").write_text("".join(_item_lines(vectors)))
+    # Most popular first; closed rows are below the gate.
+    counts = [100 - row if is_open else GATE - 1 for row, is_open in enumerate(vectors.open_rows)]
+    (folder / "items.tsv").write_text("".join(f"item-{row:02d}\t{count}\n" for row, count in enumerate(counts)))
     tokens = _make_authority(folder / "authority", host, places + SPARE_DEVICES + SPARE_TOKENS)
     (folder / "tokens.json").write_text(json.dumps(tokens, indent=1) + "\n")
     _write_testers(folder)
     return Kit(folder)
-
-
-def _item_lines(vectors: Vectors) -> list[str]:
-    """Most popular first; closed rows are below the gate."""
-    counts = [100 - row if is_open else GATE - 1 for row, is_open in enumerate(vectors.open_rows)]
-    return [f"item-{row:02d}\t{count}\n" for row, count in enumerate(counts)]
 
 
 def _make_authority(folder: Path, host: str, count: int) -> list[dict[str, object]]:
@@ -166,7 +162,9 @@ def _write_testers(folder: Path) -> None:
     _write_device(kit / "other-authority.pem", stranger, now)
     # The name of the authority without its key.
     _write_device(kit / "false-authority.pem", double, now)
-    _write_self_signed(kit / "self-signed.pem", now)
+    key, device_id = new_key(), new_device_id()
+    itself = Issuer(make_issuer(now, common_name(device_id)).certificate, key)
+    write_identity(kit / "self-signed.pem", key, [make_device_certificate(itself, key.public_key(), device_id, now)])
     _write_unnamed(kit / "unnamed.pem", issuer, now)
     _write_revoked(kit / "revoked.pem", folder / "authority")
     authority = folder / "authority"
@@ -176,12 +174,6 @@ def _write_testers(folder: Path) -> None:
 def _write_device(path: Path, issuer: Issuer, now: datetime) -> None:
     key = new_key()
     write_identity(path, key, [make_device_certificate(issuer, key.public_key(), new_device_id(), now)])
-
-
-def _write_self_signed(path: Path, now: datetime) -> None:
-    key, device_id = new_key(), new_device_id()
-    itself = Issuer(make_issuer(now, common_name(device_id)).certificate, key)
-    write_identity(path, key, [make_device_certificate(itself, key.public_key(), device_id, now)])
 
 
 def _write_unnamed(path: Path, issuer: Issuer, now: datetime) -> None:

@@ -72,7 +72,9 @@ def run(
     plan, progress = plan or Plan(), progress or (lambda what, share: None)
     record = _begun(scenario, profiles, plan)
     if resume is not None:
-        _require_same_run(record, resume)
+        for name in ("format", "seed", "scenario", "enforcement"):
+            if record[name] != resume.get(name):
+                raise ResumeError(f"the record to go on with has another {name}: repeat the options it was begun with")
         record["devices"] = [device for device in resume["devices"] if device["ended"] != "stopped"]
     missing = _missing(record, profiles, plan)
     if missing:
@@ -92,12 +94,6 @@ def _begun(scenario: Scenario, profiles: Sequence[Profile], plan: Plan) -> Recor
         "devices": [],
         "interrupted": False,
     }
-
-
-def _require_same_run(record: Record, resumed: Record) -> None:
-    for name in ("format", "seed", "scenario", "enforcement"):
-        if record[name] != resumed.get(name):
-            raise ResumeError(f"the record to go on with has another {name}: repeat the options it was begun with")
 
 
 def _missing(record: Record, profiles: Sequence[Profile], plan: Plan) -> list[tuple[int, Profile]]:

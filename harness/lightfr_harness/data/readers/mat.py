@@ -115,17 +115,13 @@ def _load(path: Path) -> dict[str, Matrix]:
             warnings.simplefilter("ignore", DeprecationWarning)
             variables = scipy_io.loadmat(str(path))
     except NotImplementedError:  # SciPy's way to say "MATLAB 7.3".
-        return _load_hdf5(path)
+        h5py = import_package("h5py", "h5py", PURPOSE)
+        with h5py.File(path, "r") as file:
+            return {name: _hdf5_matrix(node) for name, node in file.items() if name[0] != "#"}
     except Exception as error:  # SciPy has no common root for what a broken file may raise.
         reason = f"this is not a MATLAB file ({type(error).__name__})"
         raise MalformedDataError(path, None, reason, ADVICE) from error
     return {name: value for name, value in variables.items() if not name.startswith("__")}
-
-
-def _load_hdf5(path: Path) -> dict[str, Matrix]:
-    h5py = import_package("h5py", "h5py", PURPOSE)
-    with h5py.File(path, "r") as file:
-        return {name: _hdf5_matrix(node) for name, node in file.items() if name[0] != "#"}
 
 
 def _hdf5_matrix(node: Any) -> Matrix:

@@ -29,7 +29,7 @@ from .certificates import (
     requested_key,
 )
 from .errors import AuthorityError, RenewalError, TokenError
-from .registry import Registry, Token
+from .registry import Registry
 
 MANIFEST_CONTEXT = b"lightfr manifest v1\n"
 MANIFEST_LIMIT_BYTES = 65_536
@@ -157,7 +157,9 @@ class Authority:
             if known is None:
                 raise TokenError("unknown")
             if known.request_sha256 is not None:
-                return [_repeated(known, request_sha256)]
+                if known.certificate is None or known.request_sha256 != request_sha256:
+                    raise TokenError("spent")
+                return [known.certificate]
             if known.expires_unix_seconds <= self._now().timestamp():
                 raise TokenError("expired")
             device_id, certificate = self._add_device(signing_request, self._now())
@@ -250,12 +252,6 @@ class Authority:
 def _name_as_ssl_tells_it(name: x509.Name) -> tuple[Any, ...]:
     (attribute,) = name
     return ((("commonName", attribute.value),),)
-
-
-def _repeated(token: Token, request_sha256: bytes) -> bytes:
-    if token.certificate is None or token.request_sha256 != request_sha256:
-        raise TokenError("spent")
-    return token.certificate
 
 
 def _token_sha256(token: str) -> bytes:
