@@ -17,9 +17,9 @@ from lightfr_harness import devices
 from lightfr_harness.audits.cost import findings
 from lightfr_harness.audits.cost.speed import FIGURE_1_BITS, FIGURE_1_RATED
 from lightfr_harness.audits.finding import bootstrap_median_ratio
-from lightfr_harness.bench import figure1, fit_scaling, topk
+from lightfr_harness.bench import fit, topk
 from lightfr_harness.devices import Plan, Profile, Scenario
-from lightfr_harness.simulation.baselines.measured import fcf_bytes
+from lightfr_harness.simulation.baselines.fcf import fcf_bytes
 
 FORMAT = 1
 FIGURE_1_ITEMS = (10**3, 10**4, 10**5, 10**6, 10**7)
@@ -113,8 +113,8 @@ def _figure_1(options: CostOptions, earlier: Record | None, tell: Share) -> list
     timings = []
     for items in FIGURE_1_ITEMS:
         sizes = {
-            "storage_bytes": figure1.storage_bytes(items, FIGURE_1_BITS),
-            "communication_bytes": figure1.communication_bytes(items, FIGURE_1_RATED, FIGURE_1_BITS),
+            "storage_bytes": topk.storage_bytes(items, FIGURE_1_BITS),
+            "communication_bytes": topk.communication_bytes(items, FIGURE_1_RATED, FIGURE_1_BITS),
         }
         timings.append(_timed(items, FIGURE_1_BITS, options.plan.seed) | sizes)
         tell(len(timings) / len(FIGURE_1_ITEMS))
@@ -144,7 +144,7 @@ PARTS = (
         ),
     ),
     _Part("baselines", 1, _baselines),
-    _Part("training", 4, lambda asked, earlier, tell: fit_scaling.run(asked.plan.seed, tell)),
+    _Part("training", 4, lambda asked, earlier, tell: fit.scaling(asked.plan.seed, tell)),
     _Part(
         "inference",
         1,
