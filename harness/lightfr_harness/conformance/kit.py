@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from lightfr.errors import InvalidInputError
 from lightfr_harness.conformance.vectors import Vectors
+from lightfr_harness.errors import CannotRunError
 from lightfr_harness.server.authority import Authority
 from lightfr_harness.server.authority.certificates import (
     Issuer,
@@ -36,10 +36,6 @@ SPARE_TOKENS = 40
 TOKEN_SECONDS = 365 * 86_400
 # One whose time is over; the last in the list.
 EXPIRED_AGO = timedelta(days=2)
-
-
-class KitError(InvalidInputError):
-    """A folder that is no kit, or that cannot become one."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +76,7 @@ class Kit:
             lines = (folder / "items.tsv").read_text().splitlines()
         except (OSError, ValueError, TypeError, KeyError) as error:
             advice = "make one: lightfr-harness conformance-kit FOLDER --privacy clear"
-            raise KitError(f"{folder} is no conformance kit ({type(error).__name__}): {advice}") from error
+            raise CannotRunError(f"{folder} is no conformance kit ({type(error).__name__}): {advice}") from error
         self.item_ids = [line.split("\t")[0] for line in lines]
         self.open_rows = [int(line.split("\t")[1]) >= self.settings.gate for line in lines]
 
@@ -115,7 +111,8 @@ def make_kit(folder: Path, kind: str, host: str, vectors: Vectors) -> Kit:
         folder.mkdir(parents=True)
         (folder / "tester").mkdir()
     except OSError as error:
-        raise KitError(f"cannot make the kit {folder} ({error.strerror}): name a folder that is not there") from error
+        reason = f"cannot make the kit {folder} ({error.strerror})"
+        raise CannotRunError(f"{reason}: name a folder that is not there") from error
     places, goal, minimum, deadline = SIZES[kind]
     privacy = "clear" if kind == "clear" else "secagg"
     settings = KitSettings(

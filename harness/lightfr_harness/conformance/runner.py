@@ -8,16 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from lightfr.errors import LightFRError
 from lightfr.v1 import manifest_pb2
 from lightfr_harness.conformance.client import NoAnswer
 from lightfr_harness.conformance.expectations import Unexpected
 from lightfr_harness.conformance.registry import Case
 from lightfr_harness.conformance.world import World
-
-
-class Untestable(LightFRError):  # noqa: N818 - an outcome
-    """The server cannot be tried at all; says what to do."""
+from lightfr_harness.errors import CannotRunError
 
 
 class Outcome(StrEnum):
@@ -48,17 +44,17 @@ class Result:
 
 
 def require_testable(world: World) -> None:
-    """Raise Untestable unless the server answers, lets a device enrol, and is fresh."""
+    """Raise CannotRunError unless the server answers, lets a device enrol, and is fresh."""
     try:
         signed = world.signed_manifest()
         version = 0 if signed is None else manifest_pb2.Manifest.FromString(signed.manifest).model_version
     except (NoAnswer, Unexpected) as error:
-        raise Untestable(
+        raise CannotRunError(
             f"a device could not enrol at {world.enrollment} and ask {world.server} for the manifest: {error}. "
             "Make a new kit, start the server with it and without any state, and name both of its addresses"
         ) from error
     if version != 1:
-        raise Untestable(
+        raise CannotRunError(
             f"the server is at model version {version}, the suite follows it from version 1 on. "
             "Make a new kit, and start the server with it, without any state and without other devices"
         )

@@ -28,10 +28,6 @@ _PROGRESS_SECONDS = 0.5
 Progress = Callable[[str, float], None]
 
 
-class ResumeError(InvalidInputError):
-    """The record to go on with is not the beginning of this run."""
-
-
 @dataclass(frozen=True)
 class Plan:
     """How a scenario is run."""
@@ -74,7 +70,9 @@ def run(
     if resume is not None:
         for name in ("format", "seed", "scenario", "enforcement"):
             if record[name] != resume.get(name):
-                raise ResumeError(f"the record to go on with has another {name}: repeat the options it was begun with")
+                raise InvalidInputError(
+                    f"the record to go on with has another {name}: repeat the options it was begun with"
+                )
         record["devices"] = [device for device in resume["devices"] if device["ended"] != "stopped"]
     missing = _missing(record, profiles, plan)
     if missing:
@@ -101,7 +99,7 @@ def _missing(record: Record, profiles: Sequence[Profile], plan: Plan) -> list[tu
     wanted = list(enumerate(profile for profile in profiles for _ in range(plan.copies)))
     for number, profile in done.items():
         if number >= len(wanted) or wanted[number][1].record() != profile:
-            raise ResumeError("the record to go on with has other profiles: repeat the options it was begun with")
+            raise InvalidInputError("the record to go on with has other profiles: repeat the options it was begun with")
     return [(number, profile) for number, profile in wanted if number not in done]
 
 
