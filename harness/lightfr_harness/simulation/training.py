@@ -133,7 +133,7 @@ class TrainingRun:
     def _resume(self, path: Path) -> None:
         advice = "remove it or name another file"
         try:
-            with np.load(path) as saved:
+            with path.open("rb") as file, np.load(file) as saved:
                 state = dict(saved)
             options = state.pop("options")
         except (OSError, ValueError, KeyError, TypeError, EOFError, BadZipFile) as error:
