@@ -16,7 +16,7 @@ from lightfr_harness.reports.pages import save
 
 app = typer.Typer(no_args_is_help=True, help="Time our kernel against contenders, interleaved, by CPU time.")
 
-Seed = Annotated[int, typer.Option(help="Seed of the generated codes and queries.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the generated codes and queries.")]
 Seconds = Annotated[float, typer.Option(help="CPU seconds to spend on one configuration.")]
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lightfr import _kernel
+from lightfr.errors import CodeLengthError
 from lightfr_harness.bench._floor import ffi as floor_ffi
 from lightfr_harness.bench._floor import lib as floor_lib
 from lightfr_harness.bench.timing import interleave, interleave_samples
@@ -122,6 +123,8 @@ def require_equal(codes: Codes, queries: Codes, search: Callable[[], Any], name:
 
 def run(n_items: int, code_bits: int, batch: int, kind: str, seed: int, seconds: float) -> TopkRecord:
     """Time all contenders in one interleaved run; ratios are of the minima, medians beside them."""
+    if not 8 <= code_bits <= 1024 or code_bits % 8:
+        raise CodeLengthError(code_bits)
     rng = np.random.default_rng(seed)
     codes = page_aligned(make_codes(n_items, code_bits, kind, rng))
     queries = codes[rng.integers(0, n_items, batch)] ^ np.packbits(rng.random((batch, code_bits)) < 0.1, axis=1)

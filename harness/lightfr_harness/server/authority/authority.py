@@ -211,14 +211,18 @@ class Authority:
         return device_id, certificate
 
     def _require_certified(self, address: str) -> None:
-        parts = urlsplit(address)
-        if parts.scheme != "https" or not parts.hostname or address != f"https://{parts.netloc}":
+        try:
+            parts = urlsplit(address)
+            host, is_good = parts.hostname, parts.port != 0 and address == f"https://{parts.netloc}"
+        except ValueError:  # The port is no number, or the brackets of an IPv6 address do not close.
+            host, is_good = None, False
+        if not host or not is_good:
             raise AuthorityError(f"{address!r} is no address of a server. Write it as https://HOST:PORT.")
         hosts = certified_hosts(keys.read_certificate(self.folder / keys.SERVER_CERTIFICATE))
-        if parse_host(parts.hostname) not in hosts:
-            known = ", ".join(str(host.value) for host in hosts)
+        if parse_host(host) not in hosts:
+            known = ", ".join(str(name.value) for name in hosts)
             raise AuthorityError(
-                f"The server's certificate does not name {parts.hostname}, devices would refuse it. Use: {known}."
+                f"The server's certificate does not name {host}, devices would refuse it. Use: {known}."
             )
 
     def _renew_server_certificate(self) -> None:
