@@ -10,8 +10,10 @@ import typer
 from lightfr_harness.audits.cli import app as audit_app
 from lightfr_harness.bench.cli import app as bench_app
 from lightfr_harness.conformance.cli import conformance, conformance_kit
+from lightfr_harness.console import Json
 from lightfr_harness.data.cli import app as data_app
-from lightfr_harness.reports.cli import compare, report
+from lightfr_harness.errors import errors_as_messages
+from lightfr_harness.reports import cli as reports_cli
 from lightfr_harness.server.authority.cli import app as authority_app
 from lightfr_harness.server.coordinator.cli import rollback, serve
 from lightfr_harness.simulation import cli as runs_cli
@@ -24,18 +26,24 @@ app = typer.Typer(
 
 
 @app.command()
-def demo(out: Annotated[Path, typer.Option(help="Folder for the learned matrix.")] = Path("out/demo")) -> None:
+def demo(
+    json_file: Json = None,
+    report: Annotated[Path, typer.Option(help="Folder for the HTML page, the record and the learned matrix.")] = Path(
+        "out/demo"
+    ),
+) -> None:
     """See it work: generate a catalogue, train a fleet of devices on it, and recommend."""
     from lightfr_harness import demo as demos
 
-    raise typer.Exit(demos.main(out))
+    with errors_as_messages():
+        raise typer.Exit(demos.main(report, json_file))
 
 
 app.command()(runs_cli.train)
 app.command()(runs_cli.sweep)
 app.command()(serve)
-app.command()(compare)
-app.command()(report)
+app.command()(reports_cli.compare)
+app.command()(reports_cli.report)
 app.command()(conformance)
 app.command("conformance-kit")(conformance_kit)
 app.command()(rollback)

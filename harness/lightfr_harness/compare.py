@@ -82,16 +82,14 @@ def _what(before: FindingFields | None, after: FindingFields | None) -> str:
     if (before["verdict"] == BROKEN) != (after["verdict"] == BROKEN):
         return WORSE if after["verdict"] == BROKEN else BETTER
     share = MEMORY_NOISE if after["claim"] in MEMORY else NOISE.get(after["unit"], OTHER_NOISE)
-    if abs(new - old) <= share * max(abs(old), 1e-12) or _overlap(before["interval"], after["interval"]):
+    if abs(new - old) <= share * max(abs(old), 1e-12):
+        return SAME
+    one, other = before["interval"], after["interval"]
+    has_width = one[0] < one[1] or other[0] < other[1]
+    if has_width and one[0] <= other[1] and other[0] <= one[1]:
         return SAME
     more_is_better = after["at_least"] or after["unit"] in MORE_IS_BETTER
     return BETTER if (new > old) == more_is_better else WORSE
-
-
-def _overlap(one: list[float], other: list[float]) -> bool:
-    """Whether two intervals overlap, of which at least one has a width."""
-    has_width = one[0] < one[1] or other[0] < other[1]
-    return has_width and one[0] <= other[1] and other[0] <= one[1]
 
 
 def findings_of(record: Record) -> list[FindingFields]:
@@ -156,14 +154,6 @@ def _topk(record: TopkRecord) -> Figures:
     ]
 
 
-def _figure_1(record: Figure1Record) -> Figures:
-    return [figure for timing in record.timings for figure in _topk(TopkRecord(**timing))]
-
-
-def _fit(record: FitRecord) -> Figures:
-    return [("faster than numpy", f"{record.rated} ratings, {record.bits} bits", record.numpy_ratio, "times")]
-
-
 def _rounds(record: RoundsRecord) -> Figures:
     times = {"ratings": record.us_by_ratings, "items": record.us_by_items, "devices": record.us_by_devices}
     figures = [
@@ -221,8 +211,10 @@ FIGURES: dict[type[Record], Callable[[Any], Figures]] = {
     TrainRecord: _train,
     SweepRecord: _sweep,
     TopkRecord: _topk,
-    Figure1Record: _figure_1,
-    FitRecord: _fit,
+    Figure1Record: lambda record: [each for timing in record.timings for each in _topk(TopkRecord(**timing))],
+    FitRecord: lambda record: [
+        ("faster than numpy", f"{record.rated} ratings, {record.bits} bits", record.numpy_ratio, "times")
+    ],
     RoundsRecord: _rounds,
     AccuracyRecord: _accuracy,
     LoadRecord: _load,

@@ -34,9 +34,17 @@ def import_package(module: str, package: str, purpose: str) -> ModuleType:
 
 @contextmanager
 def errors_as_messages() -> Iterator[None]:
-    """Print a LightFRError to standard error and leave with exit code 1, or 2 where the command could not run."""
+    """Print an error to standard error and leave with exit code 1, or 2 where the command could not run.
+
+    These are LightFRErrors, and what the system says of a path that cannot be read or written.
+    """
     try:
         yield
     except LightFRError as error:
         typer.echo(f"Error: {error}", err=True)
         raise typer.Exit(code=2 if isinstance(error, CannotRunError) else 1) from error
+    except OSError as error:
+        if error.filename is None:
+            raise
+        typer.echo(f"Error: cannot use {error.filename} ({error.strerror}): name another path", err=True)
+        raise typer.Exit(code=2) from error

@@ -389,24 +389,7 @@ class PrivacyRecord(Record):
     lightfr: str
 
 
-KINDS: dict[str, type[Record]] = {
-    each.kind: each
-    for each in (
-        TrainRecord,
-        SweepRecord,
-        TopkRecord,
-        Figure1Record,
-        FitRecord,
-        RoundsRecord,
-        AccuracyRecord,
-        LoadRecord,
-        DeviceRecord,
-        DemoRecord,
-        CostRecord,
-        PrivacyRecord,
-    )
-}
-
+KINDS: dict[str, type[Record]] = {each.kind: each for each in Record.__subclasses__()}
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 
 

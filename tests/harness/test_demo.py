@@ -1,4 +1,3 @@
-import json
 import os
 import pty
 import subprocess
@@ -8,36 +7,41 @@ from pathlib import Path
 
 from rich.console import Console
 
-from lightfr_harness import demo
+from lightfr_harness import demo, records
+from lightfr_harness.reports.pages import page_of
 
 # More rounds than anybody waits for.
 LONG_DEMO = """
 import sys
 from pathlib import Path
-from lightfr_harness import demo
+from lightfr_harness import demo, records
+from lightfr_harness.reports.pages import page_of
 scene = demo.Scene("small", rounds=1000, processes=3, cohort=24, minimum_cohort=20)
-sys.exit(demo.main(Path(sys.argv[1]), scene))
+sys.exit(demo.main(Path(sys.argv[1]), scene=scene))
 """
 
 
 def test_the_demo_trains_shows_and_reports(tmp_path):
     """A short version: the real one has 16 device processes, and more and larger rounds of a larger set."""
     console = Console(record=True, width=120)
-    demo.run(console, tmp_path, demo.Scene("small", rounds=2, processes=2, cohort=24, minimum_cohort=20))
+    scene = demo.Scene("small", rounds=2, processes=2, cohort=24, minimum_cohort=20)
+    demo.run(console, tmp_path, str(tmp_path / "copy.json"), scene)
     shown = console.export_text()
     assert "before training" in shown
     assert "learned codes" in shown
     assert "secure aggregation" in shown
-    outcome = json.loads((tmp_path / "report.json").read_text())
-    assert outcome["rounds"] == 2
-    assert outcome["processes"] == 2
-    assert outcome["uploads"] + outcome["process_rounds"] == 2 * 24
-    assert outcome["process_up_bytes"] > 0
-    assert (tmp_path / "items.codes").stat().st_size == outcome["codes_bytes"]
-    page = (tmp_path / "report.html").read_text()
+    record = records.read(tmp_path / "demo.json")
+    assert records.read(tmp_path / "copy.json") == record
+    assert record.rounds == 2
+    assert record.processes == 2
+    assert record.uploads + record.process_rounds == 2 * 24
+    assert record.process_up_bytes > 0
+    assert (tmp_path / "items.codes").stat().st_size == record.codes_bytes
+    page = (tmp_path / "demo.html").read_text()
     assert "<svg" in page
     assert "http" not in page
-    _require_hidden(outcome["upload"])
+    assert page == page_of(record)
+    _require_hidden(record.upload)
 
 
 def _require_hidden(upload):

@@ -16,7 +16,7 @@ from lightfr_harness.reports.pages import save
 
 app = typer.Typer(no_args_is_help=True, help="Time our kernel against contenders, interleaved, by CPU time.")
 
-Seed = Annotated[int, typer.Option(help="Seed of the generated codes and queries.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the generated codes and queries.")]
 Seconds = Annotated[float, typer.Option(help="CPU seconds to spend on one configuration.")]
 
 
@@ -143,7 +143,6 @@ def report(
     report: Annotated[Path, typer.Option(help="Folder for the HTML page and the record.")] = Path("out/bench"),
 ) -> None:
     """Time the whole table (10^5 to 10^7 items, 64 and 128 bits, batches) and draw the paper's Figure 1."""
-    from lightfr_harness.bench import figure1
     from lightfr_harness.bench import topk as bench
 
     single = [(items, bits, 1) for bits in (64, 128) for items in (10**5, 10**6, 10**7)]
@@ -155,7 +154,7 @@ def report(
             for items, bits, batch in plan:
                 timings.append(bench.run(items, bits, batch, "random", seed, seconds))
                 bar.advance(task)
-        record = figure1.make_record(timings, 64)
+        record = bench.figure_1_record(timings, 64)
         save(record, json_file, report)
     if json_file != "-":
         Console().print(_table(timings[:8]))

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from lightfr.errors import LightFRError
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr_harness.bench.load_devices import BITS, CHECK_IN, ITEMS, Connection, Fleet
 from lightfr_harness.server.authority import Authority
@@ -37,7 +38,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
-class LoadError(Exception):
+class LoadError(LightFRError):
     """An answer that a unit did not expect."""
 
 

@@ -77,7 +77,9 @@ class Fleet:
     """Identities, each with its own key and certificate, and what they upload."""
 
     def __init__(self, authority: Authority, folder: Path, count: int) -> None:
-        self.contexts = [_context(authority, folder / "device.pem") for _ in range(count)]
+        trust, pem = authority.folder / "trust.pem", folder / "device.pem"
+        # Each identity is read from the same file, which is only on the way.
+        self.contexts = [tls.context(trust, identity_of(authority, pem)) for _ in range(count)]
         self._row_update = _row_update()
 
     def upload(self, place: pb.Assignment) -> tuple[bytes, bytes]:
@@ -102,8 +104,3 @@ def _row_update() -> update_pb2.RowUpdate:
         ternary=update_pb2.TernaryRows(nonzero=nonzero.tobytes(), positive=(nonzero & positive).tobytes()),
         user_code=rng.bytes(BITS // 8),
     )
-
-
-def _context(authority: Authority, pem: Path) -> ssl.SSLContext:
-    """A new device's TLS; the file is only on the way."""
-    return tls.context(authority.folder / "trust.pem", identity_of(authority, pem))

@@ -1,26 +1,33 @@
-"""Top-K search: our kernel, faiss, float64 inner products, and a plain read of the same bytes."""
+"""Top-K search: our kernel, faiss, float64 inner products, and a plain read of the same bytes.
+
+Also the paper's Figure 1: storage, communication and inference time against item count, codes against real values.
+"""
 
 from __future__ import annotations
 
 import mmap
 import platform
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lightfr import _kernel
+from lightfr.errors import CodeLengthError
 from lightfr_harness.bench._floor import ffi as floor_ffi
 from lightfr_harness.bench._floor import lib as floor_lib
 from lightfr_harness.bench.timing import interleave, interleave_samples
 from lightfr_harness.errors import import_package
-from lightfr_harness.records import TopkRecord
+from lightfr_harness.records import Figure1Record, TopkRecord
 
 Codes = npt.NDArray[np.uint8]
 
 K = 10
 REAL_FACTORS = 32  # f of the real-valued methods in the paper
+# Rated items of the user whose round the communication panel of the paper's Figure 1 shows.
+FIGURE_1_RATED = 100
 CLUSTERS = 200
 FLIP_CHANCE = 0.12
 
@@ -116,6 +123,8 @@ def require_equal(codes: Codes, queries: Codes, search: Callable[[], Any], name:
 
 def run(n_items: int, code_bits: int, batch: int, kind: str, seed: int, seconds: float) -> TopkRecord:
     """Time all contenders in one interleaved run; ratios are of the minima, medians beside them."""
+    if not 8 <= code_bits <= 1024 or code_bits % 8:
+        raise CodeLengthError(code_bits)
     rng = np.random.default_rng(seed)
     codes = page_aligned(make_codes(n_items, code_bits, kind, rng))
     queries = codes[rng.integers(0, n_items, batch)] ^ np.packbits(rng.random((batch, code_bits)) < 0.1, axis=1)
@@ -150,4 +159,34 @@ def run(n_items: int, code_bits: int, batch: int, kind: str, seed: int, seconds:
         float64_ns=least["float64"],
         float64_median_ns=median["float64"],
         repeats=timings["ours"].repeats,
+    )
+
+
+def storage_bytes(n_items: int, code_bits: int) -> dict[str, float]:
+    """Bytes on the device: one row per item and one for the user."""
+    return {
+        "codes, packed": (1 + n_items) * code_bits / 8,
+        "codes, the paper's formula": (1 + n_items) * code_bits,
+        "real values": (1 + n_items) * REAL_FACTORS * 8,
+    }
+
+
+def communication_bytes(n_items: int, n_rated: int, code_bits: int) -> dict[str, float]:
+    """Bytes of one round, up and down, by the paper's formula with packed rows and as printed."""
+    return {
+        "codes, packed": (n_rated + n_items) * code_bits / 8,
+        "codes, the paper's formula": (n_rated + n_items) * code_bits,
+        "real values": (n_rated + n_items) * REAL_FACTORS * 8,
+    }
+
+
+def figure_1_record(timings: list[TopkRecord], code_bits: int) -> Figure1Record:
+    """The table of timings, and the bytes of the two other panels at the item counts that were timed."""
+    chosen = [timing for timing in timings if timing.bits == code_bits and timing.batch == 1]
+    counts = sorted(timing.items for timing in chosen)
+    return Figure1Record(
+        timings=[asdict(timing) for timing in timings],
+        figure_bits=code_bits,
+        storage_bytes=[{"items": m, **storage_bytes(m, code_bits)} for m in counts],
+        communication_bytes=[{"items": m, **communication_bytes(m, FIGURE_1_RATED, code_bits)} for m in counts],
     )

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
+from urllib.parse import urlsplit
 
 import typer
 
-from lightfr_harness.errors import errors_as_messages
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from lightfr_harness.conformance.registry import Case
-    from lightfr_harness.conformance.runner import Result
-    from lightfr_harness.conformance.vectors import Vectors
-    from lightfr_harness.conformance.world import World
+from lightfr_harness.errors import CannotRunError, errors_as_messages
 
 VectorsOption = Annotated[
     Path | None, typer.Option(help="Folder of the test vectors. By default the harness uses its own copy.")
@@ -33,12 +26,13 @@ def conformance_kit(
     vectors: VectorsOption = None,
 ) -> None:
     """Write the files that a server under test starts with: keys, tokens, catalogue, first codes, settings."""
-    from lightfr_harness.conformance.kit import KitError, make_kit
+    from lightfr_harness.conformance.kit import make_kit
+    from lightfr_harness.conformance.vectors import DEFAULT_FOLDER, Vectors
 
     with errors_as_messages():
         if privacy not in ("clear", "secagg") or (crowd and privacy != "secagg"):
-            raise KitError("use --privacy clear, --privacy secagg or --privacy secagg --crowd: there are no others")
-        make_kit(folder, "crowd" if crowd else privacy, host, _read_vectors(vectors))
+            raise CannotRunError("use --privacy clear, --privacy secagg or --privacy secagg --crowd")
+        make_kit(folder, "crowd" if crowd else privacy, host, Vectors.read(vectors or DEFAULT_FOLDER))
         typer.echo(f"The kit {folder} is ready for one run. Start a server with it (docs/conformance.md), then run:")
         typer.echo(f"  lightfr-harness conformance https://{host}:PORT --enrollment https://{host}:PORT --kit {folder}")
 
@@ -47,7 +41,10 @@ def conformance(
     server: Annotated[str, typer.Argument(help="Address of the server for devices: https://host:port.")] = "",
     enrollment: Annotated[str, typer.Option(help="Address of the server for enrolment: https://host:port.")] = "",
     kit: Annotated[Path | None, typer.Option(help="The kit that the server was started with.")] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Also write the results to this file.")] = None,
+    json_file: Annotated[
+        str | None,
+        typer.Option("--json", metavar="FILE", help="Write the results to FILE; - prints them and nothing else."),
+    ] = None,
     known_failing: Annotated[
         Path | None, typer.Option(help="A file with the ids of cases that may fail, one per line. They still run.")
     ] = None,
@@ -63,11 +60,14 @@ def conformance(
 
     from lightfr_harness.conformance import cases, output
     from lightfr_harness.conformance.kit import Kit
-    from lightfr_harness.conformance.registry import SelectionError, registry
+    from lightfr_harness.conformance.registry import read_known_failing, registry
+    from lightfr_harness.conformance.runner import require_testable, run_all
+    from lightfr_harness.conformance.vectors import DEFAULT_FOLDER, Vectors
     from lightfr_harness.conformance.world import World
 
     cases.load()
-    console = Console()
+    # A report that goes to standard output is alone there.
+    console = Console(stderr=json_file == "-")
     with errors_as_messages():
         opened = Kit(kit) if kit else None
         chosen = registry.cases(opened.settings.kind if opened else None, only or ())
@@ -75,36 +75,25 @@ def conformance(
             output.show_list(console, chosen)
             return
         if not server or not enrollment or opened is None:
-            raise SelectionError("name the server, its --enrollment address and the --kit that it was started with")
-        results = _try(console, World(server, enrollment, opened, _read_vectors(vectors)), chosen, known_failing)
+            raise CannotRunError("name the server, its --enrollment address and the --kit that it was started with")
+        _require_address("SERVER", server)
+        _require_address("--enrollment", enrollment)
+        known = read_known_failing(known_failing, {one.id for one in registry.cases()}) if known_failing else set()
+        with World(server, enrollment, opened, Vectors.read(vectors or DEFAULT_FOLDER)) as world:
+            require_testable(world)
+            results = output.collect(console, run_all(chosen, world, known), len(chosen))
         output.show(console, results)
         if json_file:
             output.write_json(json_file, results, server, opened.settings.kind)
         raise typer.Exit(0 if all(result.is_good for result in results) else 1)
 
 
-def _read_vectors(folder: Path | None) -> Vectors:
-    """The vectors; leaves with exit code 2 when they cannot be read."""
-    from lightfr_harness.conformance.vectors import DEFAULT_FOLDER, Vectors, VectorsError
-
+def _require_address(name: str, address: str) -> None:
+    """Raise CannotRunError unless the address can be connected to."""
     try:
-        return Vectors.read(folder or DEFAULT_FOLDER)
-    except VectorsError as error:
-        typer.echo(f"Error: {error}", err=True)
-        raise typer.Exit(2) from error
-
-
-def _try(console: Console, world: World, chosen: list[Case], known_failing: Path | None) -> list[Result]:
-    """Run the cases; leaves with exit code 2 when the server cannot be tried."""
-    from lightfr_harness.conformance import output
-    from lightfr_harness.conformance.registry import read_known_failing, registry
-    from lightfr_harness.conformance.runner import Untestable, require_testable, run_all
-
-    with world:
-        known = read_known_failing(known_failing, {one.id for one in registry.cases()}) if known_failing else set()
-        try:
-            require_testable(world)
-        except Untestable as error:
-            typer.echo(f"Error: {error}", err=True)
-            raise typer.Exit(2) from error
-        return output.collect(console, run_all(chosen, world, known), len(chosen))
+        parts = urlsplit(address)
+        is_good = parts.scheme == "https" and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # The port is no number, or the brackets of an IPv6 address do not close.
+        is_good = False
+    if not is_good:
+        raise CannotRunError(f"{name} is {address!r}: give an address of the form https://host:port")

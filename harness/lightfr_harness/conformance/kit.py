@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from lightfr.errors import InvalidInputError
 from lightfr_harness.conformance.vectors import Vectors
+from lightfr_harness.errors import CannotRunError
 from lightfr_harness.server.authority import Authority
 from lightfr_harness.server.authority.certificates import (
     Issuer,
@@ -36,10 +36,6 @@ SPARE_TOKENS = 40
 TOKEN_SECONDS = 365 * 86_400
 # One whose time is over; the last in the list.
 EXPIRED_AGO = timedelta(days=2)
-
-
-class KitError(InvalidInputError):
-    """A folder that is no kit, or that cannot become one."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +76,7 @@ class Kit:
             lines = (folder / "items.tsv").read_text().splitlines()
         except (OSError, ValueError, TypeError, KeyError) as error:
             advice = "make one: lightfr-harness conformance-kit FOLDER --privacy clear"
-            raise KitError(f"{folder} is no conformance kit ({type(error).__name__}): {advice}") from error
+            raise CannotRunError(f"{folder} is no conformance kit ({type(error).__name__}): {advice}") from error
         self.item_ids = [line.split("\t")[0] for line in lines]
         self.open_rows = [int(line.split("\t")[1]) >= self.settings.gate for line in lines]
 
@@ -115,7 +111,8 @@ def make_kit(folder: Path, kind: str, host: str, vectors: Vectors) -> Kit:
         folder.mkdir(parents=True)
         (folder / "tester").mkdir()
     except OSError as error:
-        raise KitError(f"cannot make the kit {folder} ({error.strerror}): name a folder that is not there") from error
+        reason = f"cannot make the kit {folder} ({error.strerror})"
+        raise CannotRunError(f"{reason}: name a folder that is not there") from error
     places, goal, minimum, deadline = SIZES[kind]
     privacy = "clear" if kind == "clear" else "secagg"
     settings = KitSettings(
@@ -123,17 +120,13 @@ def make_kit(folder: Path, kind: str, host: str, vectors: Vectors) -> Kit:
     )
     (folder / "settings.json").write_text(json.dumps(asdict(settings), indent=2) + "\n")
     (folder / "codes.bin").write_bytes(vectors.codes)
-    (folder / "items.tsv").write_text("".join(_item_lines(vectors)))
+    # Most popular first; closed rows are below the gate.
+    counts = [100 - row if is_open else GATE - 1 for row, is_open in enumerate(vectors.open_rows)]
+    (folder / "items.tsv").write_text("".join(f"item-{row:02d}\t{count}\n" for row, count in enumerate(counts)))
     tokens = _make_authority(folder / "authority", host, places + SPARE_DEVICES + SPARE_TOKENS)
     (folder / "tokens.json").write_text(json.dumps(tokens, indent=1) + "\n")
     _write_testers(folder)
     return Kit(folder)
-
-
-def _item_lines(vectors: Vectors) -> list[str]:
-    """Most popular first; closed rows are below the gate."""
-    counts = [100 - row if is_open else GATE - 1 for row, is_open in enumerate(vectors.open_rows)]
-    return [f"item-{row:02d}\t{count}\n" for row, count in enumerate(counts)]
 
 
 def _make_authority(folder: Path, host: str, count: int) -> list[dict[str, object]]:
@@ -166,7 +159,9 @@ def _write_testers(folder: Path) -> None:
     _write_device(kit / "other-authority.pem", stranger, now)
     # The name of the authority without its key.
     _write_device(kit / "false-authority.pem", double, now)
-    _write_self_signed(kit / "self-signed.pem", now)
+    key, device_id = new_key(), new_device_id()
+    itself = Issuer(make_issuer(now, common_name(device_id)).certificate, key)
+    write_identity(kit / "self-signed.pem", key, [make_device_certificate(itself, key.public_key(), device_id, now)])
     _write_unnamed(kit / "unnamed.pem", issuer, now)
     _write_revoked(kit / "revoked.pem", folder / "authority")
     authority = folder / "authority"
@@ -176,12 +171,6 @@ def _write_testers(folder: Path) -> None:
 def _write_device(path: Path, issuer: Issuer, now: datetime) -> None:
     key = new_key()
     write_identity(path, key, [make_device_certificate(issuer, key.public_key(), new_device_id(), now)])
-
-
-def _write_self_signed(path: Path, now: datetime) -> None:
-    key, device_id = new_key(), new_device_id()
-    itself = Issuer(make_issuer(now, common_name(device_id)).certificate, key)
-    write_identity(path, key, [make_device_certificate(itself, key.public_key(), device_id, now)])
 
 
 def _write_unnamed(path: Path, issuer: Issuer, now: datetime) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -14,15 +15,12 @@ from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from lightfr.errors import LightFRError
 from lightfr_harness.conformance.registry import Case
 from lightfr_harness.conformance.runner import Outcome, Result
+from lightfr_harness.console import write_text
+from lightfr_harness.errors import CannotRunError
 
 JSON_VERSION = 1
-
-
-class ReportError(LightFRError):
-    """A report that cannot be written."""
 
 
 _STYLES = {Outcome.PASSED: "green", Outcome.FAILED: "red", Outcome.KNOWN: "yellow", Outcome.FIXED: "magenta"}
@@ -100,12 +98,16 @@ def show_list(console: Console, cases: Sequence[Case]) -> None:
     console.print(table)
 
 
-def write_json(path: Path, results: Sequence[Result], server: str, kit: str) -> None:
-    """Write the report."""
+def write_json(where: str, results: Sequence[Result], server: str, kit: str) -> None:
+    """Write the report to a file, or, where the name is "-", print it."""
+    text = as_json(results, server, kit)
+    if where == "-":
+        sys.stdout.write(text)
+        return
     try:
-        path.write_text(as_json(results, server, kit))
+        write_text(Path(where), text)
     except OSError as error:
-        raise ReportError(f"cannot write {path} ({error.strerror}): name another --json FILE") from error
+        raise CannotRunError(f"cannot write {where} ({error.strerror}): name another --json FILE") from error
 
 
 def as_json(results: Sequence[Result], server: str, kit: str) -> str:

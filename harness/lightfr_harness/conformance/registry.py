@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lightfr.errors import InvalidInputError
+from lightfr_harness.errors import CannotRunError
 
 if TYPE_CHECKING:
     from lightfr_harness.conformance.world import World
@@ -19,10 +19,6 @@ _ID = re.compile(r"[a-z]+(\.[a-z0-9]+(-[a-z0-9]+)*)+")
 _PLACE = re.compile(r"(docs/[a-z-]+\.md|proto/lightfr/v1/[a-z]+\.proto)#[\w-]+")
 
 CaseFunction = Callable[["World"], None]
-
-
-class SelectionError(InvalidInputError):
-    """Ids or patterns that name no case."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +61,7 @@ class Registry:
         if only:
             found = [one for one in found if any(fnmatch.fnmatchcase(one.id, pattern) for pattern in only)]
         if not found:
-            raise SelectionError(f"no case of this kit is called {' or '.join(only)}: --list shows them")
+            raise CannotRunError(f"no case of this kit is called {' or '.join(only)}: --list shows them")
         return found
 
 
@@ -81,13 +77,13 @@ case = registry.case
 
 
 def read_known_failing(path: Path, known: Iterable[str]) -> set[str]:
-    """Ids, one per line; `#` begins a comment. Raises SelectionError for ids that no case of any kit has."""
+    """Ids, one per line; `#` begins a comment. Raises CannotRunError for ids that no case of any kit has."""
     try:
         lines = path.read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise SelectionError(f"the list '{path.name}' cannot be read ({type(error).__name__})") from error
+        raise CannotRunError(f"the list '{path.name}' cannot be read ({type(error).__name__})") from error
     ids = {line.split("#")[0].strip() for line in lines} - {""}
     unknown = sorted(ids - set(known))
     if unknown:
-        raise SelectionError(f"the list '{path.name}' names cases that there are not: {', '.join(unknown)}")
+        raise CannotRunError(f"the list '{path.name}' names unknown cases: {', '.join(unknown)}")
     return ids

@@ -8,16 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from lightfr.errors import LightFRError
 from lightfr.v1 import manifest_pb2
 from lightfr_harness.conformance.client import NoAnswer
 from lightfr_harness.conformance.expectations import Unexpected
 from lightfr_harness.conformance.registry import Case
 from lightfr_harness.conformance.world import World
-
-
-class Untestable(LightFRError):  # noqa: N818 - an outcome
-    """The server cannot be tried at all; says what to do."""
+from lightfr_harness.errors import CannotRunError
 
 
 class Outcome(StrEnum):
@@ -48,24 +44,20 @@ class Result:
 
 
 def require_testable(world: World) -> None:
-    """Raise Untestable unless the server answers, lets a device enrol, and is fresh."""
+    """Raise CannotRunError unless the server answers, lets a device enrol, and is fresh."""
     try:
         signed = world.signed_manifest()
-        version = 0 if signed is None else _version(signed.manifest)
+        version = 0 if signed is None else manifest_pb2.Manifest.FromString(signed.manifest).model_version
     except (NoAnswer, Unexpected) as error:
-        raise Untestable(
+        raise CannotRunError(
             f"a device could not enrol at {world.enrollment} and ask {world.server} for the manifest: {error}. "
             "Make a new kit, start the server with it and without any state, and name both of its addresses"
         ) from error
     if version != 1:
-        raise Untestable(
+        raise CannotRunError(
             f"the server is at model version {version}, the suite follows it from version 1 on. "
             "Make a new kit, and start the server with it, without any state and without other devices"
         )
-
-
-def _version(manifest: bytes) -> int:
-    return manifest_pb2.Manifest.FromString(manifest).model_version
 
 
 def run_all(cases: Sequence[Case], world: World, known_failing: set[str]) -> Iterator[Result]:
@@ -83,10 +75,8 @@ def run_one(case: Case, world: World, *, is_known: bool = False) -> Result:
         expected, got, trace = finding.expected, finding.got, traceback.format_exc()
     except Exception as error:  # Whatever a server provokes is a finding about it.
         expected, got, trace = "an answer", f"{type(error).__name__}: {error}", traceback.format_exc()
-    return Result(case, _outcome(bool(trace), is_known), time.perf_counter() - started, expected, got, trace)
-
-
-def _outcome(has_failed: bool, is_known: bool) -> Outcome:
-    if has_failed:
-        return Outcome.KNOWN if is_known else Outcome.FAILED
-    return Outcome.FIXED if is_known else Outcome.PASSED
+    if trace:
+        outcome = Outcome.KNOWN if is_known else Outcome.FAILED
+    else:
+        outcome = Outcome.FIXED if is_known else Outcome.PASSED
+    return Result(case, outcome, time.perf_counter() - started, expected, got, trace)

@@ -8,13 +8,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from lightfr.errors import InvalidInputError
+from lightfr_harness.errors import CannotRunError
 
 FILE = "aggregation.json"
-
-
-class VectorsError(InvalidInputError):
-    """The vectors cannot be read, so that no server can be tried."""
 
 
 def find_vectors(checkout: Path) -> Path:
@@ -51,7 +47,7 @@ class Vectors:
         try:
             return cls._of(json.loads((folder / FILE).read_text()))
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise VectorsError(
+            raise CannotRunError(
                 f"the vectors {folder / FILE} cannot be read ({type(error).__name__});"
                 " name a folder that holds them, such as vectors/v1 of the source tree: --vectors FOLDER"
             ) from error

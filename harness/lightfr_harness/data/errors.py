@@ -23,16 +23,8 @@ class InvalidRatingsError(DatasetError, ValueError):
     """Ratings that cannot be trained on: fix the data or the declared range."""
 
 
-class MissingFileError(DatasetError, FileNotFoundError):
-    """No file where one was named: correct the path, or fetch the data first."""
-
-    def __init__(self, path: Path, advice: str) -> None:
-        self.path = path
-        super().__init__(f"{path} does not exist. {advice}")
-
-
-class MalformedDataError(DatasetError, ValueError):
-    """A file that does not hold what its format promises: fix the file or name another format."""
+class DataFileError(DatasetError, ValueError):
+    """A file that is missing or does not hold what its format promises: fix it, or name another path or format."""
 
     def __init__(self, path: Path, line: int | None, reason: str, advice: str) -> None:
         self.path, self.line, self.reason, self.advice = path, line, reason, advice

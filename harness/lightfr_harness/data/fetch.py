@@ -19,9 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
 from .errors import DatasetError, DownloadError, UntrustedDownloadError
-from .recbole import RATINGS_FILE as RECBOLE_FILE
-from .recbole import fetch_with_pip
-from .sources import Source, find_source
+from .sources import RECBOLE_FILE, Source, fetch_with_pip, find_source
 
 TIMEOUT_SECONDS = 30
 CHUNK_BYTES = 1 << 18

@@ -138,13 +138,9 @@ class _NegativeDraw:
         n_unrated = self.ratings.n_items - len(rated)
         count = min(self.n_negatives, n_unrated)
         places = generator.choice(n_unrated, size=count, replace=False)
-        return _nth_unrated(rated, places)
-
-
-def _nth_unrated(rated: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The items at these places in the list of unrated items, without writing that list out."""
-    unrated_before = rated - np.arange(len(rated))
-    return places + np.searchsorted(unrated_before, places, side="right")
+        # The items at these places in the list of unrated items, without writing that list out.
+        unrated_before = rated - np.arange(len(rated))
+        return places + np.searchsorted(unrated_before, places, side="right")
 
 
 def _numbered_train(ratings: Ratings, rows: NDArray[np.bool_]) -> tuple[Ratings, NDArray[np.int64]]:

@@ -9,7 +9,6 @@ Users are made in blocks, so memory follows the number of ratings, never users t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,9 +78,10 @@ def generate(size: str | SyntheticSize = "ml-100k", *, seed: int = 0) -> Ratings
     wanted = parse_size(size) if isinstance(size, str) else size
     world = _World.make(wanted, np.random.default_rng([seed, 0]))
     activity = _activity(wanted, np.random.default_rng([seed, 1]))
+    starts = np.flatnonzero(np.diff(np.cumsum(activity) // EVENTS_PER_BLOCK, prepend=-1))
     blocks = [
         _make_block(world, users, activity[users], np.random.default_rng([seed, 2, int(users[0])]))
-        for users in _user_blocks(activity)
+        for users in np.split(np.arange(len(activity)), starts[1:])
     ]
     user, item, stars, time = (np.concatenate(column) for column in zip(*blocks, strict=True))
     user_ids, item_ids = _names("u", wanted.n_users), _names("i", wanted.n_items)
@@ -180,12 +180,6 @@ def _activity(size: SyntheticSize, generator: np.random.Generator) -> Ints:
         open_users = np.flatnonzero(counts < most)
         counts[generator.permutation(open_users)[:missing]] += 1
     return counts
-
-
-def _user_blocks(activity: Ints) -> Iterator[Ints]:
-    block = np.cumsum(activity) // EVENTS_PER_BLOCK
-    starts = np.flatnonzero(np.diff(block, prepend=-1))
-    yield from np.split(np.arange(len(activity)), starts[1:])
 
 
 def _make_block(

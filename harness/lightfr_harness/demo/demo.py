@@ -29,8 +29,10 @@ from lightfr_harness.data import Split
 from lightfr_harness.data.evaluation import Metrics
 from lightfr_harness.demo import device as device_script
 from lightfr_harness.demo import upload
-from lightfr_harness.demo.report import write_report
 from lightfr_harness.devices.link import Link, Loop
+from lightfr_harness.records import DemoRecord, from_dict
+from lightfr_harness.reports.demo import upload_rows
+from lightfr_harness.reports.pages import save
 from lightfr_harness.server.authority import Authority
 from lightfr_harness.server.coordinator.child import CoordinatorFailedError, CoordinatorProcess
 from lightfr_harness.simulation.fleet import Fleet
@@ -61,7 +63,7 @@ class Scene:
 
 @dataclass
 class Outcome:
-    """What came of it; the report draws this."""
+    """What came of it so far; in the end a DemoRecord has the same fields."""
 
     users: int
     items: int
@@ -82,7 +84,7 @@ class Outcome:
     seconds: dict[str, float] = field(default_factory=dict)
 
 
-def main(out: Path, scene: Scene | None = None) -> int:
+def main(report: Path, json_file: str | None = None, scene: Scene | None = None) -> int:
     """Run the demo for the command line; the exit code. Ctrl-C ends everything that it started, and says so."""
 
     def interrupt(number: int, frame: object) -> None:
@@ -91,21 +93,22 @@ def main(out: Path, scene: Scene | None = None) -> int:
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, interrupt)
-    console = Console()
+    # A record that goes to standard output is alone there.
+    console = Console(stderr=json_file == "-")
     try:
-        run(console, out, scene)
+        run(console, report, json_file, scene)
     except KeyboardInterrupt:
-        shutil.rmtree(out / "work", ignore_errors=True)
+        shutil.rmtree(report / "work", ignore_errors=True)
         console.print("Interrupted: the demo has ended, and with it the coordinator and all devices.")
         return INTERRUPTED_EXIT
     return 0
 
 
-def run(console: Console, out: Path, scene: Scene | None = None) -> None:
-    """Generate, serve, enrol, train, show, report."""
+def run(console: Console, report: Path, json_file: str | None = None, scene: Scene | None = None) -> None:
+    """Generate, serve, enrol, train, show, and write the record and its page."""
     scene = scene or Scene()
     console.print(f"[bold]lightfr {__version__}[/] on {_kernel.isa_name()}: 64-bit codes, everything made here\n")
-    work = out / "work"
+    work = report / "work"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     with console.status("making users, items and ratings"):
@@ -128,12 +131,14 @@ def run(console: Console, out: Path, scene: Scene | None = None) -> None:
         console.print(f"watch it while it trains:    {coordinator.addresses['operations']}")
         _perform(console, scene, split, authority, coordinator, work, outcome)
         page = urllib.request.urlopen(coordinator.addresses["operations"]).read()
-        (out / "status.html").write_bytes(page)
-    _show(console, outcome)
-    console.print(f"\nthe report:          {write_report(out, asdict(outcome))}")
-    console.print(
-        f"the learned matrix:  {_matrix(work, out)} ({outcome.codes_bytes:,} bytes, memory-mapped by devices)"
-    )
+        (report / "status.html").write_bytes(page)
+    record = from_dict(DemoRecord, asdict(outcome))
+    _show(console, record)
+    matrix = _keep_matrix(work, report)
+    save(record, json_file, report)
+    console.print(f"\nthe report:          {report / 'demo.html'}")
+    console.print(f"the record:          {report / 'demo.json'}")
+    console.print(f"the learned matrix:  {matrix} ({record.codes_bytes:,} bytes, memory-mapped by devices)")
 
 
 def _perform(
@@ -270,40 +275,40 @@ def _gather(processes: list[subprocess.Popen[str]], work: Path, outcome: Outcome
     outcome.process_rounds = sum(fact["rounds"] for fact in facts)
 
 
-def _show(console: Console, outcome: Outcome) -> None:
+def _show(console: Console, record: DemoRecord) -> None:
     table = Table("", "HR@10", "NDCG@10", title="finding each user's next item among 50")
     rows = {
-        "random item codes": outcome.accuracy[0],
-        "popularity list": outcome.popularity,
-        "learned codes": outcome.accuracy[-1],
+        "random item codes": record.accuracy[0],
+        "popularity list": record.popularity,
+        "learned codes": record.accuracy[-1],
     }
     for name, metrics in rows.items():
         table.add_row(name, f"{metrics['hr']:.3f}", f"{metrics['ndcg']:.3f}")
     console.print(table)
     shown = Table("", "before training", "after training", title="one device's recommendations")
-    for place, pair in enumerate(zip(outcome.device["before"], outcome.device["after"], strict=True), start=1):
+    for place, pair in enumerate(zip(record.device["before"], record.device["after"], strict=True), start=1):
         shown.add_row(str(place), *map(str, pair))
     console.print(shown)
     sent = Table("", "as the coordinator got it", "in the clear it would be", title="one device's upload")
-    for cells in upload.rows(outcome.upload):
+    for cells in upload_rows(record):
         sent.add_row(*cells)
     console.print(sent)
-    uploads = max(1, outcome.process_rounds)
+    uploads = max(1, record.process_rounds)
     console.print(
-        f"{outcome.rounds} rounds of {outcome.cohort} devices with secure aggregation, the default: the coordinator "
+        f"{record.rounds} rounds of {record.cohort} devices with secure aggregation, the default: the coordinator "
         "learned the sum of each round, and no device's part of it. A sum still says something about those in it: see "
         "README, Privacy\n"
-        f"{outcome.uploads:,} uploads of the fleet, {outcome.process_rounds} of {outcome.processes} device processes, "
-        f"in {outcome.seconds['all']:.0f} s\n"
-        f"at the TLS sockets of those processes, all in all, per upload: {outcome.process_up_bytes // uploads:,} bytes "
-        f"up, {outcome.process_down_bytes // uploads:,} down"
+        f"{record.uploads:,} uploads of the fleet, {record.process_rounds} of {record.processes} device processes, "
+        f"in {record.seconds['all']:.0f} s\n"
+        f"at the TLS sockets of those processes, all in all, per upload: {record.process_up_bytes // uploads:,} bytes "
+        f"up, {record.process_down_bytes // uploads:,} down"
     )
 
 
-def _matrix(work: Path, out: Path) -> Path:
+def _keep_matrix(work: Path, report: Path) -> Path:
     """Keep the codes of one device; the rest of the work folder goes."""
     models = work / "device0" / "data" / "models"
     current = max((file for file in models.iterdir() if file.name != "current"), key=lambda file: file.stat().st_mtime)
-    shutil.copy(current, out / "items.codes")
+    shutil.copy(current, report / "items.codes")
     shutil.rmtree(work, ignore_errors=True)
-    return out / "items.codes"
+    return report / "items.codes"

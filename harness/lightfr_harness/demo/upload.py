@@ -43,17 +43,3 @@ def compare(upload: coordinator_pb2.UploadRequest, device: SimulatedDevice, mode
         "clear_items": len(set(update.item_indices) & set(device.interactions.arrays()[0])),
         "clear_code_bits": 8 * len(update.user_code),
     }
-
-
-def rows(compared: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """What it comes to in words: name, as it was sent, as it would be in the clear."""
-    return [
-        ("bytes", f"{compared['masked_bytes']:,}", f"{compared['clear_bytes']:,}"),
-        (
-            "items it has rows for",
-            f"all {compared['masked_items']:,} that learn",
-            f"{compared['clear_items']}, all rated",
-        ),
-        ("the user's code", "under the masks", f"all {compared['clear_code_bits']} bits"),
-        ("bits that are 1", f"{compared['masked_ones']:.1%}, as in noise", ""),
-    ]

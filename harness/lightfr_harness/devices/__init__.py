@@ -5,7 +5,7 @@
 """
 
 from lightfr_harness.devices.enforcement import EnforcementError
-from lightfr_harness.devices.profiles import Profile, ProfileError, load_profile, profile_names
+from lightfr_harness.devices.profiles import Profile, load_profile, profile_names
 from lightfr_harness.devices.runner import Plan, run
 from lightfr_harness.devices.scenario import Scenario
 
@@ -13,7 +13,6 @@ __all__ = [
     "EnforcementError",
     "Plan",
     "Profile",
-    "ProfileError",
     "Scenario",
     "load_profile",
     "profile_names",

@@ -14,10 +14,6 @@ from lightfr.errors import InvalidInputError
 MIB = 2**20
 
 
-class ProfileError(InvalidInputError):
-    """A profile that is unknown, unreadable, incomplete or out of range."""
-
-
 @dataclass(frozen=True)
 class Profile:
     """What a device grants the app, and what its user bears. Sizes in MiB are 2^20 bytes; rates are bits a second."""
@@ -71,18 +67,18 @@ def profile_names() -> list[str]:
 
 
 def load_profile(name_or_path: str | Path) -> Profile:
-    """One of `profile_names()`, or a TOML file. Raises ProfileError."""
+    """One of `profile_names()`, or a TOML file. Raises InvalidInputError."""
     given = str(name_or_path)
     is_path = given.endswith(".toml")
     entry = Path(given) if is_path else _folder() / f"{given}.toml"
     # A name with a separator would lead out of the folder.
     if not entry.is_file() or (not is_path and Path(given).name != given):
         known = "" if is_path else f", choose one of {', '.join(_names())} or give the path of a .toml file"
-        raise ProfileError(f"there is no profile '{given}'{known}")
+        raise InvalidInputError(f"there is no profile '{given}'{known}")
     try:
         return _checked(Path(given).name.removesuffix(".toml"), tomllib.loads(entry.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ProfileError(f"profile '{given}' cannot be read: {error}") from error
+        raise InvalidInputError(f"profile '{given}' cannot be read: {error}") from error
 
 
 def _folder() -> Any:
@@ -97,9 +93,9 @@ def _names() -> list[str]:
 def _checked(name: str, table: dict[str, Any]) -> Profile:
     expected = {*FIGURES, "description", "sources"}
     if wrong := sorted(expected - table.keys()):
-        raise ProfileError(f"profile '{name}' lacks {', '.join(wrong)}")
+        raise InvalidInputError(f"profile '{name}' lacks {', '.join(wrong)}")
     if wrong := sorted(table.keys() - expected):
-        raise ProfileError(f"profile '{name}' has figures that nobody knows: {', '.join(wrong)}")
+        raise InvalidInputError(f"profile '{name}' has figures that nobody knows: {', '.join(wrong)}")
     for figure in FIGURES:
         _require_figure(name, figure, table[figure])
     _require_texts(name, table["description"], table["sources"])
@@ -110,14 +106,15 @@ def _require_figure(name: str, figure: str, value: Any) -> None:
     least, most = _RANGES.get(figure, _ABOVE_ZERO)
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if not is_number or not least <= value <= most:
-        raise ProfileError(f"profile '{name}': {figure} is {value!r}, expected a number from {least:g} to {most:g}")
+        raise InvalidInputError(f"profile '{name}': {figure} is {value!r}; give a number from {least:g} to {most:g}")
 
 
 def _require_texts(name: str, description: Any, sources: Any) -> None:
     if not isinstance(description, str) or not isinstance(sources, dict):
-        raise ProfileError(f"profile '{name}': description must be a text and sources a table")
+        raise InvalidInputError(f"profile '{name}': description must be a text and sources a table")
     without = [figure for figure in FIGURES if not isinstance(sources.get(figure), str) or not sources[figure].strip()]
     if without:
-        raise ProfileError(f"profile '{name}' gives no source of {', '.join(without)}: name it, or say 'estimate: why'")
+        missing = f"profile '{name}' gives no source of {', '.join(without)}"
+        raise InvalidInputError(f"{missing}: name it, or say 'estimate: why'")
     if unknown := sorted(sources.keys() - set(FIGURES)):
-        raise ProfileError(f"profile '{name}' has sources of figures that nobody knows: {', '.join(unknown)}")
+        raise InvalidInputError(f"profile '{name}' has sources of figures that nobody knows: {', '.join(unknown)}")

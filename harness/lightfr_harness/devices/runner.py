@@ -28,10 +28,6 @@ _PROGRESS_SECONDS = 0.5
 Progress = Callable[[str, float], None]
 
 
-class ResumeError(InvalidInputError):
-    """The record to go on with is not the beginning of this run."""
-
-
 @dataclass(frozen=True)
 class Plan:
     """How a scenario is run."""
@@ -72,7 +68,11 @@ def run(
     plan, progress = plan or Plan(), progress or (lambda what, share: None)
     record = _begun(scenario, profiles, plan)
     if resume is not None:
-        _require_same_run(record, resume)
+        for name in ("format", "seed", "scenario", "enforcement"):
+            if record[name] != resume.get(name):
+                raise InvalidInputError(
+                    f"the record to go on with has another {name}: repeat the options it was begun with"
+                )
         record["devices"] = [device for device in resume["devices"] if device["ended"] != "stopped"]
     missing = _missing(record, profiles, plan)
     if missing:
@@ -94,18 +94,12 @@ def _begun(scenario: Scenario, profiles: Sequence[Profile], plan: Plan) -> Recor
     }
 
 
-def _require_same_run(record: Record, resumed: Record) -> None:
-    for name in ("format", "seed", "scenario", "enforcement"):
-        if record[name] != resumed.get(name):
-            raise ResumeError(f"the record to go on with has another {name}: repeat the options it was begun with")
-
-
 def _missing(record: Record, profiles: Sequence[Profile], plan: Plan) -> list[tuple[int, Profile]]:
     done = {device["number"]: device["profile"] for device in record["devices"]}
     wanted = list(enumerate(profile for profile in profiles for _ in range(plan.copies)))
     for number, profile in done.items():
         if number >= len(wanted) or wanted[number][1].record() != profile:
-            raise ResumeError("the record to go on with has other profiles: repeat the options it was begun with")
+            raise InvalidInputError("the record to go on with has other profiles: repeat the options it was begun with")
     return [(number, profile) for number, profile in wanted if number not in done]
 
 

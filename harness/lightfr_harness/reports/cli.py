@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -30,9 +32,10 @@ def compare(
 
     with errors_as_messages():
         one, other = (records.read(path) for path in (before, after))
-        changes = comparing.compare(one, other)
-        if report is not None:
-            write_text(report / "comparison.html", comparison.page(one, other, changes))
+        with _fields_of(before, after):
+            changes = comparing.compare(one, other)
+            if report is not None:
+                write_text(report / "comparison.html", comparison.page(one, other, changes))
     table = Table("claim", "of what", "before", "after", "", title="What changed")
     for change in changes:
         if change.what != comparing.SAME:
@@ -59,5 +62,20 @@ def report(
     with errors_as_messages():
         for path in record:
             page = (folder or path.parent) / f"{path.stem}.html"
-            write_text(page, page_of(records.read(path)))
+            read = records.read(path)
+            with _fields_of(path):
+                write_text(page, page_of(read))
             typer.echo(page)
+
+
+@contextmanager
+def _fields_of(*paths: Path) -> Iterator[None]:
+    """Say so when a field of these records holds something else than docs/records.md says."""
+    from lightfr_harness.records import RecordError
+
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        names = " or ".join(dict.fromkeys(map(str, paths)))
+        reason = f"{names} has a field that does not hold what its kind of record holds ({type(error).__name__})"
+        raise RecordError(f"{reason}. Write the record again") from error

@@ -39,15 +39,14 @@ def _ours(findings: list[Finding]) -> str:
         return '<p class="verdict">No limit was tried.</p>'
     if not broken:
         return f'<p class="verdict"><strong class="holds">All {len(limits)} of our limits hold.</strong></p>'
-    lines = "".join(f"<li>{escape(_sentence(finding))}</li>" for finding in broken)
+    lines = ""
+    for finding in broken:
+        measured = figure(finding["measured"], finding["unit"])
+        moment = f" ({finding['note']})" if finding["note"] else ""
+        sentence = f"{finding['mode']}: {finding['claim']}: {measured}, {limit_of(finding)}{moment}"
+        lines += f"<li>{escape(sentence)}</li>"
     text = f"{len(broken)} of our {len(limits)} limits {'is' if len(broken) == 1 else 'are'} broken."
     return f'<p class="verdict"><strong class="broken">{text}</strong></p><ul>{lines}</ul>'
-
-
-def _sentence(finding: Finding) -> str:
-    measured = figure(finding["measured"], finding["unit"])
-    moment = f" ({finding['note']})" if finding["note"] else ""
-    return f"{finding['mode']}: {finding['claim']}: {measured}, {limit_of(finding)}{moment}"
 
 
 def _of_the_paper(findings: list[Finding]) -> str:

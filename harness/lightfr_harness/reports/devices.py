@@ -20,13 +20,13 @@ def section(devices: list[Device]) -> str:
     if not devices:
         return ""
     shown = _worst_of_each(devices)
+    phases = "".join(_figures_table(f"Phases of {name_of(each)}", "phase", each["phases"]) for each in shown)
     messages = "".join(_messages(device) for device in shown)
     return (
         f"<h2>Devices</h2>{side_by_side(devices)}"
         f"<h3>Memory over time</h3>{''.join(_timeline(device) for device in shown)}"
         f"<h3>Latency</h3>{''.join(_latencies(phase, shown) for phase in TIMED)}{_latency_table(shown)}"
-        f"<h3>Phases</h3>{''.join(_phases(device) for device in shown)}"
-        f"{_secure_rounds(shown)}"
+        f"<h3>Phases</h3>{phases}{_secure_rounds(shown)}"
         f"<h3>Bytes by message</h3>{messages}"
     )
 
@@ -126,10 +126,6 @@ def _latency_table(devices: list[Device]) -> str:
                 budget = figure(device["profile"][f"{phase}_ms"], "ms")
                 rows.append(row(f"{name_of(device)}, {phase}", [str(len(latencies)), *quantiles, budget]))
     return table("Latencies", ("device and phase", "calls", "p50", "p95", "p99", "budget, p95"), rows)
-
-
-def _phases(device: Device) -> str:
-    return _figures_table(f"Phases of {name_of(device)}", "phase", device["phases"])
 
 
 def _secure_rounds(devices: list[Device]) -> str:

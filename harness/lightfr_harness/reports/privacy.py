@@ -17,7 +17,12 @@ def page(record: PrivacyRecord) -> str:
     """One self-contained HTML page of a privacy audit's record."""
     findings = record.findings
     claims = list(dict.fromkeys(finding["claim"] for finding in findings))
-    tables = "".join(_table(claim, [f for f in findings if f["claim"] == claim]) for claim in claims)
+    tables = ""
+    for claim in claims:
+        same = [finding for finding in findings if finding["claim"] == claim]
+        caption = f"{claim[0].upper() + claim[1:]} ({same[0]['unit']})"
+        said = [f"{finding['mode']}: {finding['note']}" for finding in same if finding["note"]]
+        tables += table(caption, HEADINGS, [_row(finding) for finding in same], claim) + notes(said)
     body = (
         f"<h1>Privacy audit</h1>{_verdict(findings)}{_about(record)}<h2>Leakage against bytes, accuracy and cohort</h2>"
         f"{_by_bytes(record)}{_runs_table(record.runs)}{_by_cohort(findings)}<h2>Claims</h2>{tables}"
@@ -58,12 +63,6 @@ def _epsilons(runs: list[PrivacyRun]) -> str:
         f"{loss['rounds']} rounds, each with the noise of {loss['honest_devices']} devices that do not collude.</p>"
         for mode, loss in losses.items()
     )
-
-
-def _table(claim: str, findings: list[FindingFields]) -> str:
-    caption = f"{claim[0].upper() + claim[1:]} ({findings[0]['unit']})"
-    said = [f"{f['mode']}: {f['note']}" for f in findings if f["note"]]
-    return table(caption, HEADINGS, [_row(finding) for finding in findings], claim) + notes(said)
 
 
 def _row(finding: FindingFields) -> str:

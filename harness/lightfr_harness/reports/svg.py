@@ -62,7 +62,10 @@ class Axis:
         if self.marks:
             return list(self.marks)
         if not self.is_log:
-            step = _round_step((self.high - self.low) / 5)
+            # The next of 1, 2, 5 times a power of ten.
+            least = (self.high - self.low) / 5
+            power = 10.0 ** floor(log10(least))
+            step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least * (1 - 1e-9))
             step = max(1.0, step) if self.whole else step
             return [n * step for n in range(ceil(self.low / step - 1e-9), floor(self.high / step + 1e-9) + 1)]
         low, high = log10(self.low), log10(self.high)
@@ -115,12 +118,6 @@ def draw(title: str, across: Axis, up: Axis, series: list[Series], limit: Limit 
         body.append(_limit(limit, up))
         words.append(limit.label)
     return _figure(title, HEIGHT, "; ".join(words), "".join(body), _legend(series))
-
-
-def _round_step(step: float) -> float:
-    """The next of 1, 2, 5 times a power of ten."""
-    power = 10.0 ** floor(log10(step))
-    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= step * (1 - 1e-9))
 
 
 def _place(axis: Axis, value: float, start: float, end: float) -> float:

@@ -105,18 +105,15 @@ def sweep_page(record: SweepRecord) -> str:
     """One self-contained HTML page of a sweep: four panels, as the paper draws them."""
     popular = mean(point["popularity"]["hr"] for point in record.points)
     best = max(record.points, key=lambda point: point["hr"])
+    where = f"{best['panel']}: {best['x']}" + (f", {best['line']}" if best["line"] != best["x"] else "")
     panels = "".join(_panel(name, [point for point in record.points if point["panel"] == name]) for name in PANELS)
     body = (
-        f"<h1>Sweep</h1>{_verdict(f'The best HR@10, at {escape(_setting(best))},', best['hr'], popular)}"
+        f"<h1>Sweep</h1>{_verdict(f'The best HR@10, at {escape(where)},', best['hr'], popular)}"
         f"<p>{escape(record.data)}, {record.rounds} rounds, {record.seeds} seed{'s' if record.seeds > 1 else ''}. "
         "The line across is the HR@10 of the popularity list.</p>"
         f"{panels}{_ablation([point for point in record.points if point['panel'] == 'ablation'])}"
     )
     return document("Sweep", body)
-
-
-def _setting(point: SweepPoint) -> str:
-    return f"{point['panel']}: {point['x']}" + (f", {point['line']}" if point["line"] != point["x"] else "")
 
 
 def _means(points: list[SweepPoint], line: str | None) -> dict[str, tuple[float, float]]:
@@ -157,16 +154,15 @@ def _panel(name: str, points: list[SweepPoint]) -> str:
     popular = mean(point["popularity"]["hr"] for point in points)
     limit = Limit(popular, f"popularity list, {popular:.3f}", is_reference=True)
     heads = ("", *(one.name for one in series))
-    rows = [row(f"{x:g}", [_at(one, places.index(x) if by_place else x) for one in series]) for x in places]
+    rows = []
+    for place, x in enumerate(places):
+        heights = ({at: y for at, y, _ in one.points}.get(place if by_place else x) for one in series)
+        rows.append(row(f"{x:g}", ["-" if y is None else f"{y:.4f}" for y in heights]))
     return (
         f"<h2>{escape(name[0].upper() + name[1:])}</h2>"
         f"{draw(f'Accuracy against {name}', across, share_axis('accuracy'), series, limit)}"
         f"{table(f'Accuracy against {name}', heads, rows)}"
     )
-
-
-def _at(series: Series, x: float) -> str:
-    return next((f"{y:.4f}" for place, y, _ in series.points if place == x), "-")
 
 
 def _ablation(points: list[SweepPoint]) -> str:

@@ -90,12 +90,8 @@ def _text_parts(ids: Sequence[str]) -> Iterator[bytes]:
     if offsets[-1] > MAX_TEXT_BYTES:
         raise OutOfRangeError("bytes of all item ids", int(offsets[-1]), 1, MAX_TEXT_BYTES)
     parts = [_header(KIND_STR, len(ids)), offsets.astype("<u4").tobytes(), order.tobytes()]
-    return chain(parts, _text(ids))
-
-
-def _text(ids: Sequence[str]) -> Iterator[bytes]:
-    for start in range(0, len(ids), BATCH_IDS):
-        yield "".join(ids[start : start + BATCH_IDS]).encode()
+    batches = (ids[start : start + BATCH_IDS] for start in range(0, len(ids), BATCH_IDS))
+    return chain(parts, ("".join(batch).encode() for batch in batches))
 
 
 def _require_no_repeats(repeats: int) -> None:

@@ -32,7 +32,7 @@ Synthetic = Annotated[
 ]
 Bits = Annotated[int, typer.Option(help="Code length, 8 to 1024 in steps of 8.")]
 Rounds = Annotated[int, typer.Option(help="Rounds of training, T.")]
-Seed = Annotated[int, typer.Option(help="Seed of everything random in the run.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random in the run.")]
 
 
 def train(

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -130,10 +131,15 @@ class TrainingRun:
         temporary.replace(path)
 
     def _resume(self, path: Path) -> None:
-        with np.load(path) as saved:
-            state = dict(saved)
-        if not np.array_equal(state.pop("options"), self._fingerprint()):
-            raise CheckpointError(f"{path} belongs to a run with other options or data; remove it or name another file")
+        advice = "remove it or name another file"
+        try:
+            with path.open("rb") as file, np.load(file) as saved:
+                state = dict(saved)
+            options = state.pop("options")
+        except (OSError, ValueError, KeyError, TypeError, EOFError, BadZipFile) as error:
+            raise InvalidInputError(f"{path} is no checkpoint ({type(error).__name__}); {advice}") from error
+        if not np.array_equal(options, self._fingerprint()):
+            raise InvalidInputError(f"{path} belongs to a run with other options or data; {advice}")
         finished, *traffic = state.pop("counts").tolist()
         self.finished_rounds, self.traffic = finished, Traffic(*traffic)
         self.fleet.restore(state.pop("devices"))
@@ -146,7 +152,3 @@ class TrainingRun:
         shape = (len(self.fleet), model.item_count, model.code_bits, model.objective, model.upload_kind, model.balance)
         privacy = (model.privacy_mode, model.noise.rows_thousandths, model.noise.sums_thousandths)
         return np.array([*options.values(), *shape, self.server.gate, self.server.max_rows, *privacy], np.float64)
-
-
-class CheckpointError(InvalidInputError):
-    """A checkpoint that does not belong to this run."""

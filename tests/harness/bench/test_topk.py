@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from lightfr_harness.bench import figure1, fit, timing, topk
+from lightfr_harness.bench import fit, timing, topk
 from lightfr_harness.cli import app
 
 
@@ -92,6 +92,6 @@ def test_timing_takes_turns_and_counts_samples():
 
 
 def test_packed_codes_take_an_eighth_of_the_printed_formula():
-    storage = figure1.storage_bytes(10_000_000, 128)
+    storage = topk.storage_bytes(10_000_000, 128)
     assert storage["codes, packed"] * 8 == storage["codes, the paper's formula"]
     assert round(storage["codes, packed"] / 1e6) == 160

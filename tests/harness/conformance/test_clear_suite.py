@@ -36,7 +36,7 @@ def test_our_coordinator_passes_every_case_and_is_then_no_longer_fresh(kit, tmp_
     assert again.exit_code == 2
     assert "Make a new kit" in again.output
     known.write_text("no.such-case\n")
-    assert conformance(*addresses, kit, "--known-failing", known).exit_code == 1
+    assert conformance(*addresses, kit, "--known-failing", known).exit_code == 2
 
 
 def test_a_server_that_is_not_there_cannot_be_tried(kit):
@@ -54,5 +54,16 @@ def test_the_list_needs_no_server():
 
 def test_without_a_server_the_command_says_what_it_needs(kit):
     result = CliRunner().invoke(app, ["conformance"])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "--enrollment" in result.output
+
+
+@pytest.mark.parametrize(
+    "wrong", ["https://localhost:port", "https://localhost:99999", "localhost:1", "https://[::1", "x"]
+)
+def test_an_address_that_is_none_ends_in_one_sentence_that_names_it(kit, wrong):
+    right = "https://localhost:1"
+    for addresses, name in (((wrong, right), "SERVER"), ((right, wrong), "--enrollment")):
+        result = conformance(*addresses, kit)
+        assert result.exit_code == 2
+        assert result.output == f"Error: {name} is {wrong!r}: give an address of the form https://host:port\n"

@@ -10,8 +10,9 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from typer.testing import CliRunner
 
 from lightfr_harness.cli import app
-from lightfr_harness.conformance.kit import Kit, KitError, make_kit, make_signing_request
+from lightfr_harness.conformance.kit import Kit, make_kit, make_signing_request
 from lightfr_harness.conformance.vectors import DEFAULT_FOLDER, Vectors
+from lightfr_harness.errors import CannotRunError
 from lightfr_harness.server.authority import Authority, TokenError
 from lightfr_harness.server.authority.certificates import common_name, new_key
 
@@ -100,12 +101,12 @@ def test_the_server_is_named_by_host_and_address(kit):
 
 
 def test_a_kit_is_not_made_twice_in_a_folder(kit):
-    with pytest.raises(KitError, match="name a folder that is not there"):
+    with pytest.raises(CannotRunError, match="name a folder that is not there"):
         make_kit(kit.folder, "clear", "localhost", Vectors.read(DEFAULT_FOLDER))
 
 
 def test_a_folder_that_is_no_kit_says_how_to_make_one(tmp_path):
-    with pytest.raises(KitError, match="lightfr-harness conformance-kit"):
+    with pytest.raises(CannotRunError, match="lightfr-harness conformance-kit"):
         Kit(tmp_path)
 
 
@@ -116,5 +117,5 @@ def test_the_command_makes_the_crowd_too(tmp_path):
     crowd = Kit(tmp_path / "kit")
     assert (crowd.settings.kind, crowd.settings.places, len(crowd.tokens) > 72) == ("crowd", 70, True)
     wrong = CliRunner().invoke(app, ["conformance-kit", str(tmp_path / "other"), "--privacy", "clear", "--crowd"])
-    assert wrong.exit_code == 1
+    assert wrong.exit_code == 2
     assert "--privacy secagg --crowd" in wrong.output

@@ -12,7 +12,8 @@ from lightfr_harness import oracle
 from lightfr_harness.cli import app
 from lightfr_harness.conformance.rounds import random_update
 from lightfr_harness.conformance.twin import Contribution, Twin, signs_of
-from lightfr_harness.conformance.vectors import DEFAULT_FOLDER, Vectors, VectorsError, find_vectors
+from lightfr_harness.conformance.vectors import DEFAULT_FOLDER, Vectors, find_vectors
+from lightfr_harness.errors import CannotRunError
 from lightfr_harness.server.rules import CatalogueRule, UploadReader
 
 
@@ -70,7 +71,7 @@ def test_random_updates_are_legal_and_come_back_as_they_were(rows):
 
 
 def test_vectors_that_are_not_there_are_asked_for(tmp_path):
-    with pytest.raises(VectorsError, match="--vectors FOLDER"):
+    with pytest.raises(CannotRunError, match="--vectors FOLDER"):
         Vectors.read(tmp_path)
 
 

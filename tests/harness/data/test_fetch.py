@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, Thread
 
 import pytest
 
-from lightfr_harness.data import fetch, load, recbole, sources
+from lightfr_harness.data import fetch, load, sources
 from lightfr_harness.data.errors import (
     DatasetError,
     DownloadError,
@@ -174,12 +174,12 @@ def pip_that_brings(content, monkeypatch):
 
     def download(stage, extra):
         with tarfile.open(stage / "recbole-1.2.1.tar.gz", "w:gz") as packed:
-            member = tarfile.TarInfo(recbole.MEMBER)
+            member = tarfile.TarInfo(sources.RECBOLE_MEMBER)
             member.size = len(content)
             packed.addfile(member, io.BytesIO(content))
         return True
 
-    monkeypatch.setattr(recbole, "_pip_download", download)
+    monkeypatch.setattr(sources, "_pip_download", download)
 
 
 INTER = b"user_id:token\titem_id:token\trating:float\ttimestamp:float\n1\t2\t3\t4\n"
@@ -187,7 +187,7 @@ INTER = b"user_id:token\titem_id:token\trating:float\ttimestamp:float\n1\t2\t3\t
 
 def test_ml_100k_comes_through_pip_when_its_publisher_is_out_of_reach(tmp_path, unreachable, monkeypatch):
     pip_that_brings(INTER, monkeypatch)
-    monkeypatch.setattr(recbole, "RATINGS_MD5", hashlib.md5(INTER).hexdigest())
+    monkeypatch.setattr(sources, "RECBOLE_MD5", hashlib.md5(INTER).hexdigest())
     path = fetch("ml-100k", tmp_path)
     assert path == tmp_path / "ml-100k" / "ml-100k.inter"
     assert len(load(path, "ml-100k")) == 1
@@ -202,14 +202,14 @@ def test_what_pip_brings_is_checked_too(tmp_path, unreachable, monkeypatch):
 
 
 def test_when_both_ways_fail_the_error_says_so(tmp_path, unreachable, monkeypatch):
-    monkeypatch.setattr(recbole, "_pip_download", lambda stage, extra: False)
+    monkeypatch.setattr(sources, "_pip_download", lambda stage, extra: False)
     with pytest.raises(DownloadError, match="through pip failed too"):
         fetch("ml-100k", tmp_path)
 
 
 def test_pip_is_asked_for_the_source_distribution_without_dependencies(tmp_path, monkeypatch):
     commands = []
-    monkeypatch.setattr(recbole.subprocess, "run", lambda command, **_: commands.append(command))
-    assert recbole._pip_download(tmp_path, [])
+    monkeypatch.setattr(sources.subprocess, "run", lambda command, **_: commands.append(command))
+    assert sources._pip_download(tmp_path, [])
     assert commands[0][1:4] == ["-m", "pip", "download"]
     assert {"--no-deps", "--no-binary", ":all:", "recbole==1.2.1"} <= set(commands[0])

@@ -2,7 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from lightfr_harness.devices.profiles import FIGURES, ProfileError, load_profile, profile_names
+from lightfr.errors import InvalidInputError
+from lightfr_harness.devices.profiles import FIGURES, load_profile, profile_names
 
 OURS = ("watch", "iot-gateway", "raspberry-pi-zero-2", "android-go-phone", "mid-phone", "flagship-phone")
 
@@ -61,7 +62,7 @@ def test_a_device_gets_its_quota_of_a_core_of_its_own_speed():
     ],
 )
 def test_a_bad_figure_is_named(own, changes, said):
-    with pytest.raises(ProfileError, match=said):
+    with pytest.raises(InvalidInputError, match=said):
         load_profile(own(**changes))
 
 
@@ -69,7 +70,7 @@ def test_infinite_and_undefined_figures_are_refused(tmp_path):
     path = tmp_path / "own.toml"
     for bad in ("inf", "nan", "true"):
         path.write_text(as_toml(memory_mib=12345).replace("12345", bad))
-        with pytest.raises(ProfileError, match="memory_mib"):
+        with pytest.raises(InvalidInputError, match="memory_mib"):
             load_profile(path)
 
 
@@ -79,10 +80,10 @@ def test_what_is_no_profile_is_a_typed_error(tmp_path):
     binary = tmp_path / "binary.toml"
     binary.write_bytes(b"\xff\xfe")
     for bad in (broken, binary, tmp_path / "absent.toml", tmp_path, "no-such-phone", "../profiles/watch", ""):
-        with pytest.raises(ProfileError):
+        with pytest.raises(InvalidInputError):
             load_profile(bad)
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones():
-    with pytest.raises(ProfileError, match="android-go-phone, flagship-phone"):
+    with pytest.raises(InvalidInputError, match="android-go-phone, flagship-phone"):
         load_profile("toaster")

@@ -13,7 +13,6 @@ from lightfr_harness import devices
 from lightfr_harness.devices.enforcement import RLIMIT, memory_modes
 from lightfr_harness.devices.profiles import MIB, load_profile
 from lightfr_harness.devices.record import PHASES
-from lightfr_harness.devices.runner import ResumeError
 from lightfr_harness.devices.session import STOCK_DEVICE
 
 # Budgets that no machine is too slow for: what is tried here is not the clock.
@@ -160,9 +159,9 @@ def test_an_interrupted_run_is_a_record_that_can_be_gone_on_with(tmp_path):
 
 
 def test_only_the_same_run_is_gone_on_with(record):
-    with pytest.raises(ResumeError, match="seed"):
+    with pytest.raises(InvalidInputError, match="seed"):
         devices.run(SCENARIO, [PHONE], plan=replace(QUICK, seed=1), resume=record)
-    with pytest.raises(ResumeError, match="profiles"):
+    with pytest.raises(InvalidInputError, match="profiles"):
         devices.run(SCENARIO, [PHONE], plan=QUICK, resume=record)
 
 

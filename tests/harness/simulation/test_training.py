@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from lightfr import _kernel
+from lightfr.errors import InvalidInputError
 from lightfr.v1 import model_pb2
 from lightfr_harness.data import generate
 from lightfr_harness.server.rules import CatalogueRule
 from lightfr_harness.simulation.fleet import Fleet
-from lightfr_harness.simulation.training import CheckpointError, RunOptions, TrainingRun
+from lightfr_harness.simulation.training import RunOptions, TrainingRun
 
 
 @pytest.fixture(scope="module")
@@ -96,9 +97,17 @@ def test_a_killed_process_leaves_a_checkpoint_that_resumes(ratings, tmp_path):
 def test_a_checkpoint_of_another_run_is_refused(ratings, tmp_path):
     path = tmp_path / "run.npz"
     next(iter(make_run(ratings, path)))
-    with pytest.raises(CheckpointError, match="other options"):
+    with pytest.raises(InvalidInputError, match="other options"):
         make_run(ratings, path, seed=4)
     assert make_run(ratings, path, rounds=9).finished_rounds == 1
+
+
+@pytest.mark.parametrize("content", [b"", b"no checkpoint", b"PK\x03\x04 no archive"])
+def test_a_file_that_is_no_checkpoint_is_named(ratings, tmp_path, content):
+    path = tmp_path / "run.npz"
+    path.write_bytes(content)
+    with pytest.raises(InvalidInputError, match=r"run\.npz is no checkpoint .*; remove it or name another file"):
+        make_run(ratings, path)
 
 
 def test_cohorts_are_drawn_without_replacement_and_differ_by_round(ratings):

@@ -62,14 +62,10 @@ def _peak(device: Device) -> float:
     return float(device["peak_anonymous_bytes"] if device["peak_charged_bytes"] else device["peak_data_bytes"])
 
 
-def _disk(device: Device) -> float:
-    return float(sum(device["disk_bytes"].values()))
-
-
 _OWN_MEMORY = "memory of its own; resident memory is more, by pages of files that can be dropped and read again"
 BUDGETS = (
     Budget("memory", "memory", "memory_mib", MIB, "bytes", _peak, note=_OWN_MEMORY),
-    Budget("storage", "storage", "storage_mib", MIB, "bytes", _disk),
+    Budget("storage", "storage", "storage_mib", MIB, "bytes", lambda device: sum(device["disk_bytes"].values())),
     Budget("upload a day", "traffic", "up_mib_per_day", MIB, "bytes", _sum("up_bytes")),
     Budget("download a day", "traffic", "down_mib_per_day", MIB, "bytes", _sum("down_bytes")),
     *(Budget(f"latency of {p}, p95", "latency", f"{p}_ms", 1, "ms", _p95(p), p) for p in ("fit", "round", "recommend")),
@@ -82,7 +78,10 @@ def audit(devices: list[Device]) -> list[Finding]:
     groups = {name: [device for device in devices if device["profile"]["name"] == name] for name in names}
     findings = [found for budget in BUDGETS for name, same in groups.items() for found in _findings(budget, name, same)]
     for name, same in groups.items():
-        findings += [_broken(f"budget: {b['kind']}", name, b, _UNITS.get(b["kind"], "")) for b in _others(same)]
+        # No figure of a profile stands for these: a device that was given up, lost its link or failed.
+        breaches = [(breach, device) for device in same for breach in device["breaches"]]
+        others = [b for b, device in breaches if not any(budget.is_about(b, device) for budget in BUDGETS)]
+        findings += [_broken(f"budget: {b['kind']}", name, b, _UNITS.get(b["kind"], "")) for b in others]
     return findings
 
 
@@ -99,12 +98,6 @@ def _findings(budget: Budget, name: str, devices: list[Device]) -> list[Finding]
         return []
     what = counted(budget.limit(profile), max(measured), budget.note)
     return [enforced(claim, SOURCE, what, budget.unit, budget.limit(profile), holds=True, mode=name)]
-
-
-def _others(devices: list[Device]) -> list[dict[str, Any]]:
-    """Breaches that no figure of a profile stands for: a device that was given up, lost its link or failed."""
-    breaches = [(breach, device) for device in devices for breach in device["breaches"]]
-    return [breach for breach, device in breaches if not any(budget.is_about(breach, device) for budget in BUDGETS)]
 
 
 def _broken(claim: str, name: str, breach: dict[str, Any], unit: str) -> Finding:

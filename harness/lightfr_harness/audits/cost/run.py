@@ -17,9 +17,9 @@ from lightfr_harness import devices
 from lightfr_harness.audits.cost import findings
 from lightfr_harness.audits.cost.speed import FIGURE_1_BITS, FIGURE_1_RATED
 from lightfr_harness.audits.finding import bootstrap_median_ratio
-from lightfr_harness.bench import figure1, fit_scaling, topk
+from lightfr_harness.bench import fit, topk
 from lightfr_harness.devices import Plan, Profile, Scenario
-from lightfr_harness.simulation.baselines.measured import fcf_bytes
+from lightfr_harness.simulation.baselines.fcf import fcf_bytes
 
 FORMAT = 1
 FIGURE_1_ITEMS = (10**3, 10**4, 10**5, 10**6, 10**7)
@@ -59,9 +59,14 @@ def run(options: CostOptions, progress: Progress = lambda what, share: None, ear
     whole = sum(part.weight for part in PARTS)
     try:
         for part in PARTS:
-            tell = _teller(progress, part, done, whole)
+
+            def tell(share: float, part: _Part = part, done: float = done) -> None:
+                progress(part.name.replace("_", " "), (done + share * part.weight) / whole)
+
             tell(0.0)
-            record[part.name] = _measured(part, options, earlier.get(part.name), tell)
+            known = earlier.get(part.name)
+            is_known = known is not None and _is_whole(known)
+            record[part.name] = known if is_known else part.measure(options, known, tell)
             if not _is_whole(record[part.name]):
                 raise KeyboardInterrupt
             done += part.weight
@@ -93,24 +98,8 @@ def _begun(options: CostOptions) -> Record:
     }
 
 
-def _teller(progress: Progress, part: _Part, done: float, whole: float) -> Share:
-    return lambda share: progress(part.name.replace("_", " "), (done + share * part.weight) / whole)
-
-
-def _measured(part: _Part, options: CostOptions, earlier: Any, tell: Share) -> Any:
-    if earlier is not None and _is_whole(earlier):
-        return earlier
-    return part.measure(options, earlier, tell)
-
-
 def _is_whole(measured: Any) -> bool:
     return not (isinstance(measured, dict) and measured.get("interrupted"))
-
-
-def _devices(options: CostOptions, earlier: Record | None, tell: Share) -> Record:
-    return devices.run(
-        options.scenario, options.profiles, lambda what, share: tell(share), options.plan, resume=earlier
-    )
 
 
 def _baselines(options: CostOptions, earlier: Record | None, tell: Share) -> Record:
@@ -120,20 +109,12 @@ def _baselines(options: CostOptions, earlier: Record | None, tell: Share) -> Rec
     return {"fcf": fcf_bytes(scenario.items, scenario.ratings, options.plan.seed)}
 
 
-def _training(options: CostOptions, earlier: Record | None, tell: Share) -> Record:
-    return fit_scaling.run(options.plan.seed, tell)
-
-
-def _inference(options: CostOptions, earlier: Record | None, tell: Share) -> Record:
-    return _timed(options.scenario.items, options.scenario.bits, options.plan.seed)
-
-
 def _figure_1(options: CostOptions, earlier: Record | None, tell: Share) -> list[Record]:
     timings = []
     for items in FIGURE_1_ITEMS:
         sizes = {
-            "storage_bytes": figure1.storage_bytes(items, FIGURE_1_BITS),
-            "communication_bytes": figure1.communication_bytes(items, FIGURE_1_RATED, FIGURE_1_BITS),
+            "storage_bytes": topk.storage_bytes(items, FIGURE_1_BITS),
+            "communication_bytes": topk.communication_bytes(items, FIGURE_1_RATED, FIGURE_1_BITS),
         }
         timings.append(_timed(items, FIGURE_1_BITS, options.plan.seed) | sizes)
         tell(len(timings) / len(FIGURE_1_ITEMS))
@@ -155,9 +136,19 @@ def _timed(items: int, bits: int, seed: int) -> Record:
 
 
 PARTS = (
-    _Part("devices", 12, _devices),
+    _Part(
+        "devices",
+        12,
+        lambda asked, earlier, tell: devices.run(
+            asked.scenario, asked.profiles, lambda what, share: tell(share), asked.plan, resume=earlier
+        ),
+    ),
     _Part("baselines", 1, _baselines),
-    _Part("training", 4, _training),
-    _Part("inference", 1, _inference),
+    _Part("training", 4, lambda asked, earlier, tell: fit.scaling(asked.plan.seed, tell)),
+    _Part(
+        "inference",
+        1,
+        lambda asked, earlier, tell: _timed(asked.scenario.items, asked.scenario.bits, asked.plan.seed),
+    ),
     _Part("figure_1", 8, _figure_1),
 )

@@ -175,13 +175,12 @@ def orient(users: list[Evidence], knowledge: Knowledge, n_items: int) -> tuple[l
 
 def _is_mirrored(user: Evidence, prior: Floats) -> bool:
     tilts, weights = _tilts(prior.shape[1])
-    straight, mirrored = (_likelihood(user.oriented(mirror), prior, tilts, weights) for mirror in (False, True))
-    return mirrored > straight
-
-
-def _likelihood(evidence: Floats, prior: Floats, tilts: Floats, weights: Floats) -> float:
-    by_tilt = (np.log((evidence * prior) @ tilts + 1e-12) - np.log(prior @ tilts)).sum(axis=0) + weights
-    return float(np.logaddexp.reduce(by_tilt))
+    likelihoods = []
+    for mirror in (False, True):
+        weighed = (user.oriented(mirror) * prior) @ tilts
+        by_tilt = (np.log(weighed + 1e-12) - np.log(prior @ tilts)).sum(axis=0) + weights
+        likelihoods.append(float(np.logaddexp.reduce(by_tilt)))
+    return likelihoods[1] > likelihoods[0]
 
 
 def _tilts(n_levels: int) -> tuple[Floats, Floats]:

@@ -52,7 +52,8 @@ def from_sum(view: RoundView, code: Signs, item: int) -> float:
         row = row / (LEVELS * len(b))
     expected = ((rated_target(len(b)) - b @ d) * b + d) / len(b)
     others = np.stack([view.total.user_sum / max(view.total.weight, 1), d])
-    row, expected = (_without(vector, others) for vector in (row, expected))
+    basis = np.linalg.qr(others.T + 1e-9)[0]
+    row, expected = (vector - basis @ (basis.T @ vector) for vector in (row, expected))
     variance = max(float((row**2).mean()), 0.05)
     return float((row @ expected - expected @ expected / 2) / variance)
 
@@ -66,11 +67,6 @@ def from_matrices(view: RoundView, code: Signs, item: int) -> float:
 def from_similarity(view: RoundView, code: Signs, item: int) -> float:
     """Guessing: who knows a code knows the taste, and recommends from the matrix as it was before the round."""
     return float(view.before[item].astype(np.float64) @ code) / len(code)
-
-
-def _without(vector: Floats, directions: Floats) -> Floats:
-    basis = np.linalg.qr(directions.T + 1e-9)[0]
-    return vector - basis @ (basis.T @ vector)
 
 
 def scores_of(

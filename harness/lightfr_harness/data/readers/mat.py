@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lightfr_harness.errors import import_package
 
-from ..errors import MalformedDataError
+from ..errors import DataFileError
 from ..ratings import Ratings, ratings_from_ids
 from .text import require_file
 
@@ -32,7 +32,7 @@ def read_ciao(path: Path) -> Ratings:
     table = _dense(_require(path, _load(path), "rating"))
     if table.ndim != 2 or table.shape[1] not in (5, 6):
         reason = f"'rating' has shape {table.shape}; 5 or 6 columns are expected"
-        raise MalformedDataError(path, None, reason, ADVICE)
+        raise DataFileError(path, None, reason, ADVICE)
     columns = [0, 1, 3] + ([5] if table.shape[1] == 6 else [])
     return _from_table(path, table[:, columns])
 
@@ -52,7 +52,7 @@ def read_douban(path: Path) -> Ratings:
     table = _dense(_require(path, variables, name))
     if table.ndim != 2 or table.shape[1] not in (3, 4):
         reason = f"{name!r} has shape {table.shape}; 3 or 4 columns are expected"
-        raise MalformedDataError(path, None, reason, ADVICE)
+        raise DataFileError(path, None, reason, ADVICE)
     return _from_table(path, table)
 
 
@@ -66,7 +66,7 @@ def _from_matrix(path: Path, variables: dict[str, Matrix]) -> Ratings:
         mask = sparse.csr_matrix(variables[name])
         if mask.shape != values.shape:
             reason = f"{name!r} has shape {mask.shape}, but 'M' has {values.shape}"
-            raise MalformedDataError(path, None, reason, ADVICE)
+            raise DataFileError(path, None, reason, ADVICE)
         observed = observed + (mask != 0)
     observed.sort_indices()
     user, item = observed.nonzero()
@@ -77,7 +77,7 @@ def _from_matrix(path: Path, variables: dict[str, Matrix]) -> Ratings:
 
 def _from_table(path: Path, table: NDArray[np.float64]) -> Ratings:
     if len(table) == 0:
-        raise MalformedDataError(path, None, "there are no ratings in it", ADVICE)
+        raise DataFileError(path, None, "there are no ratings in it", ADVICE)
     whole = (table[:, :2] == np.floor(table[:, :2])).all(axis=1)
     _require_rows(path, whole, "an id is not a whole number")
     inside = (table[:, 2] >= STARS_MIN) & (table[:, 2] <= STARS_MAX)
@@ -91,13 +91,13 @@ def _from_table(path: Path, table: NDArray[np.float64]) -> Ratings:
 def _require_rows(path: Path, good: NDArray[np.bool_], reason: str) -> None:
     if not good.all():
         row = int(np.argmin(good)) + 1
-        raise MalformedDataError(path, None, f"matrix row {row}: {reason}", ADVICE)
+        raise DataFileError(path, None, f"matrix row {row}: {reason}", ADVICE)
 
 
 def _require(path: Path, variables: dict[str, Matrix], name: str) -> Matrix:
     if name not in variables:
         found = ", ".join(sorted(variables)) or "nothing"
-        raise MalformedDataError(path, None, f"there is no matrix {name!r}; found: {found}", ADVICE)
+        raise DataFileError(path, None, f"there is no matrix {name!r}; found: {found}", ADVICE)
     return variables[name]
 
 
@@ -115,17 +115,13 @@ def _load(path: Path) -> dict[str, Matrix]:
             warnings.simplefilter("ignore", DeprecationWarning)
             variables = scipy_io.loadmat(str(path))
     except NotImplementedError:  # SciPy's way to say "MATLAB 7.3".
-        return _load_hdf5(path)
+        h5py = import_package("h5py", "h5py", PURPOSE)
+        with h5py.File(path, "r") as file:
+            return {name: _hdf5_matrix(node) for name, node in file.items() if name[0] != "#"}
     except Exception as error:  # SciPy has no common root for what a broken file may raise.
         reason = f"this is not a MATLAB file ({type(error).__name__})"
-        raise MalformedDataError(path, None, reason, ADVICE) from error
+        raise DataFileError(path, None, reason, ADVICE) from error
     return {name: value for name, value in variables.items() if not name.startswith("__")}
-
-
-def _load_hdf5(path: Path) -> dict[str, Matrix]:
-    h5py = import_package("h5py", "h5py", PURPOSE)
-    with h5py.File(path, "r") as file:
-        return {name: _hdf5_matrix(node) for name, node in file.items() if name[0] != "#"}
 
 
 def _hdf5_matrix(node: Any) -> Matrix:

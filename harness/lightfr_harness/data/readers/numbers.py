@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import MalformedDataError
+from ..errors import DataFileError
 from ..ratings import Ratings, ratings_from_ids
 from .text import open_text
 
@@ -56,7 +56,7 @@ def read_ml_100k(path: Path) -> Ratings:
         return read_numbers(path, Layout("\t", COLUMNS, 1.0, 5.0))
     columns = tuple(INTER_NAMES.get(name, name) for name in header.split("\t"))
     if sorted(columns) != sorted(COLUMNS):
-        raise MalformedDataError(
+        raise DataFileError(
             path,
             1,
             "the typed header does not name exactly the four columns of ML-100K",
@@ -73,7 +73,7 @@ def read_ml_1m(path: Path) -> Ratings:
 def read_ml_csv(path: Path) -> Ratings:
     """`ratings.csv` of the 25M and -latest releases: 0.5 to 5 stars in halves."""
     if _first_line(path) != CSV_HEADER:
-        raise MalformedDataError(path, 1, f"the header is not {CSV_HEADER}", "For other columns use the format csv.")
+        raise DataFileError(path, 1, f"the header is not {CSV_HEADER}", "For other columns use the format csv.")
     return read_numbers(path, Layout(",", COLUMNS, 0.5, 5.0, header_lines=1))
 
 
@@ -98,7 +98,7 @@ def _joined(path: Path, layout: Layout) -> list[NDArray[Any]]:
     """The columns of the whole file; the pieces are gone again when this returns."""
     pieces = list(_pieces(path, layout))
     if not pieces:
-        raise MalformedDataError(path, None, "there are no ratings in it", ADVICE)
+        raise DataFileError(path, None, "there are no ratings in it", ADVICE)
     return [np.concatenate(column) for column in zip(*pieces, strict=True)]
 
 
@@ -116,7 +116,7 @@ def _parse_or_explain(path: Path, lines: list[str], first_line: int, layout: Lay
         return _parse(lines, layout)
     except ValueError:
         bad = _first_bad(lines, layout)
-        raise MalformedDataError(path, first_line + bad, _reason(lines[bad], layout), ADVICE) from None
+        raise DataFileError(path, first_line + bad, _reason(lines[bad], layout), ADVICE) from None
 
 
 def _parse(lines: list[str], layout: Layout) -> Table:

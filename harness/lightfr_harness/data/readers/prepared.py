@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import DatasetWarning, MalformedDataError, MissingFileError
+from ..errors import DataFileError, DatasetWarning
 from ..held_out import Candidates, groups_from_lists
 from ..ratings import Index, Ratings, popularity_order, renumber_items
 from ..splits import Split, renumber_candidates
@@ -36,7 +36,7 @@ Numbers = dict[str, int]
 
 def read_prepared(folder: Path, *, rating_min: float | None = None, rating_max: float | None = None) -> Split:
     if not folder.is_dir():
-        raise MissingFileError(folder, "Name the folder that holds train.csv and test.csv.")
+        raise DataFileError(folder, None, "it does not exist", "Name the folder that holds train.csv and test.csv.")
     users: Numbers = {}
     items: Numbers = {}
     columns = _train_columns(folder / "train.csv", users, items)
@@ -59,7 +59,7 @@ def _train_columns(path: Path, users: Numbers, items: Numbers) -> tuple[list[int
         item_index.append(items.setdefault(item, len(items)))
         ratings.append(parse_rating(path, line, rating))
     if not ratings:
-        raise MalformedDataError(path, None, "there are no ratings in it", "Name another folder.")
+        raise DataFileError(path, None, "there are no ratings in it", "Name another folder.")
     return user_index, item_index, ratings
 
 
@@ -90,13 +90,13 @@ def _candidates(path: Path, users: Numbers, items: Numbers) -> Candidates:
     for line, user, group in _user_groups(path):
         if user in evaluated:
             reason = "this user was already listed further up"
-            raise MalformedDataError(path, line, reason, ADVICE)
+            raise DataFileError(path, line, reason, ADVICE)
         evaluated.add(user)
         order.append(users.setdefault(user, len(users)))
         index = [items.setdefault(item, len(items)) for item in group]
         lists.append(_without_positive_among_negatives(path, line, np.array(index, np.uint32)))
     if not lists:
-        raise MalformedDataError(path, None, "there are no candidates in it", ADVICE)
+        raise DataFileError(path, None, "there are no candidates in it", ADVICE)
     return Candidates(np.array(order, dtype=np.uint32), groups_from_lists(lists))
 
 
@@ -106,7 +106,7 @@ def _user_groups(path: Path) -> Iterator[tuple[int, str, list[str]]]:
     for user, run in groupby(rows, key=lambda row: row[1][0]):
         lines = list(run)
         if len(lines) < 2:
-            raise MalformedDataError(path, lines[0][0], "a positive without negatives", ADVICE)
+            raise DataFileError(path, lines[0][0], "a positive without negatives", ADVICE)
         yield lines[0][0], user, [fields[1] for _, fields in lines]
 
 
@@ -116,7 +116,7 @@ def _without_positive_among_negatives(path: Path, line: int, group: Index) -> In
     if kept.all():
         return group
     if np.count_nonzero(kept) < 2:
-        raise MalformedDataError(path, line, "all negatives are the positive itself", ADVICE)
+        raise DataFileError(path, line, "all negatives are the positive itself", ADVICE)
     message = f"{path}, line {line}: the positive is also listed as a negative; left out there."
     warnings.warn(message, DatasetWarning, stacklevel=2)
     left: Index = group[kept]

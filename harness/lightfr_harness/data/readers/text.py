@@ -10,7 +10,7 @@ from typing import TextIO
 
 import numpy as np
 
-from ..errors import InvalidOptionError, MalformedDataError, MissingFileError
+from ..errors import DataFileError, InvalidOptionError
 from ..ratings import Ratings, ratings_from_ids, require_rating_range
 
 ADVICE = "Correct or remove the line and load the file again."
@@ -18,9 +18,9 @@ ADVICE = "Correct or remove the line and load the file again."
 
 def require_file(path: Path) -> None:
     if path.is_dir():
-        raise MalformedDataError(path, None, "this is a folder", "Name the file with the ratings inside it.")
+        raise DataFileError(path, None, "this is a folder", "Name the file with the ratings inside it.")
     if not path.exists():
-        raise MissingFileError(path, "Check the path, or run: lightfr-harness data list")
+        raise DataFileError(path, None, "it does not exist", "Check the path, or run: lightfr-harness data list")
 
 
 def open_text(path: Path) -> TextIO:
@@ -56,7 +56,7 @@ def read_csv(
         if timestamp:
             times.append(int(_parse_number(path, line, fields[3], "timestamp")))
     if not values:
-        raise MalformedDataError(path, None, "there are no ratings in it", "Name another file.")
+        raise DataFileError(path, None, "there are no ratings in it", "Name another file.")
     order = np.array(times, dtype=np.int64) if timestamp else None
     return ratings_from_ids(users, items, np.array(values), order, (rating_min, rating_max))
 
@@ -72,7 +72,7 @@ def named_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, list[s
                 if row:
                     yield reader.line_num, _pick(path, reader.line_num, row, len(header), places)
         except csv.Error as error:
-            raise MalformedDataError(path, reader.line_num, str(error), ADVICE) from None
+            raise DataFileError(path, reader.line_num, str(error), ADVICE) from None
 
 
 def parse_rating(
@@ -81,7 +81,7 @@ def parse_rating(
     value = _parse_number(path, line, text, "rating")
     if not rating_min <= value <= rating_max:
         reason = f"the rating is outside {rating_min:g} to {rating_max:g}"
-        raise MalformedDataError(path, line, reason, "Correct the line or the declared range.")
+        raise DataFileError(path, line, reason, "Correct the line or the declared range.")
     return value
 
 
@@ -89,9 +89,9 @@ def _parse_number(path: Path, line: int, text: str, name: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise MalformedDataError(path, line, f"the {name} is not a number", ADVICE) from None
+        raise DataFileError(path, line, f"the {name} is not a number", ADVICE) from None
     if not math.isfinite(value) or abs(value) >= 2**63:
-        raise MalformedDataError(path, line, f"the {name} is not a finite number", ADVICE)
+        raise DataFileError(path, line, f"the {name} is not a finite number", ADVICE)
     return value
 
 
@@ -100,15 +100,15 @@ def _places(path: Path, header: list[str], columns: Sequence[str]) -> list[int]:
     if missing:
         reason = f"the header has no column {', '.join(missing)}"
         found = f"It has: {', '.join(header) or 'nothing'}. Name the columns to use."
-        raise MalformedDataError(path, 1, reason, found)
+        raise DataFileError(path, 1, reason, found)
     return [header.index(name) for name in columns]
 
 
 def _pick(path: Path, line: int, row: list[str], width: int, places: list[int]) -> list[str]:
     if len(row) != width:
         reason = f"{len(row)} fields where {width} are expected"
-        raise MalformedDataError(path, line, reason, ADVICE)
+        raise DataFileError(path, line, reason, ADVICE)
     fields = [row[place].strip() for place in places]
     if not (fields[0] and fields[1]):
-        raise MalformedDataError(path, line, "the user or item id is empty", ADVICE)
+        raise DataFileError(path, line, "the user or item id is empty", ADVICE)
     return fields

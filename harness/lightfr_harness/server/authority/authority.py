@@ -29,7 +29,7 @@ from .certificates import (
     requested_key,
 )
 from .errors import AuthorityError, RenewalError, TokenError
-from .registry import Registry, Token
+from .registry import Registry
 
 MANIFEST_CONTEXT = b"lightfr manifest v1\n"
 MANIFEST_LIMIT_BYTES = 65_536
@@ -157,7 +157,9 @@ class Authority:
             if known is None:
                 raise TokenError("unknown")
             if known.request_sha256 is not None:
-                return [_repeated(known, request_sha256)]
+                if known.certificate is None or known.request_sha256 != request_sha256:
+                    raise TokenError("spent")
+                return [known.certificate]
             if known.expires_unix_seconds <= self._now().timestamp():
                 raise TokenError("expired")
             device_id, certificate = self._add_device(signing_request, self._now())
@@ -209,14 +211,18 @@ class Authority:
         return device_id, certificate
 
     def _require_certified(self, address: str) -> None:
-        parts = urlsplit(address)
-        if parts.scheme != "https" or not parts.hostname or address != f"https://{parts.netloc}":
+        try:
+            parts = urlsplit(address)
+            host, is_good = parts.hostname, parts.port != 0 and address == f"https://{parts.netloc}"
+        except ValueError:  # The port is no number, or the brackets of an IPv6 address do not close.
+            host, is_good = None, False
+        if not host or not is_good:
             raise AuthorityError(f"{address!r} is no address of a server. Write it as https://HOST:PORT.")
         hosts = certified_hosts(keys.read_certificate(self.folder / keys.SERVER_CERTIFICATE))
-        if parse_host(parts.hostname) not in hosts:
-            known = ", ".join(str(host.value) for host in hosts)
+        if parse_host(host) not in hosts:
+            known = ", ".join(str(name.value) for name in hosts)
             raise AuthorityError(
-                f"The server's certificate does not name {parts.hostname}, devices would refuse it. Use: {known}."
+                f"The server's certificate does not name {host}, devices would refuse it. Use: {known}."
             )
 
     def _renew_server_certificate(self) -> None:
@@ -250,12 +256,6 @@ class Authority:
 def _name_as_ssl_tells_it(name: x509.Name) -> tuple[Any, ...]:
     (attribute,) = name
     return ((("commonName", attribute.value),),)
-
-
-def _repeated(token: Token, request_sha256: bytes) -> bytes:
-    if token.certificate is None or token.request_sha256 != request_sha256:
-        raise TokenError("spent")
-    return token.certificate
 
 
 def _token_sha256(token: str) -> bytes:

@@ -56,7 +56,8 @@ def create(folder: Path, hosts: Sequence[str], now: datetime) -> None:
             write_whole(stage / name, _private_pem(key), PRIVATE)
         _write_server(stage, issuer, names, now)
         write_certificate(stage / REVOCATION_LIST, make_revocation_list(issuer, [], 0, now))
-        write_whole(stage / TRUST, _trust(issuer.certificate, manifest_key.public_key()), PUBLIC)
+        key_pem = manifest_key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+        write_whole(stage / TRUST, issuer.certificate.public_bytes(Encoding.PEM) + key_pem, PUBLIC)
         Registry.create(stage / DATABASE)
         (stage / DATABASE).chmod(PRIVATE)
 
@@ -139,11 +140,6 @@ def _unreadable(path: Path) -> AuthorityFolderError:
 
 def _private_pem(key: ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey) -> bytes:
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-
-
-def _trust(certificate: x509.Certificate, manifest_key: ed25519.Ed25519PublicKey) -> bytes:
-    key = manifest_key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    return certificate.public_bytes(Encoding.PEM) + key
 
 
 def write_whole(path: Path, content: bytes, mode: int) -> None:

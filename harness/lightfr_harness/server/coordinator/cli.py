@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -19,9 +20,11 @@ def serve(
     ],
     bits: Annotated[int, typer.Option(help="Code length, 8 to 1024 in steps of 8.")] = 64,
     host: Annotated[str, typer.Option(help="Address for devices.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port for devices; 0 picks a free one.")] = 8443,
-    enrollment_port: Annotated[int, typer.Option(help="Port for enrolment.")] = 8444,
-    operations_port: Annotated[int, typer.Option(help="Loopback port for /metrics and the status page.")] = 8445,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port for devices; 0 picks a free one.")] = 8443,
+    enrollment_port: Annotated[int, typer.Option(min=0, max=65535, help="Port for enrolment.")] = 8444,
+    operations_port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Loopback port for /metrics and the status page.")
+    ] = 8445,
     goal: Annotated[
         int | None, typer.Option(help="Uploads that a round waits for. Default: 512; in mode clear 64.")
     ] = None,
@@ -36,8 +39,10 @@ def serve(
     rounds: Annotated[
         int | None, typer.Option(help="Stop training after this many finished rounds. Default: never.")
     ] = None,
-    gate: Annotated[int, typer.Option(help="A row learns from devices only if at least this many rate the item.")] = 10,
-    seed: Annotated[int, typer.Option(help="Seed of the first codes.")] = 0,
+    gate: Annotated[
+        int, typer.Option(min=0, help="A row learns from devices only if at least this many rate the item.")
+    ] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the first codes.")] = 0,
     codes: Annotated[
         Path | None, typer.Option(help="A file with the first codes, packed. Default: random codes.")
     ] = None,
@@ -65,13 +70,15 @@ def serve(
     """Coordinate training over mutual TLS: rounds, uploads, downloads. By default it learns only sums over cohorts."""
     # Here, so that the other commands start without aiohttp.
     from lightfr_harness.server.authority import Authority
-    from lightfr_harness.server.coordinator.options import ItemList, Settings
+    from lightfr_harness.server.coordinator.options import ItemList, Settings, SettingsError
     from lightfr_harness.server.coordinator.rounds import Plan
     from lightfr_harness.server.coordinator.serving import Addresses, serve_until_stopped
 
     with errors_as_messages():
         items = ItemList.read(catalogue, integer_ids=integer_ids)
         items = items if codes is None else items.with_codes(codes, bits)
+        if not math.isfinite(noise_rows) or not math.isfinite(noise_sums):
+            raise SettingsError("--noise-rows and --noise-sums must be finite numbers")
         noise = (round(1000 * noise_rows), round(1000 * noise_sums))
         settings = Settings(bits, gate, seed, integer_ids, items.sha256, privacy, *noise, items.codes_sha256)
         settings.require_private(host, allow_clear_uploads=allow_clear_uploads)

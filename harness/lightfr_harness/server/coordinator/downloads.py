@@ -7,6 +7,7 @@ not resume by the digest; hence this one.
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from contextlib import suppress
 from pathlib import Path
@@ -52,15 +53,10 @@ async def _send(
     with suppress(ConnectionError):
         while written < len(sent):
             part_bytes = min(CHUNK_BYTES, len(sent) - written)
-            await response.write(await asyncio.to_thread(_read, file, sent.start + written, part_bytes))
+            await response.write(await asyncio.to_thread(os.pread, file.fileno(), part_bytes, sent.start + written))
             written += part_bytes
         await response.write_eof()
     return response, written
-
-
-def _read(file: BinaryIO, start: int, count: int) -> bytes:
-    file.seek(start)
-    return file.read(count)
 
 
 def _names(header: str, digest: str) -> bool:

@@ -180,15 +180,13 @@ def _current(coordinator: Coordinator) -> str:
     if current.cohort is None:
         bars = _bar("uploads", len(current.receipts), current.goal)
     else:
-        bars, state = _phases(current.cohort), f"{state}, {PHASE_NAMES[current.cohort.phase]}"
+        cohort = current.cohort
+        # How many devices have delivered in each phase that has begun.
+        begun = (phase for phase in PHASES if phase <= cohort.phase)
+        bars = "".join(_bar(PHASE_NAMES[p], len(cohort.delivered[p]), cohort.expected(p)) for p in begun)
+        state = f"{state}, {PHASE_NAMES[cohort.phase]}"
     kind = "Gate refresh in round" if current.kind == GATE_REFRESH else "Round"
     return _section(f"{kind} {current.number}: {state}", bars + _facts(_round_facts(current, coordinator)))
-
-
-def _phases(cohort: Cohort) -> str:
-    """How many devices have delivered in each phase that has begun."""
-    begun = (phase for phase in PHASES if phase <= cohort.phase)
-    return "".join(_bar(PHASE_NAMES[p], len(cohort.delivered[p]), cohort.expected(p)) for p in begun)
 
 
 def _bar(what: str, actual: int, expected: int) -> str:
@@ -264,10 +262,13 @@ def _plot(reports: list[AccuracyReport], says: str) -> str:
         f'<text x="34" y="{_y(value) + 4}" text-anchor="end">{value:.2f}</text>'
         for value in (0, 0.25, 0.5, 0.75, 1)
     )
-    lines = "".join(
-        _line([(_x(r.model_version, first, last), _y(getattr(r, field))) for r in reports], colour)
-        for field, colour in (("hit_rate", "var(--accent)"), ("ndcg", "var(--other)"))
-    )
+    across = [40 + 550 * (report.model_version - first) / max(last - first, 1) for report in reports]
+    lines = ""
+    for field, colour in (("hit_rate", "var(--accent)"), ("ndcg", "var(--other)")):
+        points = [(x, _y(getattr(report, field))) for x, report in zip(across, reports, strict=True)]
+        joined = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        lines += f'<polyline points="{joined}" fill="none" stroke="{colour}" stroke-width="2"/>'
+        lines += "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in points)
     axis = f'<text x="40" y="196">version {first}</text><text x="590" y="196" text-anchor="end">version {last}</text>'
     key = (
         '<text x="300" y="196" text-anchor="end" style="fill:var(--accent)">hit rate</text>'
@@ -276,18 +277,8 @@ def _plot(reports: list[AccuracyReport], says: str) -> str:
     return f'<svg viewBox="0 0 600 202" role="img" aria-label="{escape(says)}">{grid}{lines}{axis}{key}</svg>'
 
 
-def _x(version: int, first: int, last: int) -> float:
-    return 40 + 550 * (version - first) / max(last - first, 1)
-
-
 def _y(value: float) -> float:
     return round(176 - 164 * value, 1)
-
-
-def _line(points: list[tuple[float, float]], colour: str) -> str:
-    joined = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in points)
-    return f'<polyline points="{joined}" fill="none" stroke="{colour}" stroke-width="2"/>{dots}'
 
 
 def _size(size_bytes: float) -> str:

@@ -144,7 +144,9 @@ class Settings:
         kept = {"codes_sha256": "", **kept}
         different = [name for name, value in self.as_dict().items() if kept.get(name) != value]
         if different:
-            says = "; ".join(f"{_flag(name)} was {kept.get(name)}, now {getattr(self, name)}" for name in different)
+            names = {name: "--" + name.replace("_", "-") for name in different}
+            names |= {"catalogue_sha256": "the catalogue's digest", "codes_sha256": "the digest of --codes"}
+            says = "; ".join(f"{names[name]} was {kept.get(name)}, now {getattr(self, name)}" for name in different)
             raise SettingsError(f"the folder was begun with other options: {says}. Repeat them, or name a new folder")
 
     def noise(self) -> model_pb2.Noise | None:
@@ -178,11 +180,6 @@ def make_rule(settings: Settings, items: ItemList) -> CatalogueRule:
 
 # Makes the rule that a coordinator aggregates by.
 MakeRule = Callable[[Settings, ItemList], CatalogueRule]
-
-
-def _flag(name: str) -> str:
-    digests = {"catalogue_sha256": "the catalogue's digest", "codes_sha256": "the digest of --codes"}
-    return digests.get(name, "--" + name.replace("_", "-"))
 
 
 def is_loopback(host: str) -> bool:

@@ -82,7 +82,8 @@ class Publisher:
         older: Sequence[manifest_pb2.Manifest] = (),
     ) -> bytes:
         """Write everything of a version, durably; its manifest, serialised. `older` ones, newest first, get deltas."""
-        self._write_state(rule, version)
+        state: dict[str, Any] = rule.state()
+        write_atomically(self._states / f"{version}.npz", lambda file: np.savez(file, **state), self._crash_point)
         manifest = manifest_pb2.Manifest(
             wire_version=WIRE_VERSION,
             model_version=version,
@@ -127,10 +128,6 @@ class Publisher:
         if hashlib.sha256(content).digest() != artifact.sha256:
             raise FolderError(f"artifact {name[:12]}… was changed")
         return content
-
-    def _write_state(self, rule: CatalogueRule, version: int) -> None:
-        state: dict[str, Any] = rule.state()
-        write_atomically(self._states / f"{version}.npz", lambda file: np.savez(file, **state), self._crash_point)
 
     def republish(self, older: Sequence[manifest_pb2.Manifest], version: int, created: float) -> bytes:
         """Write a remembered version once more, as the newest: its manifest, serialised. `older`: newest first."""

@@ -217,16 +217,12 @@ class Pace:
 
     def window_ms(self, current: Round, now: float) -> tuple[int, int]:
         """(earliest, latest) from now."""
-        length = self._typical_length(current)
+        known = self._lengths
+        length = sum(known) / len(known) if known else current.deadline_seconds / 10
         earliest = min(max(current.started_at + length - now, 0.0), length)
         crowd = max(len(self._crowd), self._last_crowd)
         width = max(self.LEAST_WIDTH_SECONDS, length * max(1.0, crowd / current.places))
         return _capped_ms(earliest), _capped_ms(earliest + width)
-
-    def _typical_length(self, current: Round) -> float:
-        if not self._lengths:
-            return current.deadline_seconds / 10
-        return sum(self._lengths) / len(self._lengths)
 
 
 def _capped_ms(seconds: float) -> int:

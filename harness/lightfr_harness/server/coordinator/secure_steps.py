@@ -93,7 +93,8 @@ class SecureSteps:
             await self._wait(turn, min(wait_seconds, LONGEST_WAIT_SECONDS))
             step = _step(addressed, device)
         await self._storage.settled()
-        return step or secure_pb2.GetStepResponse(wait_ms=_pace_ms(addressed.places))
+        pace_ms = max(LEAST_WAIT_MS, 1000 * addressed.places // QUESTIONS_PER_SECOND)
+        return step or secure_pb2.GetStepResponse(wait_ms=pace_ms)
 
     async def _wait(self, turn: asyncio.Event, seconds: float) -> None:
         self._waiting += 1
@@ -143,7 +144,3 @@ def _step(addressed: Round, device: str) -> secure_pb2.GetStepResponse | None:
     if device in addressed.receipts and addressed.state in (AGGREGATING, FINISHED):
         return DONE
     return _cohort_of(addressed, device).step_for(device)
-
-
-def _pace_ms(devices: int) -> int:
-    return max(LEAST_WAIT_MS, 1000 * devices // QUESTIONS_PER_SECOND)

@@ -109,7 +109,8 @@ class HttpService:
         if self.is_closing or self._active > MOST_REQUESTS_AT_ONCE:
             raise Refusal(error_pb2.ERROR_REASON_OVERLOADED, "the server is busy or stopping: try again later")
         device = self._device(request)
-        _require_protocol(request)
+        if request.headers.get("Connect-Protocol-Version", "1") != "1":
+            raise Refusal(error_pb2.ERROR_REASON_MALFORMED, "this server speaks version 1 of the Connect protocol")
         seconds = _timeout_seconds(request)
         seconds_allowed.set(seconds)
         async with asyncio.timeout(seconds):
@@ -150,11 +151,6 @@ class HttpService:
 
 def _json(status: int, body: bytes) -> web.Response:
     return web.Response(status=status, body=body, content_type="application/json")
-
-
-def _require_protocol(request: web.Request) -> None:
-    if request.headers.get("Connect-Protocol-Version", "1") != "1":
-        raise Refusal(error_pb2.ERROR_REASON_MALFORMED, "this server speaks version 1 of the Connect protocol")
 
 
 def _timeout_seconds(request: web.Request) -> float:

@@ -10,7 +10,8 @@ With 0 only rated items have one, which is what the cost formula of the LightFR 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import tempfile
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -122,3 +123,27 @@ def save(folder: Path, item_factors: Floats, user_factors: Floats) -> int:
     for name, values in files.items():
         (folder / name).write_bytes(values.astype("<f8").tobytes())
     return sum((folder / name).stat().st_size for name in files)
+
+
+def fcf_bytes(n_items: int, n_ratings: int, seed: int) -> dict[str, int]:
+    """What one device stores and sends in one round, counted on disk and in messages.
+
+    It downloads all item factors, fits, and uploads the gradients of rated items, or of all.
+    """
+    rng = np.random.default_rng([seed, 43])
+    rated = np.sort(rng.choice(n_items, n_ratings, replace=False)).astype(np.uint32)
+    options = FcfOptions(unrated_weight=0.0)
+    server = FcfServer(n_items, options, seed)
+    device = FcfDevice(rated, rng.random(n_ratings), options)
+    device.fit(server.item_factors)
+    with tempfile.TemporaryDirectory() as folder:
+        storage = save(Path(folder), server.item_factors, device.user_factors)
+    download, upload = server.item_factors.nbytes, device.upload(server.item_factors).encode()
+    published = FcfDevice(rated, np.ones(n_ratings), replace(options, unrated_weight=1.0))
+    published.fit(server.item_factors)
+    everything = published.upload(server.item_factors).encode()
+    return {
+        "storage_bytes": storage,
+        "round_bytes": download + len(upload),
+        "published_round_bytes": download + len(everything),
+    }

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from lightfr_harness.audits.cost import run as runs
-from lightfr_harness.bench import fit_scaling
+from lightfr_harness.bench import fit
 from lightfr_harness.cli import app
 from lightfr_harness.devices import Plan, Scenario, load_profile
 
@@ -23,9 +23,9 @@ TIMED = (
 def short(monkeypatch):
     monkeypatch.setattr(runs, "FIGURE_1_ITEMS", (1_000, 2_000))
     monkeypatch.setattr(runs, "TIMING_SECONDS", 0.0)
-    monkeypatch.setattr(fit_scaling, "SAMPLES", 2)
-    monkeypatch.setattr(fit_scaling, "VARIED", {"bits": (64, 128), "ratings": (100, 200), "items": (1_000, 2_000)})
-    monkeypatch.setattr(fit_scaling, "ITEMS", 1_000)
+    monkeypatch.setattr(fit, "SAMPLES", 2)
+    monkeypatch.setattr(fit, "VARIED", {"bits": (64, 128), "ratings": (100, 200), "items": (1_000, 2_000)})
+    monkeypatch.setattr(fit, "ITEMS", 1_000)
 
 
 def options():

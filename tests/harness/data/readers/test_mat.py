@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lightfr_harness.data import load
-from lightfr_harness.data.errors import MalformedDataError
+from lightfr_harness.data.errors import DataFileError
 from lightfr_harness.errors import MissingPackageError
 
 scipy_io = pytest.importorskip("scipy.io")
@@ -86,7 +86,7 @@ BROKEN = [
 
 @pytest.mark.parametrize(("format_name", "variables", "reason"), BROKEN)
 def test_a_file_of_another_shape_is_reported_with_the_reason(tmp_path, format_name, variables, reason):
-    with pytest.raises(MalformedDataError) as caught:
+    with pytest.raises(DataFileError) as caught:
         load(save(tmp_path, **variables), format_name)
     assert reason in caught.value.reason
 
@@ -95,7 +95,7 @@ def test_a_file_of_another_shape_is_reported_with_the_reason(tmp_path, format_na
 def test_a_file_that_is_not_matlab_is_refused(tmp_path, content):
     path = tmp_path / "data.mat"
     path.write_bytes(content)
-    with pytest.raises(MalformedDataError):
+    with pytest.raises(DataFileError):
         load(path, "ciao")
 
 

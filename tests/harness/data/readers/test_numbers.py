@@ -3,7 +3,7 @@
 import pytest
 
 from lightfr_harness.data import load
-from lightfr_harness.data.errors import MalformedDataError, MissingFileError
+from lightfr_harness.data.errors import DataFileError
 from lightfr_harness.data.readers import numbers
 
 INTER_HEADER = "user_id:token\titem_id:token\trating:float\ttimestamp:float\n"
@@ -94,7 +94,7 @@ def test_a_broken_line_is_reported_with_file_number_and_reason(tmp_path, separat
     header = CSV_HEADER if separator == "," else ""
     good = "".join(f"{user},20,3,881\n".replace(",", separator) for user in range(5))
     path = write(tmp_path, header + good + line.replace(",", separator) + "\n" + good)
-    with pytest.raises(MalformedDataError) as caught:
+    with pytest.raises(DataFileError) as caught:
         load(path, format_name)
     assert caught.value.line == 6 + bool(header)
     assert reason in caught.value.reason
@@ -105,20 +105,20 @@ def test_a_broken_line_is_reported_with_file_number_and_reason(tmp_path, separat
 def test_the_line_number_counts_pieces_and_blank_lines(tmp_path, monkeypatch):
     monkeypatch.setattr(numbers, "LINES_AT_ONCE", 3)
     path = write(tmp_path, "1::1::3::1\n\n\n\n\n1::2::3::1\nbroken\n")
-    with pytest.raises(MalformedDataError) as caught:
+    with pytest.raises(DataFileError) as caught:
         load(path, "ml-1m")
     assert caught.value.line == 7
 
 
 def test_the_first_of_several_broken_lines_is_the_one_reported(tmp_path):
     text = "".join("1::2::3::4\n" if line not in (40, 41, 90) else "?\n" for line in range(1, 100))
-    with pytest.raises(MalformedDataError) as caught:
+    with pytest.raises(DataFileError) as caught:
         load(write(tmp_path, text), "ml-1m")
     assert caught.value.line == 40
 
 
 def test_tabs_are_not_taken_for_the_double_colons_of_ml_1m(tmp_path):
-    with pytest.raises(MalformedDataError, match="line 1: 1 fields where 4"):
+    with pytest.raises(DataFileError, match="line 1: 1 fields where 4"):
         load(write(tmp_path, "7\t20\t3\t881\n"), "ml-1m")
 
 
@@ -127,26 +127,26 @@ def test_tabs_are_not_taken_for_the_double_colons_of_ml_1m(tmp_path):
     [("ml-csv", "user,item\n1,2\n"), ("ml-csv", ""), ("ml-100k", "user_id:token\titem_id:token\n")],
 )
 def test_a_header_that_is_not_the_formats_own_is_reported_as_line_one(tmp_path, format_name, text):
-    with pytest.raises(MalformedDataError) as caught:
+    with pytest.raises(DataFileError) as caught:
         load(write(tmp_path, text), format_name)
     assert caught.value.line == 1
 
 
 @pytest.mark.parametrize("text", ["", "\n\n"])
 def test_a_file_without_ratings_is_refused(tmp_path, text):
-    with pytest.raises(MalformedDataError, match="no ratings"):
+    with pytest.raises(DataFileError, match="no ratings"):
         load(write(tmp_path, text), "ml-1m")
 
 
 def test_a_missing_file_and_a_folder_are_told_apart(tmp_path):
-    with pytest.raises(MissingFileError, match="does not exist"):
+    with pytest.raises(DataFileError, match="does not exist"):
         load(tmp_path / "absent", "ml-1m")
-    with pytest.raises(MalformedDataError, match="this is a folder"):
+    with pytest.raises(DataFileError, match="this is a folder"):
         load(tmp_path, "ml-1m")
 
 
 def test_messages_hold_no_rating_and_no_id(tmp_path):
-    with pytest.raises(MalformedDataError) as caught:
+    with pytest.raises(DataFileError) as caught:
         load(write(tmp_path, "4711::815::99::4\n", name="r"), "ml-1m")
     assert not any(secret in str(caught.value).replace(str(tmp_path), "") for secret in ("4711", "815", "99"))
 
@@ -183,5 +183,5 @@ def test_a_rating_given_twice_counts_once_and_the_later_line_stands(tmp_path):
 def test_a_broken_line_is_reported_with_its_number(tmp_path, line, reason):
     path = tmp_path / "ratings.txt"
     path.write_text(f"1 1 2\n{line}\n")
-    with pytest.raises(MalformedDataError, match=f"line 2: .*{reason}"):
+    with pytest.raises(DataFileError, match=f"line 2: .*{reason}"):
         load(path, "filmtrust")

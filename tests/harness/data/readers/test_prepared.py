@@ -4,10 +4,9 @@ import pytest
 
 from lightfr_harness.data import load
 from lightfr_harness.data.errors import (
+    DataFileError,
     DatasetWarning,
     InvalidRatingsError,
-    MalformedDataError,
-    MissingFileError,
 )
 
 HEADER = "user_id,item_id,ratings\n"
@@ -95,7 +94,7 @@ BROKEN = [
 
 @pytest.mark.parametrize(("name", "text", "line", "reason"), BROKEN)
 def test_a_broken_file_is_reported_with_line_and_reason(tmp_path, name, text, line, reason):
-    with pytest.raises(MalformedDataError, match=reason) as caught:
+    with pytest.raises(DataFileError, match=reason) as caught:
         load(folder_of(tmp_path, **{name: text}), "prepared")
     assert caught.value.path.name == f"{name}.csv"
     assert caught.value.line == line
@@ -104,13 +103,13 @@ def test_a_broken_file_is_reported_with_line_and_reason(tmp_path, name, text, li
 def test_a_missing_column_is_reported(tmp_path):
     folder_of(tmp_path)
     (tmp_path / "test.csv").write_text("user_id,item_id\nu,a\n")
-    with pytest.raises(MalformedDataError, match="no column ratings"):
+    with pytest.raises(DataFileError, match="no column ratings"):
         load(tmp_path, "prepared")
 
 
 def test_a_missing_folder_and_a_missing_file_are_reported(tmp_path):
-    with pytest.raises(MissingFileError, match=r"train.csv and test.csv"):
+    with pytest.raises(DataFileError, match=r"does not exist\. Name the folder that holds train\.csv and test\.csv"):
         load(tmp_path / "absent", "prepared")
     (folder_of(tmp_path) / "test.csv").unlink()
-    with pytest.raises(MissingFileError, match=r"test.csv"):
+    with pytest.raises(DataFileError, match=r"test\.csv: it does not exist"):
         load(tmp_path, "prepared")

@@ -4,9 +4,9 @@ import pytest
 
 from lightfr_harness.data import load
 from lightfr_harness.data.errors import (
+    DataFileError,
     InvalidOptionError,
     InvalidRatingsError,
-    MalformedDataError,
 )
 
 SCALE = {"rating_min": 0, "rating_max": 10}
@@ -63,7 +63,7 @@ BROKEN = [
 @pytest.mark.parametrize(("line", "reason"), BROKEN)
 def test_a_broken_line_is_reported_with_its_number(tmp_path, line, reason):
     path = write(tmp_path, f"user_id,item_id,rating\nu,a,1\n{line}\nu,b,1\n")
-    with pytest.raises(MalformedDataError) as caught:
+    with pytest.raises(DataFileError) as caught:
         load(path, "csv", **SCALE)
     assert caught.value.line == 3
     assert reason in caught.value.reason
@@ -71,19 +71,19 @@ def test_a_broken_line_is_reported_with_its_number(tmp_path, line, reason):
 
 def test_a_broken_time_is_reported_with_its_number(tmp_path):
     path = write(tmp_path, "user_id,item_id,rating,t\nu,a,1,yesterday\n")
-    with pytest.raises(MalformedDataError, match="line 2: the timestamp is not a number"):
+    with pytest.raises(DataFileError, match="line 2: the timestamp is not a number"):
         load(path, "csv", timestamp="t", **SCALE)
 
 
 def test_an_unknown_column_is_reported_with_the_ones_there_are(tmp_path):
     path = write(tmp_path, "who,what,rating\nu,a,1\n")
-    with pytest.raises(MalformedDataError, match=r"no column user_id, item_id.*who, what, rating"):
+    with pytest.raises(DataFileError, match=r"no column user_id, item_id.*who, what, rating"):
         load(path, "csv", **SCALE)
 
 
 @pytest.mark.parametrize("text", ["", "user_id,item_id,rating\n"])
 def test_a_file_without_ratings_is_refused(tmp_path, text):
-    with pytest.raises(MalformedDataError):
+    with pytest.raises(DataFileError):
         load(write(tmp_path, text), "csv", **SCALE)
 
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from lightfr_harness.simulation.baselines.fcf import FcfDevice, FcfOptions, FcfServer, FcfUpload, save
-from lightfr_harness.simulation.baselines.measured import fcf_bytes
+from lightfr_harness.simulation.baselines.fcf import FcfDevice, FcfOptions, FcfServer, FcfUpload, fcf_bytes, save
 
 OPTIONS = [FcfOptions(), FcfOptions(unrated_weight=0.0)]
 
