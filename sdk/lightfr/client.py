@@ -270,6 +270,8 @@ class Client:
 
         if self._model is not None:
             self._require_private(self._model)
+            # A round reads few rows of the codes, and needs memory for its vector.
+            self._model.codes.release_pages()
         begun_before = self._resumed()
         if begun_before is not None and self._finish(begun_before, progress, stop):
             return TOOK_PART
@@ -402,8 +404,6 @@ class Client:
         if self._interactions is None:
             rows = ((model.catalogue.row_of(item_id), level) for item_id, level in self._store.ratings.items())
             self._interactions = Interactions((row, level) for row, level in rows if row is not None)
-            # Binary searches touch pages all over the file, and a small device wants them back.
-            model.catalogue.release_pages()
         return self._interactions
 
     def _user_code(self, model: LoadedModel) -> UserCode:
@@ -507,12 +507,11 @@ class Client:
         model = self._require_model()
         # The gate is needed again after a restart in the middle of a round.
         model.published.set_open_rows(self._models.open_rows(self._channel, model.manifest))
-        # A round needs few rows of them, and memory for its vector.
-        model.codes.release_pages()
         with self._state:
             if is_gate_refresh:
                 return gate_vector(model.codes.n_items, self._rated(model), cohort)
             update, code = self._update(model)
+            model.codes.release_pages()
             self._store.update(code)
             return round_vector(model.published, update, cohort)
 
