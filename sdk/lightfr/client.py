@@ -6,9 +6,9 @@ What a call needs beside the store and the model is imported when it is called: 
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
@@ -77,8 +77,7 @@ class ItemIdKind(StrEnum):
     INT = "int"
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(NamedTuple):
     """What an app may show about this device. Counts only."""
 
     model_version: int
@@ -518,9 +517,9 @@ class Client:
 
 def _log(message: str, *details: object) -> None:
     """Tell the app's log what happened, under the name lightfr. Nothing of the user's may be in it."""
-    import logging
-
-    logging.getLogger("lightfr").info(message, *details)
+    # An app that has not loaded logging does not listen; to load it would take a megabyte.
+    if "logging" in sys.modules:
+        sys.modules["logging"].getLogger("lightfr").info(message, *details)
 
 
 def _not_this_time(earliest_seconds: float, latest_seconds: float, reason: Reason) -> Participation:

@@ -17,7 +17,6 @@ import re
 import time
 from base64 import b64decode, encodebytes
 from calendar import timegm
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -47,8 +46,7 @@ _ED25519_PREFIX = bytes.fromhex("302a300506032b6570032100")
 _COMMON_NAME = bytes.fromhex("550403")
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceStatus:
+class DeviceStatus(NamedTuple):
     """What an app may show about the device's identity."""
 
     # The random name that the server gave to this device.
@@ -58,8 +56,7 @@ class DeviceStatus:
     server: str
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
+class Device(NamedTuple):
     """An enrolled device: its folder, and the server that it belongs to. Make it with Device.enroll or Device.load."""
 
     folder: Path
@@ -107,7 +104,7 @@ class Device:
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Device:
         """Return the device that was enrolled into this folder. Needs neither its invitation nor the network."""
-        from lightfr._wire.channel import address_of
+        from lightfr._wire import address_of
 
         place = Path(folder)
         read_certificate(place / _IDENTITY)
@@ -326,7 +323,7 @@ def _seconds(moment: bytes) -> float:
 def _read_invitation(path: Path) -> dict[str, str]:
     import json
 
-    from lightfr._wire.channel import address_of
+    from lightfr._wire import address_of
 
     try:
         fields = json.loads(path.read_bytes())

@@ -9,7 +9,7 @@ import pytest
 
 from lightfr._wire.channel import Channel
 from lightfr.errors import ArtifactError, LightFRError, ManifestError, ProtocolError, StoreClosedError, StoreWriteError
-from lightfr.model import folder as models
+from lightfr.model import deltas
 from lightfr_harness.devices.link import Link, Loop
 from tests.sdk.client.publisher import COORDINATED_ITEMS, ITEMS, random_codes, with_changed_rows
 from tests.sdk.store.faults import CrashError, Files
@@ -279,7 +279,7 @@ def test_a_full_disk_while_a_delta_is_applied_leaves_the_old_version(publisher, 
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(models, "apply_delta", full)
+        patch.setattr(deltas, "apply_delta", full)
         with pytest.raises(StoreWriteError, match="No space left"):
             device.sync()
     assert served(device) == before
