@@ -41,6 +41,15 @@ class Reason(StrEnum):
     CANCELLED = "cancelled"
 
 
+class Terms(NamedTuple):
+    """On what terms a device takes part."""
+
+    # Among at least so many devices.
+    minimum_cohort: int
+    # Whether it uploads in the clear, which reveals its ratings to the server.
+    allow_clear_uploads: bool
+
+
 class Participation(NamedTuple):
     """How an offer to take part ended."""
 
