@@ -11,11 +11,12 @@ from lightfr.ranking import Ranked, rank, rank_batch, recommend
 
 if TYPE_CHECKING:
     from lightfr.aio import AsyncClient
-    from lightfr.client import Client, ItemIdKind, Recommendation, Status
+    from lightfr.client import Client
     from lightfr.device import Device, DeviceStatus
     from lightfr.interactions import RatingScale
     from lightfr.keys import CallbackKey, FileKey, KeyProvider, PassphraseKey
     from lightfr.participation import Participation, Reason, RoundStage
+    from lightfr.results import ItemIdKind, Recommendation, Status
     from lightfr.store import discard
 
 __version__ = "0.1.0"
@@ -29,15 +30,15 @@ _LAZY = {
     "Device": "lightfr.device",
     "DeviceStatus": "lightfr.device",
     "FileKey": "lightfr.keys",
-    "ItemIdKind": "lightfr.client",
+    "ItemIdKind": "lightfr.results",
     "KeyProvider": "lightfr.keys",
     "Participation": "lightfr.participation",
     "PassphraseKey": "lightfr.keys",
     "RatingScale": "lightfr.interactions",
     "Reason": "lightfr.participation",
-    "Recommendation": "lightfr.client",
+    "Recommendation": "lightfr.results",
     "RoundStage": "lightfr.participation",
-    "Status": "lightfr.client",
+    "Status": "lightfr.results",
     "discard": "lightfr.store",
 }
 

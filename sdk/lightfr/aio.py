@@ -6,7 +6,7 @@ import asyncio
 import threading
 from typing import TYPE_CHECKING
 
-from lightfr.client import Client, ExportedData, Recommendation, Status
+from lightfr.client import Client
 from lightfr.cohorts import DEFAULT_MINIMUM_COHORT
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lightfr.interactions import RatingScale
     from lightfr.keys import KeyProvider
     from lightfr.participation import Participation, RoundStage
+    from lightfr.results import ExportedData, Recommendation, Status
 
 
 class AsyncClient:

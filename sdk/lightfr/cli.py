@@ -137,8 +137,8 @@ def _status(options: argparse.Namespace) -> None:
     device = _device(options)
     with _client(options) as client:
         for status in (device.status(), client.status()):
-            for name in status.__slots__:
-                print(f"{name.replace('_', ' '):16} {getattr(status, name)}")
+            for name, value in status._asdict().items():
+                print(f"{name.replace('_', ' '):16} {'-' if value is None else value}")
 
 
 def _export(options: argparse.Namespace) -> None:

@@ -16,12 +16,11 @@ import os
 import re
 import time
 from base64 import b64decode, encodebytes
-from calendar import timegm
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from lightfr import _files
+from lightfr._certificates import Certificate, parse_certificate
 from lightfr.errors import EnrollmentError, InvalidInputError, LightFRError, RefusedError
 
 if TYPE_CHECKING:
@@ -43,12 +42,9 @@ _RENEW_BEFORE_SECONDS = 60 * 86_400
 _PUBLIC_KEY = re.compile(rb"-----BEGIN PUBLIC KEY-----\s+([A-Za-z0-9+/=\s]+?)\s+-----END PUBLIC KEY-----")
 # SubjectPublicKeyInfo of an Ed25519 key is this prefix and the 32 raw bytes (RFC 8410).
 _ED25519_PREFIX = bytes.fromhex("302a300506032b6570032100")
-# The object identifier of a common name, 2.5.4.3.
-_COMMON_NAME = bytes.fromhex("550403")
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceStatus:
+class DeviceStatus(NamedTuple):
     """What an app may show about the device's identity."""
 
     # The random name that the server gave to this device.
@@ -58,8 +54,7 @@ class DeviceStatus:
     server: str
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
+class Device(NamedTuple):
     """An enrolled device: its folder, and the server that it belongs to. Make it with Device.enroll or Device.load."""
 
     folder: Path
@@ -107,7 +102,7 @@ class Device:
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Device:
         """Return the device that was enrolled into this folder. Needs neither its invitation nor the network."""
-        from lightfr._wire.channel import address_of
+        from lightfr._wire import address_of
 
         place = Path(folder)
         read_certificate(place / _IDENTITY)
@@ -265,14 +260,6 @@ class Identity:
             return False
 
 
-class Certificate(NamedTuple):
-    """What the SDK needs to know of a device's certificate. Times are in seconds since 1970."""
-
-    device_id: str
-    begins: float
-    ends: float
-
-
 def read_certificate(identity: Path) -> Certificate:
     """Read the first certificate of an identity file; raises EnrollmentError if there is none."""
     try:
@@ -285,48 +272,10 @@ def read_certificate(identity: Path) -> Certificate:
         ) from error
 
 
-def parse_certificate(identity: bytes) -> Certificate:
-    """Parse the first certificate of a PEM file; raises ValueError or IndexError when there is none.
-
-    By hand, since a parser of certificates takes two megabytes for this look at each sync. The fields are those of
-    RFC 5280, 4.1: version, serial number, algorithm, issuer, validity, subject.
-    """
-    if b"PRIVATE KEY-----" not in identity:
-        raise ValueError
-    block = identity.partition(b"-----BEGIN CERTIFICATE-----")[2].partition(b"-----END")[0]
-    signed = _elements(_elements(_elements(b64decode(block))[0])[0])
-    begins, ends = (_seconds(moment) for moment in _elements(signed[4]))
-    attributes = [_elements(attribute) for one_name in _elements(signed[5]) for attribute in _elements(one_name)]
-    names = [value.decode() for kind, value in attributes if kind == _COMMON_NAME]
-    return Certificate(names[0], begins, ends)
-
-
-def _elements(content: bytes) -> list[bytes]:
-    """Return the contents of DER elements that lie one behind the other."""
-    found, at = [], 0
-    while at < len(content):
-        size, at = content[at + 1], at + 2
-        if size & 0x80:
-            length_bytes = size & 0x7F
-            size, at = int.from_bytes(content[at : at + length_bytes], "big"), at + length_bytes
-        found.append(content[at : at + size])
-        at += size
-    return found
-
-
-def _seconds(moment: bytes) -> float:
-    """Read UTCTime, YYMMDDHHMMSSZ, or GeneralizedTime with four digits for the year; two mean 1950 to 2049."""
-    digits = moment.decode("ascii").removesuffix("Z")
-    if len(digits) == 12:
-        digits = ("20" if digits < "50" else "19") + digits
-    parts = [int(digits[:4]), *(int(digits[at : at + 2]) for at in range(4, 14, 2))]
-    return float(timegm(tuple(parts)))
-
-
 def _read_invitation(path: Path) -> dict[str, str]:
     import json
 
-    from lightfr._wire.channel import address_of
+    from lightfr._wire import address_of
 
     try:
         fields = json.loads(path.read_bytes())

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from lightfr.errors import InvalidInputError, ItemIndexError, RatingError
 
@@ -15,16 +14,21 @@ if TYPE_CHECKING:
 LEVELS = 2520
 
 
-@dataclass(frozen=True, slots=True)
-class RatingScale:
-    """The declared range of ratings."""
-
+class _Range(NamedTuple):
     minimum: float
     maximum: float
 
-    def __post_init__(self) -> None:
-        if not self.minimum < self.maximum or self.maximum - self.minimum == float("inf"):
-            raise InvalidInputError(f"a rating scale from {self.minimum} to {self.maximum} is empty or not finite")
+
+class RatingScale(_Range):
+    """The declared range of ratings."""
+
+    __slots__ = ()
+
+    def __new__(cls, minimum: float, maximum: float) -> RatingScale:
+        """Raise InvalidInputError unless the range is finite and not empty."""
+        if not minimum < maximum or maximum - minimum == float("inf"):
+            raise InvalidInputError(f"a rating scale from {minimum} to {maximum} is empty or not finite")
+        return super().__new__(cls, minimum, maximum)
 
     def level(self, rating: float) -> int:
         """Return r in [0, 1] as an integer in 0 .. LEVELS; raises RatingError outside the scale and for NaN."""

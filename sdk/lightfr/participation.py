@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,8 +41,16 @@ class Reason(StrEnum):
     CANCELLED = "cancelled"
 
 
-@dataclass(frozen=True, slots=True)
-class Participation:
+class Terms(NamedTuple):
+    """On what terms a device takes part."""
+
+    # Among at least so many devices.
+    minimum_cohort: int
+    # Whether it uploads in the clear, which reveals its ratings to the server.
+    allow_clear_uploads: bool
+
+
+class Participation(NamedTuple):
     """How an offer to take part ended."""
 
     # Whether the server has this device's upload for a round, safely.

@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 
+from lightfr import Device, FileKey
 from lightfr.model.catalogue import HEADER
 
 SCRIPT_MODULES = "import sys, lightfr; print(*sorted(m.split('.')[0] for m in sys.modules))"
@@ -44,6 +45,16 @@ with Catalogue.open(sys.argv[1], 10_000_000) as catalogue:
 """
 )
 
+SCRIPT_RECOMMEND = """
+import sys
+from lightfr import Device, FileKey
+
+folder = sys.argv[1]
+with Device.load(folder).client(folder + "/data", key=FileKey(folder + "/key")) as client:
+    assert len(client.recommend(10)) == 10
+print(*sys.modules)
+"""
+
 
 def run(script, *arguments):
     answer = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, check=True, text=True)
@@ -72,3 +83,14 @@ def test_looking_up_300_of_ten_million_ids_adds_at_most_3_mib_of_private_memory(
         np.arange(10_000_000, dtype="<u4").tofile(file)
     (added_kib,) = run(SCRIPT_LOOK_UPS, str(path))
     assert int(added_kib) <= 3 * 1024
+
+
+def test_opening_a_client_and_recommending_loads_no_tls_and_no_secure_aggregation(coordinator, invitation, tmp_path):
+    folder = tmp_path / "device"
+    with Device.enroll(invitation(coordinator), folder).client(folder / "data", key=FileKey(folder / "key")) as client:
+        client.sync()
+    loaded = set(run(SCRIPT_RECOMMEND, str(folder)))
+    assert "lightfr.client" in loaded
+    assert not loaded & {"ssl", "http.client", "lightfr.secagg", "lightfr.rounds", "logging", "queue", "dataclasses"}
+    read = {name for name in loaded if name.startswith("lightfr.v1.")}
+    assert read == {"lightfr.v1.manifest_pb2", "lightfr.v1.model_pb2"}, "more messages than a manifest needs"

@@ -9,13 +9,12 @@ import time
 from contextlib import contextmanager, suppress
 from http.client import HTTPException, HTTPResponse, RemoteDisconnected
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
+from lightfr._wire import address_of
 from lightfr._wire.refusals import refusal
 from lightfr._wire.tls import Connection
 from lightfr.errors import (
     IdentityRefusedError,
-    InvalidInputError,
     LightFRError,
     ProtocolError,
     ServerNotTrustedError,
@@ -36,18 +35,6 @@ _TRIES = 3
 # The first pause is uniform below this many seconds, the next below twice that.
 _FIRST_PAUSE = 0.5
 _ERROR_LIMIT_BYTES = 65_536
-
-
-def address_of(server: str) -> tuple[str, int]:
-    """Return host and port of 'https://host:port'; raises InvalidInputError for anything else."""
-    try:
-        parts = urlsplit(server)
-        host, port = parts.hostname, parts.port or 443
-    except ValueError as error:
-        raise InvalidInputError("the server's address is not https://host:port") from error
-    if parts.scheme != "https" or not host or parts.path not in ("", "/") or parts.query or parts.username:
-        raise InvalidInputError("the server's address is not https://host:port")
-    return host, port
 
 
 class Channel:

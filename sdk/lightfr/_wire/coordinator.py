@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
@@ -27,8 +26,7 @@ UPLOAD_KINDS = (model_pb2.UPLOAD_KIND_TERNARY, model_pb2.UPLOAD_KIND_EXACT, mode
 Answer = TypeVar("Answer", bound=Message)
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(NamedTuple):
     """A place in a round."""
 
     round_id: bytes
@@ -41,8 +39,7 @@ class Assignment:
     is_gate_refresh: bool
 
 
-@dataclass(frozen=True, slots=True)
-class RetryWindow:
+class RetryWindow(NamedTuple):
     """When to come back, in seconds from now."""
 
     earliest_seconds: float

@@ -1,14 +1,16 @@
-"""The app's item ids and the rows of the item codes, each found from the other in a memory-mapped file.
+"""The app's item ids and the rows of the item codes, each found from the other in a file.
 
-The format stands in docs/artifacts.md. Opening checks the header and the sizes; an entry is checked when a look-up
-meets it, so that ten million ids cost nothing until they are asked for.
+docs/artifacts.md describes the format. Opening checks the header and the sizes; an entry is checked when a look-up
+meets it, so that ten million ids cost nothing until they are asked for. Look-ups read single pages of the file. A map
+of it would cost a device megabytes: binary searches touch pages all over the file, and the system maps their
+neighbours too.
 """
 
 from __future__ import annotations
 
-import mmap
 import os
 from bisect import bisect_left
+from functools import lru_cache, partial
 from struct import Struct
 from typing import TYPE_CHECKING
 
@@ -17,7 +19,7 @@ from lightfr.errors import ArtifactFileError, ItemIdError, ItemIndexError, Light
 
 if TYPE_CHECKING:
     from types import TracebackType
-    from typing import Any, Self
+    from typing import Any, BinaryIO, Self
 
 MAGIC = b"LFRC"
 FORMAT_VERSION = 1
@@ -27,6 +29,10 @@ MAX_TEXT_BYTES = 2**32 - 1
 MAX_ID_BYTES = 255
 
 HEADER = Struct("<4sBBHQ")  # magic, format version, kind, zero, item count
+_WORD, _INTEGER = Struct("<I"), Struct("<q")
+_PAGE_BYTES = 4096
+# The first steps of every search read the same few pages.
+_KEPT_PAGES = 64
 
 
 def require_item_id(item_id: str | int) -> str | int:
@@ -51,31 +57,34 @@ def _utf8(item_id: str) -> bytes:
 
 
 class Catalogue:
-    """The ids of a catalogue, by row and by id. Look-ups read the mapped file; ids show in no repr and no error."""
+    """The ids of a catalogue, by row and by id. Ids show in no repr and no error."""
 
-    def __init__(self, mapped: mmap.mmap, n_items: int | None = None) -> None:
-        """Take a map of a catalogue file; `open` is the usual way."""
-        kind, self._n_items = _read_header(mapped, n_items)
-        self._map = mapped
+    def __init__(self, file: BinaryIO, n_items: int | None = None) -> None:
+        """Take an unbuffered catalogue file, which is closed with the catalogue; `open` is the usual way."""
+        self._file = file
+        self._size_bytes = os.fstat(file.fileno()).st_size
+        kind, self._n_items = _read_header(file.read(HEADER.size), n_items)
         self._is_text = kind == KIND_STR
         # By row stand the ids, or the offsets of their text, which are one more than the ids.
-        order_start = HEADER.size + (4 * (self._n_items + 1) if self._is_text else 8 * self._n_items)
-        self._text_start = order_start + 4 * self._n_items
-        _require_size(mapped, self._text_start, order_start if self._is_text else None)
-        # Casts read the machine's byte order; the kernel runs on little-endian machines only.
-        with memoryview(mapped) as content:
-            self._by_row = content[HEADER.size : order_start].cast("I" if self._is_text else "q")
-            self._order = content[order_start : self._text_start].cast("I")
+        self._order_start = HEADER.size + (4 * (self._n_items + 1) if self._is_text else 8 * self._n_items)
+        self._text_start = self._order_start + 4 * self._n_items
+        self._page = lru_cache(_KEPT_PAGES)(partial(_read_page, file, self._size_bytes))
+        expected = self._text_start
+        if self._is_text and self._size_bytes >= expected:
+            # The text's length is the last of the offsets.
+            expected += self._entry(_WORD, self._order_start - _WORD.size)
+        if self._size_bytes != expected:
+            reason = f"catalogue file has {self._size_bytes} bytes, expected {expected}"
+            raise ArtifactFileError(reason, self._size_bytes, expected)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], n_items: int | None = None) -> Catalogue:
-        """Map a catalogue file. Raises ArtifactFileError unless header and size agree (with n_items, if given)."""
-        with open_artifact(path, "catalogue file") as file:
-            mapped = _map_whole(file.fileno())
+        """Open a catalogue file. Raises ArtifactFileError unless header and size agree (with n_items, if given)."""
+        file = open_artifact(path, "catalogue file", buffering=0)
         try:
-            return cls(mapped, n_items)
+            return cls(file, n_items)
         except BaseException:
-            mapped.close()
+            file.close()
             raise
 
     @property
@@ -97,54 +106,57 @@ class Catalogue:
         self._require_whole()
         if isinstance(item_id, str) != self._is_text:
             return None
-        try:
-            return self._search(item_id.encode() if isinstance(item_id, str) else item_id)
-        except IndexError as error:
-            raise ArtifactFileError(
-                f"catalogue file is corrupt: its order names a row beyond its {self._n_items} items"
-            ) from error
-
-    # Any: bytes or an int, by the kind of the file.
-    def _search(self, key: Any) -> int | None:
-        key_of = self._text_of if self._is_text else self._by_row.__getitem__
-        position = bisect_left(self._order, key, key=key_of)
+        wanted: Any = item_id.encode() if isinstance(item_id, str) else item_id
+        position = bisect_left(range(self._n_items), wanted, key=lambda at: self._key_of(self._row_at(at)))
         if position == self._n_items:
             return None
-        row = self._order[position]
-        return row if key_of(row) == key else None
+        row = self._row_at(position)
+        return row if self._key_of(row) == wanted else None
 
     def id_of(self, item_index: int) -> str | int:
         """Give the id of a row."""
         self._require_whole()
         if not 0 <= item_index < self._n_items:
             raise ItemIndexError(self._n_items)
-        return _decode(self._text_of(item_index)) if self._is_text else self._by_row[item_index]
+        key = self._key_of(item_index)
+        return _decode(key) if self._is_text else key
 
-    def release_pages(self) -> None:
-        """Give back the memory of pages that look-ups have read; the next look-up reads them again."""
-        self._require_whole()
-        if hasattr(mmap, "MADV_DONTNEED"):
-            self._map.madvise(mmap.MADV_DONTNEED)
+    def _row_at(self, position: int) -> int:
+        """Return the row of the id that has this place in the order of the ids."""
+        row = self._entry(_WORD, self._order_start + _WORD.size * position)
+        if row >= self._n_items:
+            raise ArtifactFileError(
+                f"catalogue file is corrupt: its order names a row beyond its {self._n_items} items"
+            )
+        return row
 
-    def _text_of(self, row: int) -> bytes:
-        start, stop = self._text_start + self._by_row[row], self._text_start + self._by_row[row + 1]
-        if not 1 <= stop - start <= MAX_ID_BYTES or stop > len(self._map):
+    # Any: the bytes of a text or an int, by the kind of the file.
+    def _key_of(self, row: int) -> Any:
+        if not self._is_text:
+            return self._entry(_INTEGER, HEADER.size + _INTEGER.size * row)
+        first, beyond = (self._entry(_WORD, HEADER.size + _WORD.size * place) for place in (row, row + 1))
+        if not 1 <= beyond - first <= MAX_ID_BYTES or self._text_start + beyond > self._size_bytes:
             raise ArtifactFileError("catalogue file is corrupt: an id is not 1 to 255 bytes inside its text")
-        return self._map[start:stop]
+        return os.pread(self._file.fileno(), beyond - first, self._text_start + first)
+
+    def _entry(self, kind: Struct, offset: int) -> int:
+        """Read a number. It lies in one page, for its offset is a multiple of its size."""
+        number, at = divmod(offset, _PAGE_BYTES)
+        value: int = kind.unpack_from(self._page(number), at)[0]
+        return value
 
     def _require_whole(self) -> None:
-        """Look whether the mapped file still has all its pages: reading one that it lost would end the process."""
-        if self._map.closed:
+        """Raise an error when the catalogue is closed or its file has become shorter."""
+        if self._file.closed:
             raise LightFRError("this catalogue is closed")
-        size, expected = self._map.size(), len(self._map)
-        if size < expected:
-            raise ArtifactFileError(f"catalogue file shrank to {size} bytes, expected {expected}", size, expected)
+        size = os.fstat(self._file.fileno()).st_size
+        if size < self._size_bytes:
+            raise _shrunk(size, self._size_bytes)
 
     def close(self) -> None:
-        """Unmap the file. Further look-ups raise LightFRError; closing twice is fine."""
-        self._by_row.release()
-        self._order.release()
-        self._map.close()
+        """Close the file. Further look-ups raise LightFRError; closing twice is fine."""
+        self._page.cache_clear()
+        self._file.close()
 
     def __enter__(self) -> Self:
         return self
@@ -156,20 +168,26 @@ class Catalogue:
         return f"<Catalogue of {self._n_items} items, ids are {self.kind}>"
 
 
-def _map_whole(file: int) -> mmap.mmap:
-    try:
-        return mmap.mmap(file, 0, access=mmap.ACCESS_READ)
-    except (OSError, ValueError, OverflowError) as error:
-        # ValueError: an empty file; OverflowError: a file beyond the address space.
-        size = os.fstat(file).st_size
-        raise ArtifactFileError(f"cannot map a catalogue file of {size} bytes", size) from error
+def _read_page(file: BinaryIO, size_bytes: int, number: int) -> bytes:
+    start = number * _PAGE_BYTES
+    page = os.pread(file.fileno(), _PAGE_BYTES, start)
+    if len(page) < min(_PAGE_BYTES, size_bytes - start):
+        raise _shrunk(start + len(page), size_bytes)
+    return page
 
 
-def _read_header(mapped: mmap.mmap, expected_items: int | None) -> tuple[int, int]:
+def _shrunk(size_bytes: int, expected_bytes: int) -> ArtifactFileError:
+    reason = f"catalogue file shrank to {size_bytes} bytes, expected {expected_bytes}"
+    return ArtifactFileError(reason, size_bytes, expected_bytes)
+
+
+def _read_header(header: bytes, expected_items: int | None) -> tuple[int, int]:
     """Return kind and number of items."""
-    if len(mapped) < HEADER.size:
-        raise ArtifactFileError(f"catalogue file has {len(mapped)} bytes, no header", len(mapped), HEADER.size)
-    magic, version, kind, zero, n_items = HEADER.unpack_from(mapped)
+    if len(header) < HEADER.size:
+        raise ArtifactFileError(
+            f"catalogue file has {len(header)} bytes, shorter than its header", len(header), HEADER.size
+        )
+    magic, version, kind, zero, n_items = HEADER.unpack(header)
     if (magic, version, zero) != (MAGIC, FORMAT_VERSION, 0) or kind not in (KIND_INT, KIND_STR):
         raise ArtifactFileError(f"not a catalogue file of format version {FORMAT_VERSION}")
     if not 1 <= n_items <= MAX_ITEMS:
@@ -177,15 +195,6 @@ def _read_header(mapped: mmap.mmap, expected_items: int | None) -> tuple[int, in
     if expected_items not in (None, n_items):
         raise ArtifactFileError(f"catalogue file has {n_items} items, expected {expected_items}")
     return kind, n_items
-
-
-def _require_size(mapped: mmap.mmap, text_start: int, offsets_end: int | None) -> None:
-    """Raise ArtifactFileError unless the file ends where the text does; its length is the last of the offsets."""
-    actual, expected = len(mapped), text_start
-    if offsets_end is not None and actual >= text_start:
-        expected += int.from_bytes(mapped[offsets_end - 4 : offsets_end], "little")
-    if actual != expected:
-        raise ArtifactFileError(f"catalogue file has {actual} bytes, expected {expected}", actual, expected)
 
 
 def _decode(text: bytes) -> str:

@@ -10,7 +10,6 @@ from lightfr._wire.downloads import Sources, install
 from lightfr.codes import ItemCodes
 from lightfr.errors import ArtifactError, ArtifactFileError, DeltaError, ManifestError, ProtocolError
 from lightfr.model.catalogue import Catalogue
-from lightfr.model.deltas import apply_delta
 from lightfr.model.manifest import Manifest
 from lightfr.training.model import PublishedModel
 
@@ -85,10 +84,10 @@ class ModelFolder:
         try:
             with _files.step("switch to the new model"):
                 _files.save(self._path / _CURRENT, signed)
+            self._sweep(manifest)
         except BaseException:
             loaded.close()
             raise
-        self._sweep(manifest)
         return loaded
 
     def open_rows(self, channel: Channel, manifest: Manifest) -> bytes:
@@ -127,6 +126,8 @@ class ModelFolder:
         sources.download(codes, self._path)
 
     def _patch(self, changes: Path, base: Path, final: Path, size_bytes: int) -> None:
+        from lightfr.model.deltas import apply_delta
+
         patched = final.with_suffix(".patched")
         with _files.step("write the new codes"), patched.open("wb") as file:
             digest = apply_delta(changes, base, file, max_bytes=size_bytes)

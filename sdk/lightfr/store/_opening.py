@@ -7,7 +7,6 @@ anchor after the record it counts; so a log is never without its ring, nor behin
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lightfr import _files
@@ -22,14 +21,13 @@ if TYPE_CHECKING:
     from lightfr.keys import KeyProvider
 
 
-@dataclass(slots=True, repr=False)
 class Opened:
     """A log that is read to its end, its ring and what it says. The snapshot is what a rewrite has put at its start."""
 
-    log: Log
-    ring: KeyRing
-    state: State
-    snapshot_bytes: int
+    __slots__ = ("log", "ring", "snapshot_bytes", "state")
+
+    def __init__(self, log: Log, ring: KeyRing, state: State, snapshot_bytes: int) -> None:
+        self.log, self.ring, self.state, self.snapshot_bytes = log, ring, state, snapshot_bytes
 
 
 def open_or_create(path: Path, keys: KeyProvider) -> Opened:

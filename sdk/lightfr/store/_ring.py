@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from lightfr.errors import StoreKeyError, StoreVersionError
 
@@ -19,13 +18,15 @@ KEY_ID_BYTES = 8
 KEY_BYTES = 32
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class KeyRing:
+class KeyRing(NamedTuple):
     """One key, or two while a rotation is under way. The anchor is the sequence of the last acknowledged record."""
 
     store_id: bytes
     keys: Mapping[bytes, bytes]
     anchor: int
+
+    def __repr__(self) -> str:
+        return f"<KeyRing with {len(self.keys)} keys>"
 
     @classmethod
     def new(cls) -> KeyRing:
@@ -35,7 +36,7 @@ class KeyRing:
     def with_new_key(self) -> tuple[KeyRing, bytes]:
         """Return the ring with one more key, and the id of that key."""
         key_id, key = _new_key()
-        return replace(self, keys={**self.keys, key_id: key}), key_id
+        return self._replace(keys={**self.keys, key_id: key}), key_id
 
     def settled(self, key_id: bytes, anchor: int) -> KeyRing:
         """Return the ring with one of its keys alone, and a new anchor."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 from lightfr.errors import InvalidInputError, RatingError
 from lightfr.interactions import LEVELS
@@ -21,19 +21,23 @@ _RATINGS_PER_RECORD = 10_000
 _MAX_NAME_BYTES = 255
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Change:
+class Change(NamedTuple):
     """What one record does, all of it or nothing. `unfinished` says that the next record belongs to it too."""
 
     rated: Sequence[tuple[ItemId, int]] = ()
     unrated: Sequence[ItemId] = ()
-    values: Mapping[str, bytes | None] = field(default_factory=dict)
+    values: Mapping[str, bytes | None] = MappingProxyType({})
     unfinished: bool = False
+
+    def __repr__(self) -> str:
+        return f"<Change of {len(self.rated) + len(self.unrated)} ratings and {len(self.values)} values>"
 
     def encode(self) -> bytes:
         """Return compact JSON, without the parts that are empty."""
         body: dict[str, Any] = {"rate": self.rated, "unrate": self.unrated, "more": self.unfinished}
-        body["values"] = {name: _to_text(value) for name, value in self.values.items()}
+        body["values"] = {
+            name: None if value is None else b64encode(value).decode() for name, value in self.values.items()
+        }
         return json.dumps({k: v for k, v in body.items() if v}, ensure_ascii=False, separators=(",", ":")).encode()
 
     @classmethod
@@ -42,18 +46,13 @@ class Change:
         try:
             body = json.loads(plaintext)
             rated = [(item_id, level) for item_id, level in body.get("rate", ())]
-            values = {name: _from_text(text) for name, text in body.get("values", {}).items()}
+            values = {
+                name: None if text is None else b64decode(text, validate=True)
+                for name, text in body.get("values", {}).items()
+            }
             return cls(rated, body.get("unrate", ()), values, body.get("more", False))
         except (ValueError, TypeError, AttributeError):
             return None
-
-
-def _to_text(value: bytes | None) -> str | None:
-    return None if value is None else b64encode(value).decode()
-
-
-def _from_text(text: str | None) -> bytes | None:
-    return None if text is None else b64decode(text, validate=True)
 
 
 class State:
@@ -84,7 +83,7 @@ class State:
         slices = range(0, len(rated), _RATINGS_PER_RECORD)
         parts = [Change(rated=rated[start : start + _RATINGS_PER_RECORD]) for start in slices]
         parts += [Change(values={name: value}) for name, value in self.values.items()]
-        return [replace(part, unfinished=True) for part in parts[:-1]] + (parts[-1:] or [Change()])
+        return [part._replace(unfinished=True) for part in parts[:-1]] + (parts[-1:] or [Change()])
 
 
 def require_level(level: int) -> int:

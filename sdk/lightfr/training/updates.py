@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from array import array
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from lightfr import _kernel
 from lightfr.interactions import LEVELS
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
     RandomBytes = Callable[[int], bytes]
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class RowUpdate:
+class RowUpdate(NamedTuple):
     """Gradients of some rows. Private until it is summed with those of others: from it the ratings can be recovered."""
 
     code_bits: int

@@ -162,7 +162,7 @@ def test_what_a_cache_has_wrong_is_fetched_from_the_coordinator(publisher, cache
     publish(1, random_codes(1))
     client = open_device()
     assert client.sync()
-    assert bytes(client._model.codes.row(0)) == random_codes(1)[0].tobytes()
+    assert bytes(client._user.model.codes.row(0)) == random_codes(1)[0].tobytes()
 
 
 def breaks_off(change=lambda content: content, after=1000):
@@ -224,4 +224,4 @@ def test_a_real_coordinator_names_the_cache_and_serves_devices_that_cannot_reach
     address = unreachable()
     client = open_client(start_coordinator(artifacts_address=address, goal=1000))
     assert client.sync()
-    assert client._model.manifest.message.artifacts_address == address
+    assert client._user.model.manifest.message.artifacts_address == address

@@ -104,7 +104,10 @@ def test_the_canary_is_found_nowhere(start_coordinator, open_client, sent, caplo
     assert client.participate().took_part
     client.recommend(10)
     code = client._store.get("user_code")
-    shown = [repr(thing) for thing in (client, client.status(), client._store, client._model, client._interactions)]
+    shown = [
+        repr(thing)
+        for thing in (client, client.status(), client._store, client._user.model, client._user._interactions)
+    ]
     uploads = [data for data in sent if code in data]
     client.rate_many([(ITEM, RATING), ("item 3", RATING)])
     client.rotate_key()

@@ -123,7 +123,7 @@ def test_forget_does_not_wait_for_a_round(publisher, device):
     assert not held.go_on.is_set()
     assert result().reason is Reason.CANCELLED
     held.go_on.set()
-    assert not device._models._path.exists()
+    assert not device._user.models._path.exists()
     with pytest.raises(StoreClosedError):
         device.participate()
 
@@ -135,4 +135,4 @@ def test_forget_stops_a_sync(publisher, device):
     device.forget()
     assert isinstance(result(), ServerUnavailableError)
     held.go_on.set()
-    assert not device._models._path.exists()
+    assert not device._user.models._path.exists()

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from lightfr import AsyncClient, Client, FileKey, ItemIdKind, RatingScale, discard
+from lightfr import AsyncClient, Client, FileKey, ItemIdKind, RatingScale, discard, kept_rounds
 from lightfr.errors import (
     InvalidInputError,
     LightFRError,
@@ -48,7 +48,7 @@ def test_recommendations_are_those_of_the_fitted_code(coordinator, open_client, 
     client._store.put("user_code", bytes(range(8)))
     client.rate_many([(ITEMS[i], 5) for i in range(rated)])
     got = client.recommend(20, exclude_rated=False)
-    model, code = client._model, client._user_code(client._model)
+    model, code = client._user.model, client._user.code(client._user.model)
     ratings = Interactions((i, 2520) for i in range(rated))
     fitted = fit_for_use(model.published, ratings, code, recency=True, refine=is_refined)
     assert got == [(ITEMS[row], similarity) for row, similarity in rank(fitted, model.codes, 20)]
@@ -232,7 +232,7 @@ def test_a_device_trains_and_its_receipt_is_durable(start_coordinator, open_clie
     for client in (first, second):
         client.sync()
         client.rate_many([(item, 5) for item in ITEMS[:30]])
-    before = [first._model.codes.row(row) for row in range(len(ITEMS))]
+    before = [first._user.model.codes.row(row) for row in range(len(ITEMS))]
     assert first.participate().took_part
     waits = first.participate()
     assert not waits.took_part
@@ -243,14 +243,12 @@ def test_a_device_trains_and_its_receipt_is_durable(start_coordinator, open_clie
         time.sleep(0.05)
     assert first.status().model_version == 2
     assert (first.status().rounds, first.status().upload_pending) == (1, False)
-    assert [first._model.codes.row(row) for row in range(len(ITEMS))] != before
+    assert [first._user.model.codes.row(row) for row in range(len(ITEMS))] != before
 
 
 def test_a_device_declines_rounds_in_the_clear_with_a_server_elsewhere(coordinator, open_client, monkeypatch):
     """The address is loopback, so the rule is made stricter here instead of the server being moved."""
-    from lightfr import client as clients
-
-    monkeypatch.setattr(clients, "_LOOPBACK", ())
+    monkeypatch.setattr(kept_rounds, "_LOOPBACK", ())
     client = open_client(coordinator)
     answer = client.participate()
     assert (answer.took_part, answer.reason) == (False, "not_capable")
@@ -278,7 +276,7 @@ def test_a_model_that_is_damaged_or_not_trusted_any_more_is_fetched_anew(coordin
     client.sync()
     client.rate("item 3", 5)
     models = client.device.identity.parent / "data" / "models"
-    codes = models / client._model.manifest.message.codes.sha256.hex()
+    codes = models / client._user.model.manifest.message.codes.sha256.hex()
     client.close()
     if damage == "manifest":
         (models / "current").write_bytes(b"torn")

@@ -83,7 +83,7 @@ def test_a_device_that_vanishes_after_sharing_does_not_stop_the_others(secure, m
     def vanish(*_):
         raise ServerUnavailableError("gone")
 
-    monkeypatch.setattr(clients[0], "_vector", vanish)
+    monkeypatch.setattr(clients[0]._user, "update", vanish)
     outcomes = together(*(client.participate for client in clients))
     assert isinstance(outcomes[0], ServerUnavailableError)
     assert [outcome.took_part for outcome in outcomes[1:]] == [True] * (COHORT - 1)
@@ -118,7 +118,7 @@ def test_a_device_killed_between_keeping_and_sending_goes_on_after_a_restart(sec
 
 def test_a_device_leaves_a_cohort_that_is_too_small_for_it(secure):
     _, clients = secure()
-    clients[0]._minimum_cohort = COHORT + 1
+    clients[0]._terms = clients[0]._terms._replace(minimum_cohort=COHORT + 1)
     outcomes = together(*(client.participate for client in clients))
     assert isinstance(outcomes[0], CohortTooSmallError)
     assert kept_round(clients[0]._store) is None
@@ -129,7 +129,7 @@ def test_the_first_round_without_counts_sums_them_for_the_gate(secure):
     _, clients = secure(gate=2, rounds=1)
     assert all(outcome.took_part for outcome in together(*(client.participate for client in clients)))
     wait_for_version(clients[0], 2)
-    bitmap = clients[0]._models.open_rows(clients[0]._channel, clients[0]._model.manifest)
+    bitmap = clients[0]._user.models.open_rows(clients[0]._channel, clients[0]._user.model.manifest)
     opened = {row for row in range(len(ITEMS)) if bitmap[row >> 3] >> (row & 7) & 1}
     counted = [sum(30 * n <= row < 30 * n + 40 for n in range(COHORT)) for row in range(len(ITEMS))]
     assert opened == {row for row, count in enumerate(counted) if count >= 2}

@@ -9,7 +9,7 @@ import pytest
 
 from lightfr._wire.channel import Channel
 from lightfr.errors import ArtifactError, LightFRError, ManifestError, ProtocolError, StoreClosedError, StoreWriteError
-from lightfr.model import folder as models
+from lightfr.model import deltas
 from lightfr_harness.devices.link import Link, Loop
 from tests.sdk.client.publisher import COORDINATED_ITEMS, ITEMS, random_codes, with_changed_rows
 from tests.sdk.store.faults import CrashError, Files
@@ -40,11 +40,11 @@ def asked(publisher):
 def served(client):
     """The version in use and its first code; recommending works."""
     assert len(client.recommend(3)) == 3
-    return client.status().model_version, bytes(client._model.codes.row(0))
+    return client.status().model_version, bytes(client._user.model.codes.row(0))
 
 
 def files_of(client):
-    return {file.name for file in (client._models._path).iterdir()}
+    return {file.name for file in (client._user.models._path).iterdir()}
 
 
 def names_of(message):
@@ -105,7 +105,7 @@ def test_a_delta_whose_download_has_another_digest_falls_back_to_the_whole(publi
 
 
 def test_held_codes_that_vanished_do_not_stop_a_sync(publisher, device, codes):
-    (device._models._path / _digest(codes).hex()).unlink()
+    (device._user.models._path / _digest(codes).hex()).unlink()
     publisher.publish(2, with_changed_rows(codes), deltas_from=[codes])
     assert device.sync()
     assert served(device) == (2, with_changed_rows(codes)[0].tobytes())
@@ -182,7 +182,7 @@ def test_a_catalogue_of_another_size_than_the_codes_is_refused_and_the_old_model
 
 
 def test_leftovers_are_swept(publisher, device, codes):
-    folder = device._models._path
+    folder = device._user.models._path
     for name in ("0" * 64, "1" * 64 + ".part", "2" * 64 + ".patched", "current.new"):
         (folder / name).write_bytes(b"left by a crash")
     message = publisher.publish(2, with_changed_rows(codes), deltas_from=[codes])
@@ -194,7 +194,7 @@ def test_a_part_of_the_next_version_is_gone_on_with_after_a_restart(publisher, d
     message = publisher.publish(2, random_codes(2))
     name = message.codes.sha256.hex()
     device.close()
-    (device._models._path / f"{name}.part").write_bytes(publisher.files[name][:1000])
+    (device._user.models._path / f"{name}.part").write_bytes(publisher.files[name][:1000])
     client = open_device()
     assert client.sync()
     ranges = [headers.get("Range") for _, path, headers, _ in publisher.server.requests if path.endswith(name)]
@@ -279,7 +279,7 @@ def test_a_full_disk_while_a_delta_is_applied_leaves_the_old_version(publisher, 
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(models, "apply_delta", full)
+        patch.setattr(deltas, "apply_delta", full)
         with pytest.raises(StoreWriteError, match="No space left"):
             device.sync()
     assert served(device) == before
@@ -401,12 +401,12 @@ def test_devices_of_a_real_coordinator_take_its_deltas(start_coordinator, open_c
     follows.sync()
     deltas = 0
     for _ in range(8):
-        old = follows._model.manifest.message.codes.sha256
+        old = follows._user.model.manifest.message.codes.sha256
         assert trains.participate().took_part
         asked.clear()
         while not follows.sync():
             time.sleep(0.02)
-        manifest = follows._model.manifest
+        manifest = follows._user.model.manifest
         delta = manifest.delta_from(old)
         assert f"/artifacts/{(delta or manifest.message.codes).sha256.hex()}" in asked
         deltas += delta is not None

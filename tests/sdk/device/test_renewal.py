@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lightfr import Device, FileKey
+from lightfr._certificates import parse_certificate
 from lightfr._wire import coordinator as calls
 from lightfr._wire import tls
 from lightfr._wire.channel import Channel
-from lightfr.device import Identity, Trust, new_key_and_request, parse_certificate, pem
+from lightfr.device import Identity, Trust, new_key_and_request, pem
 from lightfr.errors import IdentityRefusedError, RefusedError, ServerUnavailableError
 from lightfr_harness.server.authority import Authority
 from lightfr_harness.server.authority.certificates import make_device_certificate, make_issuer, new_key

@@ -44,7 +44,7 @@ def test_a_model_of_other_codes_is_refused(field):
 
 
 def test_bytes_that_are_no_message_are_refused_with_their_number():
-    with pytest.raises(errors.ProtocolError, match="3 bytes are no RoundModel"):
+    with pytest.raises(errors.ProtocolError, match="3 bytes are not a RoundModel"):
         _wire.decode_round_model(b"\xff\xff\xff")
 
 

@@ -1,0 +1,52 @@
+"""What a client returns."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple, TypedDict
+
+
+class Recommendation(NamedTuple):
+    """An item to show. Similarity is the share of bits in which its code equals the user's, in [0, 1]."""
+
+    item_id: str | int
+    similarity: float
+
+
+class ItemIdKind(StrEnum):
+    """What the item ids of a catalogue are."""
+
+    STR = "str"
+    INT = "int"
+
+
+class Status(NamedTuple):
+    """What an app may show about this device. Counts only."""
+
+    model_version: int
+    item_count: int
+    code_bits: int
+    # None before the first sync.
+    item_id_kind: ItemIdKind | None
+    rating_count: int
+    # Ratings of items that the catalogue does not have: they wait for one that has them. 0 before the first sync.
+    unknown_ratings: int
+    rounds: int
+    upload_pending: bool
+
+
+class ExportedRating(TypedDict):
+    """One rating of an export."""
+
+    item_id: str | int
+    rating: float
+
+
+class ExportedData(TypedDict):
+    """All that is kept about a user, ready for JSON; codes and messages are in hexadecimal."""
+
+    ratings: list[ExportedRating]
+    rating_scale: list[float]
+    user_code: str
+    rounds: int
+    pending_upload: str

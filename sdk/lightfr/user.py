@@ -1,0 +1,120 @@
+"""One user's data and the model in use: what recommending and training both read."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+from lightfr.codes import UserCode
+from lightfr.errors import NotSyncedError
+from lightfr.interactions import Interactions
+from lightfr.training import fit_for_round, fit_for_use, make_update
+from lightfr.training.constants import REFINE_FROM_RATINGS
+from lightfr.training.model import CATALOGUE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lightfr._wire.channel import Channel
+    from lightfr.model.folder import LoadedModel, ModelFolder
+    from lightfr.store import Store
+    from lightfr.training import RowUpdate
+
+# Names of the values in the store.
+USER_CODE = "user_code"
+_ROUNDS = "rounds"
+
+
+class User:
+    """A store, the models beside it, and what was computed from both. Whoever reads or changes it holds `lock`."""
+
+    def __init__(self, store: Store, models: ModelFolder) -> None:
+        self.store, self.models = store, models
+        self.lock = threading.RLock()
+        self.model: LoadedModel | None = models.load_or_begin_anew()
+        self._interactions: Interactions | None = None
+        self._code_for_use: UserCode | None = None
+
+    @property
+    def model_version(self) -> int:
+        """Version of the model in use; 0 before the first sync."""
+        return self.model.manifest.model_version if self.model else 0
+
+    def require_model(self) -> LoadedModel:
+        """Return the model in use; raises NotSyncedError when there is none."""
+        if self.model is None:
+            self.store.require_open()
+            raise NotSyncedError
+        return self.model
+
+    def sync(self, channel: Channel) -> bool:
+        """Fetch the newest model and use it; say whether it is new. The old one is in use until then."""
+        from lightfr._wire import coordinator
+
+        signed = coordinator.get_manifest(channel, self.model_version)
+        if signed is None:
+            return False
+        loaded = self.models.fetch(channel, signed, self.model.manifest if self.model else None)
+        with self.lock:
+            if self.model is not None:
+                self.model.close()
+            self.model = loaded
+            self.forget_computed()
+        log("synced to model version %d", loaded.manifest.model_version)
+        return True
+
+    def forget_computed(self) -> None:
+        """Compute everything anew, since the ratings or the model have changed."""
+        self._interactions = self._code_for_use = None
+
+    def rated(self, model: LoadedModel) -> Interactions:
+        """Return the ratings by row, oldest first; items that the catalogue lacks wait for one that has them."""
+        if self._interactions is None:
+            rows = ((model.catalogue.row_of(item_id), level) for item_id, level in self.store.ratings.items())
+            self._interactions = Interactions((row, level) for row, level in rows if row is not None)
+        return self._interactions
+
+    def code(self, model: LoadedModel) -> UserCode:
+        """Return the code of the last round, or a random one."""
+        kept = self.store.get(USER_CODE)
+        if kept is not None and len(kept) * 8 == model.codes.code_bits:
+            return UserCode(kept)
+        return UserCode.random(model.codes.code_bits)
+
+    def code_for_use(self, model: LoadedModel) -> UserCode:
+        """Return the code to recommend with."""
+        if self._code_for_use is None:
+            code, rated = self.code(model), self.rated(model)
+            refine = model.published.objective == CATALOGUE and len(rated) >= REFINE_FROM_RATINGS
+            self._code_for_use = fit_for_use(model.published, rated, code, recency=True, refine=refine)
+        return self._code_for_use
+
+    def update(self, model: LoadedModel) -> tuple[RowUpdate, dict[str, bytes]]:
+        """Return this device's gradients, and the user code behind them as the store keeps it."""
+        code = fit_for_round(model.published, self.rated(model), self.code(model))
+        return make_update(model.published, self.rated(model), code), {USER_CODE: code.reveal()}
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds this device took part in."""
+        return int.from_bytes(self.store.get(_ROUNDS) or b"", "little")
+
+    def count_round(self, values_to_clear: Mapping[str, None]) -> None:
+        """Keep that one more round is over, and forget its values."""
+        with self.lock:
+            self.store.update({_ROUNDS: (self.rounds + 1).to_bytes(8, "little"), **values_to_clear})
+
+    def close(self) -> None:
+        """Close the store and the model; closing twice is fine."""
+        self.store.close()
+        if self.model is not None:
+            self.model.close()
+        self.model = None
+
+
+def log(message: str, *details: object) -> None:
+    """Tell the app's log what happened, under the name lightfr. Nothing of the user's may be in it."""
+    # An app that has not loaded logging does not listen; to load it would take a megabyte.
+    if "logging" in sys.modules:
+        sys.modules["logging"].getLogger("lightfr").info(message, *details)
