@@ -10,7 +10,7 @@ from lightfr.codes import UserCode
 from lightfr.errors import NotSyncedError
 from lightfr.interactions import Interactions
 from lightfr.training import fit_for_round, fit_for_use, make_update
-from lightfr.training.constants import REFINE_FROM_RATINGS
+from lightfr.training.constants import REFINE_FROM_BITS, REFINE_FROM_RATINGS
 from lightfr.training.model import CATALOGUE
 
 if TYPE_CHECKING:
@@ -86,7 +86,8 @@ class User:
         """Return the code to recommend with."""
         if self._code_for_use is None:
             code, rated = self.code(model), self.rated(model)
-            refine = model.published.objective == CATALOGUE and len(rated) >= REFINE_FROM_RATINGS
+            is_enough = len(rated) >= REFINE_FROM_RATINGS and model.codes.code_bits >= REFINE_FROM_BITS
+            refine = is_enough and model.published.objective == CATALOGUE
             self._code_for_use = fit_for_use(model.published, rated, code, recency=True, refine=refine)
         return self._code_for_use
 

@@ -24,8 +24,10 @@ LEAST_CATALOGUE_RATINGS = 32
 # Recency, in the fit for use only: the newest rating weighs 41 times the oldest; the surplus halves every 5 ratings.
 RECENCY_WEIGHTS = tuple(WEIGHT_UNIT + int(40 * WEIGHT_UNIT * 2 ** (-age / 5) + 0.5) for age in range(52))
 
-# A device refines its code for use from so many ratings on; with fewer there is too little to climb by.
+# A device refines its code for use from so many ratings and bits on. With fewer ratings there is too little to climb
+# by; shorter codes gain nothing that one would notice, and a watch would need most of a second (docs/accuracy.md).
 REFINE_FROM_RATINGS = 20
+REFINE_FROM_BITS = 128
 
 
 def rated_target(code_bits: int) -> int:

@@ -36,16 +36,24 @@ def test_a_session_from_enrolment_to_recommendations(coordinator, open_client):
     assert status.item_id_kind == "str"
 
 
-@pytest.mark.parametrize(("rated", "is_refined"), [(19, False), (20, True), (40, True)])
-def test_recommendations_are_those_of_the_fitted_code(coordinator, open_client, rated, is_refined):
-    """The same as fitting and ranking by hand, with recency, and refined from 20 ratings on."""
+@pytest.fixture(scope="module")
+def coordinators(start_coordinator):
+    """By code length: one whose codes are too short to be refined, one whose codes are just long enough."""
+    return {bits: start_coordinator(goal=1000, deadline_seconds=36_000, bits=bits) for bits in (120, 128)}
+
+
+@pytest.mark.parametrize(
+    ("rated", "bits", "is_refined"), [(19, 128, False), (20, 128, True), (40, 128, True), (40, 120, False)]
+)
+def test_recommendations_are_those_of_the_fitted_code(coordinators, open_client, rated, bits, is_refined):
+    """The same as fitting and ranking by hand, with recency, and refined from 20 ratings and 128 bits on."""
     from lightfr.interactions import Interactions
     from lightfr.ranking import rank
     from lightfr.training import fit_for_use
 
-    client = open_client(coordinator)
+    client = open_client(coordinators[bits])
     client.sync()
-    client._store.put("user_code", bytes(range(8)))
+    client._store.put("user_code", bytes(range(bits // 8)))
     client.rate_many([(ITEMS[i], 5) for i in range(rated)])
     got = client.recommend(20, exclude_rated=False)
     model, code = client._user.model, client._user.code(client._user.model)
