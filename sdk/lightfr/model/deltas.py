@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from lightfr._artifacts import open_artifact
 from lightfr._kernel import MAX_CODE_BITS, MIN_CODE_BITS
-from lightfr.errors import ArtifactFileError, DeltaError
+from lightfr.errors import ArtifactError, ArtifactFileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,8 +38,8 @@ def apply_delta(
 ) -> str:
     """Write the new item codes and return their SHA-256 in hexadecimal: compare it with the announced one.
 
-    max_bytes is the most that the new codes may have. Raises DeltaError for a delta that is malformed, larger, or made
-    for other old codes, and a kind of ArtifactFileError for files that cannot be read; errors of writing pass through.
+    max_bytes is the most that the new codes may have. Raises ArtifactError for a delta that is malformed, larger, or
+    made for other old codes, and ArtifactFileError for files that cannot be read; errors of writing pass through.
     After an error new_file holds an unusable part of the codes: write to a temporary file.
     """
     with (
@@ -102,13 +102,13 @@ class _Inflater:
             try:
                 piece = self._stream.decompress(packed, max_bytes)
             except zlib.error as error:
-                raise DeltaError("delta refused: its stream is corrupt") from error
+                raise ArtifactError("delta refused: its stream is corrupt") from error
             if piece or not packed:
                 return piece
         return b""
 
     def require_end(self) -> None:
-        """Raise DeltaError unless the stream and the file end here. Reaching the end checks zlib's checksum too."""
+        """Raise ArtifactError unless the stream and the file end here. Reaching the end checks zlib's checksum too."""
         _require(not self._inflate(1), "its stream is too long")
         _require(self._stream.eof, "its stream has no end")
         _require(not self._stream.unused_data and not self._file.read(1), "bytes follow its stream")
@@ -168,4 +168,4 @@ def _flip(chunk: bytes, rows: Iterable[int], flips: bytes, code_bytes: int) -> b
 
 def _require(condition: bool, reason: str) -> None:
     if not condition:
-        raise DeltaError(f"delta refused: {reason}")
+        raise ArtifactError(f"delta refused: {reason}")
