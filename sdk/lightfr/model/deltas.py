@@ -1,6 +1,6 @@
 """Makes new item codes from old ones and a downloaded delta, a chunk at a time.
 
-The format stands in docs/artifacts.md. In memory are a few chunks, and four bytes for each changed row.
+docs/artifacts.md describes the format. It keeps a few chunks in memory, and four bytes for each changed row.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ def apply_delta(
         open_artifact(old_codes_path, "codes file") as old_file,
     ):
         header = _read_header(delta_file)
-        _require_fit(header, os.fstat(old_file.fileno()).st_size, max_bytes)
+        old_bytes, expected = os.fstat(old_file.fileno()).st_size, header.old_items * header.code_bytes
+        _require(old_bytes == expected, f"made for old codes of {expected} bytes, these have {old_bytes}")
+        new_bytes = header.new_items * header.code_bytes
+        _require(new_bytes <= max_bytes, f"the new codes would have {new_bytes} bytes, at most {max_bytes} are allowed")
         stream = _Inflater(delta_file)
         rows = _read_rows(stream, header) if header.changed else array("I")
         digest = _write_codes(header, rows, stream, old_file, new_file)
@@ -71,12 +74,6 @@ def _read_header(delta_file: BinaryIO) -> _Header:
     _require(old_items <= new_items <= MAX_ITEMS, f"item count cannot go from {old_items} to {new_items}")
     _require(changed <= new_items, f"{changed} changed rows are more than there are, {new_items}")
     return _Header(code_bits // 8, old_items, new_items, changed)
-
-
-def _require_fit(header: _Header, old_bytes: int, max_bytes: int) -> None:
-    expected, new_bytes = header.old_items * header.code_bytes, header.new_items * header.code_bytes
-    _require(old_bytes == expected, f"made for old codes of {expected} bytes, these have {old_bytes}")
-    _require(new_bytes <= max_bytes, f"the new codes would have {new_bytes} bytes, at most {max_bytes} are allowed")
 
 
 class _Inflater:

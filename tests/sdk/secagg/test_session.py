@@ -132,7 +132,7 @@ def test_own_secrets_are_forgotten_once_they_are_not_needed():
     [b"", b"[]", b"{}", b"7", b"\xff", b'{"version": "lightfr session v0"}', b'{"version": "lightfr session v1"}'],
 )
 def test_bytes_that_are_no_session_are_refused(stored):
-    with pytest.raises(InvalidInputError, match=f"^{len(stored)} bytes are no stored session"):
+    with pytest.raises(InvalidInputError, match=f"^{len(stored)} bytes are not a stored session"):
         DeviceSession.from_bytes(stored)
 
 
