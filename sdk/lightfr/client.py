@@ -173,6 +173,10 @@ class Client:
         )
 
     def _participate(self, progress: Progress, stop: threading.Event) -> Participation:
+        with self._user.lock:
+            if self._user.model is not None:
+                # A round reads few rows of the codes, and needs memory for what it loads and for its vector.
+                self._user.model.codes.release_pages()
         from lightfr.kept_rounds import Offer
         from lightfr.participation import CANCELLED
 

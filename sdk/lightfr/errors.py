@@ -88,19 +88,6 @@ class KernelError(LightFRError):
         super().__init__(f"kernel status {status}: {reason}")
 
 
-class KernelOverflowError(InvalidInputError, OverflowError):
-    """The exact integer result might not fit 64 bits: fewer ratings, smaller weights or factors are needed."""
-
-
-class UnsupportedIsaError(InvalidInputError):
-    """An instruction set that is unknown or that this machine lacks."""
-
-    def __init__(self, name: str, supported: tuple[str, ...]) -> None:
-        self.name = name
-        self.supported = supported
-        super().__init__(f"instruction set '{name}' is not available here, choose one of: {', '.join(supported)}")
-
-
 class RatingError(InvalidInputError):
     """A rating that is not a number or outside the declared scale. The rating itself is left out: it is private."""
 
@@ -144,7 +131,7 @@ class ManifestError(ProtocolError):
 
 
 class ArtifactError(ProtocolError):
-    """A download whose content is not what the signed manifest names. It was thrown away."""
+    """A download that is malformed or not what the signed manifest names. It was thrown away."""
 
 
 class NotSyncedError(LightFRError):
@@ -160,10 +147,6 @@ class NotPrivateError(LightFRError):
 
 class EnrollmentError(LightFRError):
     """An invitation that cannot be used."""
-
-
-class DeltaError(ProtocolError):
-    """A delta that is malformed or does not fit the old item codes. Discard what was written; fetch the whole file."""
 
 
 class StoreError(LightFRError):
@@ -232,30 +215,5 @@ class CohortTooSmallError(PrivacyError):
         super().__init__(f"{what} has {actual} devices, this one asks for at least {minimum}: leave the round")
 
 
-class RosterError(PrivacyError):
-    """A roster, or a set of its devices, that contradicts the rules of the round or what this device saw before."""
-
-
-class RoundSignatureError(PrivacyError):
-    """A roster or survivor set that the server's key did not sign."""
-
-    def __init__(self, what: str) -> None:
-        self.what = what
-        super().__init__(f"the server's signature of the {what} does not fit: leave the round")
-
-
 class PeerKeyError(PrivacyError):
     """A public key of another device that no secret can be agreed with: a point of low order."""
-
-
-class SealedShareError(PrivacyError):
-    """A sealed share that is missing, superfluous, of the wrong size, or that does not open."""
-
-
-class StepOrderError(PrivacyError):
-    """A step of the round out of order or for a second time."""
-
-    def __init__(self, step: str, expected: str) -> None:
-        self.step = step
-        self.expected = expected
-        super().__init__(f"step '{step}' was asked for where '{expected}' is next: each is done once and in order")

@@ -52,8 +52,6 @@ class Offer:
         user = self._user
         if user.model is not None:
             self._require_private(user.model)
-            # A round reads few rows of the codes, and needs memory for its vector.
-            user.model.codes.release_pages()
         begun_before = self._resumed()
         if begun_before is not None and self._finish(begun_before):
             return TOOK_PART

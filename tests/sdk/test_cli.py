@@ -80,6 +80,12 @@ def test_a_first_session(coordinator, invitation, lightfr, folder):
     assert exported["rounds"] == 1
 
 
+def test_before_the_first_sync_the_status_has_a_dash_for_what_is_not_known(enrolled, lightfr):
+    status = lightfr("status")
+    assert says(status, "item id kind", "-")
+    assert "None" not in status
+
+
 def test_training_that_is_over_is_said(start_coordinator, invitation, lightfr, monkeypatch):
     pauses, sleep = [], time.sleep
     monkeypatch.setattr(cli.time, "sleep", lambda seconds: (pauses.append(seconds), sleep(min(seconds, 0.05))))

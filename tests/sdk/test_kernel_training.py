@@ -93,7 +93,7 @@ def fit_two_rows_of_ones(row_factor, target_factor):
 @pytest.mark.parametrize(("row_factor", "target_factor"), [(2**54 - 1, 8), (0, 2**57), (0, -(2**57)), (2**58, 1)])
 def test_a_fit_that_might_overflow_is_refused_instead_of_wrapping(row_factor, target_factor):
     """Two rows of 8 bits: 16 (8 row_factor + |target_factor|) must stay below 2^61."""
-    with pytest.raises(errors.KernelOverflowError):
+    with pytest.raises(errors.InvalidInputError, match="might not fit 64-bit integers"):
         fit_two_rows_of_ones(row_factor, target_factor)
 
 

@@ -14,7 +14,6 @@ from lightfr.errors import (
     ProtocolError,
     RefusedError,
     ServerUnavailableError,
-    StepOrderError,
 )
 from lightfr.rounds import TOO_LATE, ClearRound, RoundParticipant, is_too_late
 from lightfr.secagg import RevealedShares, Roster, RosterEntry, Vector, round_blocks
@@ -159,7 +158,7 @@ def test_an_upload_that_was_kept_cannot_be_made_anew_with_another_vector():
     server = Server()
     participants = begun(server)
     walk(server, participants, "Upload")
-    with pytest.raises(StepOrderError):
+    with pytest.raises(PrivacyError, match="step 'mask' was asked for where 'unmask' is next"):
         restarted(participants[1]).answer(server.step("Upload", 1), vector_of(1))
 
 

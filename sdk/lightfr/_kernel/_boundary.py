@@ -36,10 +36,8 @@ def check(status: int, n_items: int = 0) -> None:
         return
     if status == lib.LFR_ERR_INDEX:
         raise errors.ItemIndexError(n_items)
-    if status == lib.LFR_ERR_VALUE:
+    if status in (lib.LFR_ERR_VALUE, lib.LFR_ERR_OVERFLOW):
         raise errors.InvalidInputError(_REASONS[status])
-    if status == lib.LFR_ERR_OVERFLOW:
-        raise errors.KernelOverflowError(_REASONS[status])
     raise errors.KernelError(status, _REASONS.get(status, "unknown status"))
 
 
@@ -103,7 +101,9 @@ def select_isa(name: str) -> None:
     for isa in (lib.LFR_ISA_PORTABLE, lib.LFR_ISA_AVX2, lib.LFR_ISA_NEON):
         if _name(isa) == name and lib.lfr_isa_select(isa) == lib.LFR_OK:
             return
-    raise errors.UnsupportedIsaError(name, supported_isas())
+    raise errors.InvalidInputError(
+        f"instruction set '{name}' is not available here, choose one of: {', '.join(supported_isas())}"
+    )
 
 
 # The kernel itself ignores an unusable LIGHTFR_ISA; a person who set it wants to know.

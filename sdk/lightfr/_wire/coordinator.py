@@ -145,7 +145,7 @@ def decode(kind: type[Answer], body: bytes) -> Answer:
     try:
         return kind.FromString(body)
     except DecodeError as error:
-        raise ProtocolError(f"{len(body)} bytes of the server are no {kind.DESCRIPTOR.name}") from error
+        raise ProtocolError(f"{len(body)} bytes of the server are not a {kind.DESCRIPTOR.name}") from error
 
 
 def require(condition: bool, reason: str) -> None:

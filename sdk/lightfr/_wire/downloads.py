@@ -122,7 +122,9 @@ def _complete(channel: Channel, name: str, size_bytes: int, part: Path, tries: i
 
 def _go_on(channel: Channel, name: str, size_bytes: int, part: Path) -> None:
     """Fetch what is missing, from the first missing byte on."""
-    with _part(part) as file:
+    with _files.step("open a download"):
+        opened = os.fdopen(_files.open_file(part, _files.CHANGE | os.O_CREAT), "rb+", buffering=0)
+    with opened as file:
         have = os.fstat(file.fileno()).st_size
         if have > size_bytes:
             _empty(file)
@@ -149,12 +151,6 @@ def _continues(response: HTTPResponse, have: int) -> bool:
     if response.status == 416:
         response.read()
     return response.status == 206 and (response.headers["Content-Range"] or "").startswith(f"bytes {have}-")
-
-
-def _part(path: Path) -> BinaryIO:
-    """Open the file of an unfinished download, new or begun before."""
-    with _files.step("open a download"):
-        return os.fdopen(_files.open_file(path, _files.CHANGE | os.O_CREAT), "rb+", buffering=0)
 
 
 def _empty(file: BinaryIO) -> None:

@@ -19,9 +19,10 @@ _LONGEST_MESSAGE = 200
 
 
 def refusal(status: int, body: bytes) -> LightFRError:
-    """Return the exception for an answer that is not 200. A body that is no Connect error is judged by its status."""
+    """Return the exception for an answer that is not 200. Without a Connect error in it, its status decides."""
     code, message, detail = _parse(body)
-    reason = _name(detail.reason)
+    known = detail.reason in error_pb2.ErrorReason.values()
+    reason = error_pb2.ErrorReason.Name(detail.reason).removeprefix(_PREFIX) if known else "UNSPECIFIED"
     if reason == "IDENTITY":
         return IdentityRefusedError("the server says that this identity is revoked or unknown: enrol again")
     if code == "unavailable" or status in (502, 503, 504):
@@ -31,25 +32,18 @@ def refusal(status: int, body: bytes) -> LightFRError:
     return RefusedError(code or f"HTTP {status}", reason, message)
 
 
-def _name(reason: int) -> str:
-    known = error_pb2.ErrorReason.values()
-    return error_pb2.ErrorReason.Name(reason).removeprefix(_PREFIX) if reason in known else "UNSPECIFIED"
-
-
 def _parse(body: bytes) -> tuple[str, str, error_pb2.ErrorDetail]:
     try:
         answer: Any = json.loads(body)
         details = [d for d in answer.get("details", []) if d["type"] == _DETAIL]
-        detail = (
-            error_pb2.ErrorDetail.FromString(_unpadded(details[0]["value"])) if details else error_pb2.ErrorDetail()
-        )
+        detail = error_pb2.ErrorDetail()
+        if details:
+            # Connect leaves the padding of base64 out.
+            value = details[0]["value"]
+            detail.ParseFromString(b64decode(value + "=" * (-len(value) % 4), validate=True))
         return _printable(str(answer["code"])), _printable(str(answer.get("message", ""))), detail
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, DecodeError, Base64Error):
         return "", "no Connect error in the answer", error_pb2.ErrorDetail()
-
-
-def _unpadded(text: str) -> bytes:
-    return b64decode(text + "=" * (-len(text) % 4), validate=True)
 
 
 def _printable(message: str) -> str:

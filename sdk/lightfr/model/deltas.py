@@ -1,6 +1,6 @@
 """Makes new item codes from old ones and a downloaded delta, a chunk at a time.
 
-The format stands in docs/artifacts.md. In memory are a few chunks, and four bytes for each changed row.
+docs/artifacts.md describes the format. It keeps a few chunks in memory, and four bytes for each changed row.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from lightfr._artifacts import open_artifact
 from lightfr._kernel import MAX_CODE_BITS, MIN_CODE_BITS
-from lightfr.errors import ArtifactFileError, DeltaError
+from lightfr.errors import ArtifactError, ArtifactFileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,8 +38,8 @@ def apply_delta(
 ) -> str:
     """Write the new item codes and return their SHA-256 in hexadecimal: compare it with the announced one.
 
-    max_bytes is the most that the new codes may have. Raises DeltaError for a delta that is malformed, larger, or made
-    for other old codes, and a kind of ArtifactFileError for files that cannot be read; errors of writing pass through.
+    max_bytes is the most that the new codes may have. Raises ArtifactError for a delta that is malformed, larger, or
+    made for other old codes, and ArtifactFileError for files that cannot be read; errors of writing pass through.
     After an error new_file holds an unusable part of the codes: write to a temporary file.
     """
     with (
@@ -47,7 +47,10 @@ def apply_delta(
         open_artifact(old_codes_path, "codes file") as old_file,
     ):
         header = _read_header(delta_file)
-        _require_fit(header, os.fstat(old_file.fileno()).st_size, max_bytes)
+        old_bytes, expected = os.fstat(old_file.fileno()).st_size, header.old_items * header.code_bytes
+        _require(old_bytes == expected, f"made for old codes of {expected} bytes, these have {old_bytes}")
+        new_bytes = header.new_items * header.code_bytes
+        _require(new_bytes <= max_bytes, f"the new codes would have {new_bytes} bytes, at most {max_bytes} are allowed")
         stream = _Inflater(delta_file)
         rows = _read_rows(stream, header) if header.changed else array("I")
         digest = _write_codes(header, rows, stream, old_file, new_file)
@@ -73,12 +76,6 @@ def _read_header(delta_file: BinaryIO) -> _Header:
     return _Header(code_bits // 8, old_items, new_items, changed)
 
 
-def _require_fit(header: _Header, old_bytes: int, max_bytes: int) -> None:
-    expected, new_bytes = header.old_items * header.code_bytes, header.new_items * header.code_bytes
-    _require(old_bytes == expected, f"made for old codes of {expected} bytes, these have {old_bytes}")
-    _require(new_bytes <= max_bytes, f"the new codes would have {new_bytes} bytes, at most {max_bytes} are allowed")
-
-
 class _Inflater:
     """Reads the compressed part, never inflating more than is asked for."""
 
@@ -102,13 +99,13 @@ class _Inflater:
             try:
                 piece = self._stream.decompress(packed, max_bytes)
             except zlib.error as error:
-                raise DeltaError("delta refused: its stream is corrupt") from error
+                raise ArtifactError("delta refused: its stream is corrupt") from error
             if piece or not packed:
                 return piece
         return b""
 
     def require_end(self) -> None:
-        """Raise DeltaError unless the stream and the file end here. Reaching the end checks zlib's checksum too."""
+        """Raise ArtifactError unless the stream and the file end here. Reaching the end checks zlib's checksum too."""
         _require(not self._inflate(1), "its stream is too long")
         _require(self._stream.eof, "its stream has no end")
         _require(not self._stream.unused_data and not self._file.read(1), "bytes follow its stream")
@@ -168,4 +165,4 @@ def _flip(chunk: bytes, rows: Iterable[int], flips: bytes, code_bytes: int) -> b
 
 def _require(condition: bool, reason: str) -> None:
     if not condition:
-        raise DeltaError(f"delta refused: {reason}")
+        raise ArtifactError(f"delta refused: {reason}")

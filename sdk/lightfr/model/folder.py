@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lightfr import _files
 from lightfr._wire.downloads import Sources, install
 from lightfr.codes import ItemCodes
-from lightfr.errors import ArtifactError, ArtifactFileError, DeltaError, ManifestError, ProtocolError
+from lightfr.errors import ArtifactError, ArtifactFileError, ManifestError, ProtocolError
 from lightfr.model.catalogue import Catalogue
 from lightfr.model.manifest import Manifest
 from lightfr.training.model import PublishedModel
@@ -117,7 +117,7 @@ class ModelFolder:
             try:
                 changes, base = sources.download(delta, self._path), self._path / old.message.codes.sha256.hex()
                 self._patch(changes, base, final, codes.size_bytes)
-            except (ArtifactError, DeltaError, ArtifactFileError) as error:
+            except (ArtifactError, ArtifactFileError) as error:
                 import logging
 
                 logging.getLogger("lightfr.model").warning(
@@ -132,7 +132,7 @@ class ModelFolder:
         with _files.step("write the new codes"), patched.open("wb") as file:
             digest = apply_delta(changes, base, file, max_bytes=size_bytes)
         if digest != final.name:
-            raise DeltaError("delta refused: it does not lead to the codes of the signed manifest")
+            raise ArtifactError("delta refused: it does not lead to the codes of the signed manifest")
         install(patched, final)
 
     def _sweep(self, manifest: Manifest) -> None:

@@ -43,7 +43,7 @@ class Manifest:
             _verify(envelope, trust)
             message = manifest_pb2.Manifest.FromString(envelope.manifest)
         except DecodeError as error:
-            raise ManifestError(f"{len(signed)} bytes are no manifest") from error
+            raise ManifestError(f"{len(signed)} bytes are not a manifest") from error
         # The raw key that signed it, which signs the rosters of its rounds too.
         self.signing_key = trust.manifest_keys[envelope.key_id]
         self.sha256 = hashlib.sha256(envelope.manifest).digest()

@@ -8,7 +8,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from lightfr.errors import PeerKeyError, SealedShareError
+from lightfr.errors import PeerKeyError, PrivacyError
 
 KEY_BYTES = 32
 NONCE_BYTES = 12
@@ -64,11 +64,11 @@ def seal(key: bytes, nonce: bytes, plain: bytes) -> bytes:
 
 
 def unseal(key: bytes, sealed: bytes, plain_bytes: int) -> bytes:
-    """Return what was sealed; raises SealedShareError unless it is genuine and of this size."""
+    """Return what was sealed; raises PrivacyError unless it is genuine and of this size."""
     if len(sealed) != NONCE_BYTES + plain_bytes + _TAG_BYTES:
         expected = NONCE_BYTES + plain_bytes + _TAG_BYTES
-        raise SealedShareError(f"a sealed share has {len(sealed)} bytes, expected {expected}: leave the round")
+        raise PrivacyError(f"a sealed share has {len(sealed)} bytes, expected {expected}: leave the round")
     try:
         return AESGCM(key).decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], None)
     except InvalidTag as error:
-        raise SealedShareError("a sealed share does not open with the keys of the roster: leave the round") from error
+        raise PrivacyError("a sealed share does not open with the keys of the roster: leave the round") from error

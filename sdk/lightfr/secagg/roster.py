@@ -13,7 +13,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from lightfr.cohorts import MAX_DEVICES, MIN_DEVICES
-from lightfr.errors import BufferSizeError, RosterError, RoundSignatureError
+from lightfr.errors import BufferSizeError, PrivacyError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -55,7 +55,7 @@ class RosterEntry:
 class Roster:
     """The cohort of a round. `entries` are 80 bytes for each device, by strictly ascending id.
 
-    Any instance follows the rules of docs/secagg.md; RosterError comes of anything else.
+    Any instance follows the rules of docs/secagg.md; PrivacyError comes of anything else.
     """
 
     round_id: bytes
@@ -65,7 +65,7 @@ class Roster:
 
     def __post_init__(self) -> None:
         require_bytes("round_id", self.round_id, ID_BYTES)
-        _require(len(self.entries) % ENTRY_BYTES == 0, f"its entries are no multiple of {ENTRY_BYTES} bytes")
+        _require(len(self.entries) % ENTRY_BYTES == 0, f"its entries are not a multiple of {ENTRY_BYTES} bytes")
         _require(MIN_DEVICES <= self.size <= MAX_DEVICES, f"it has {self.size} devices, not 2 to {MAX_DEVICES}")
         self._require_graph()
         self._require_distinct()
@@ -113,7 +113,7 @@ class Roster:
         return RosterEntry.from_bytes(self.entries[index * ENTRY_BYTES : (index + 1) * ENTRY_BYTES])
 
     def index_of(self, peer_id: bytes) -> int:
-        """Return the index of a device; raises RosterError when it is not there."""
+        """Return the index of a device; raises PrivacyError when it is not there."""
         index = bisect_left(self._ids, peer_id)
         _require(index < self.size and self._ids[index] == peer_id, "a device is missing in it")
         return index
@@ -148,7 +148,7 @@ def bitmap_of(indices: Iterable[int], size: int) -> bytes:
 
 
 def members(bitmap: bytes, size: int) -> frozenset[int]:
-    """Return the indices of a bitmap; raises RosterError when it does not belong to a roster of this size."""
+    """Return the indices of a bitmap; raises PrivacyError when it does not belong to a roster of this size."""
     bits = int.from_bytes(bitmap, "little")
     _require(len(bitmap) == (size + 7) // 8 and not bits >> size, f"a set of devices is not of {size} bits")
     return frozenset(i for i in range(size) if bits >> i & 1)
@@ -165,11 +165,11 @@ def survivors_message(digest: bytes, included: bytes, survivors: bytes) -> bytes
 
 
 def require_signature(what: str, server_key: bytes, signature: bytes, message: bytes) -> None:
-    """Raise RoundSignatureError unless the server's raw Ed25519 key signed the message."""
+    """Raise PrivacyError unless the server's raw Ed25519 key signed the message."""
     try:
         Ed25519PublicKey.from_public_bytes(server_key).verify(signature, message)
     except InvalidSignature as error:
-        raise RoundSignatureError(what) from error
+        raise PrivacyError(f"the server's signature of the {what} does not fit: leave the round") from error
 
 
 def require_bytes(what: str, value: bytes, expected_bytes: int) -> None:
@@ -180,4 +180,4 @@ def require_bytes(what: str, value: bytes, expected_bytes: int) -> None:
 
 def _require(condition: bool, reason: str) -> None:
     if not condition:
-        raise RosterError(f"the roster is refused: {reason}; leave the round")
+        raise PrivacyError(f"the roster is refused: {reason}; leave the round")

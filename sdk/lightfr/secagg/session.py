@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lightfr.cohorts import DEFAULT_MINIMUM_COHORT, require_minimum_cohort
-from lightfr.errors import CohortTooSmallError, RosterError, SealedShareError, StepOrderError
+from lightfr.errors import CohortTooSmallError, PrivacyError
 from lightfr.secagg import shamir
 from lightfr.secagg.agreement import (
     KEY_BYTES,
@@ -144,14 +144,14 @@ class DeviceSession:
         """Check the signed roster; return both secrets in shares, one sealed message for each neighbour."""
         state = self._begin("share")
         if roster.round_id != state.round_id:
-            raise RosterError("the roster is of another round: leave the round")
+            raise PrivacyError("the roster is of another round: leave the round")
         if roster.size < state.minimum_cohort:
             raise CohortTooSmallError("the roster", roster.size, state.minimum_cohort)
         require_signature("roster", state.server_key, signature, roster_message(roster.digest))
         own_index = roster.index_of(state.peer_id)
         own_entry = RosterEntry(state.peer_id, public_key(state.mask_private), public_key(state.share_private))
         if roster.entry(own_index) != own_entry:
-            raise RosterError("the roster has other keys for this device than it advertised: leave the round")
+            raise PrivacyError("the roster has other keys for this device than it advertised: leave the round")
         neighbours = [_Neighbour(i, roster.entry(i)) for i in roster.neighbours(own_index)]
         own_share, sealed = self._split_and_seal(own_index, neighbours, roster)
         self._state = replace(
@@ -198,7 +198,7 @@ class DeviceSession:
         require_signature("survivor set", state.server_key, signature, message)
         alive = self._require_members("the survivor set", survivors)
         if not alive <= members(state.included, state.cohort):
-            raise RosterError("a survivor was not among the included devices: leave the round")
+            raise PrivacyError("a survivor was not among the included devices: leave the round")
         held = dict(_records(state.held, _SHARES_BYTES))
         self_masks, mask_keys = [state.peer_id + state.own_share], []
         for peer in self._neighbours():
@@ -214,7 +214,9 @@ class DeviceSession:
 
     def _begin(self, step: str) -> SessionState:
         if self._state.next_step != step:
-            raise StepOrderError(step, self._state.next_step)
+            raise PrivacyError(
+                f"step '{step}' was asked for where '{self._state.next_step}' is next: each is done once and in order"
+            )
         return self._state
 
     def _require_members(self, what: str, bitmap: bytes) -> frozenset[int]:
@@ -222,7 +224,7 @@ class DeviceSession:
         state = self._state
         present = members(bitmap, state.cohort)
         if state.own_index not in present:
-            raise RosterError(f"{what} lacks this device: leave the round")
+            raise PrivacyError(f"{what} lacks this device: leave the round")
         if len(present) < state.minimum_cohort:
             raise CohortTooSmallError(what, len(present), state.minimum_cohort)
         n_holders = 1 + sum(n.index in present for n in self._neighbours())
@@ -251,10 +253,10 @@ class DeviceSession:
         return own_share, sealed
 
     def _open(self, inbox: Sequence[SealedShare], peers: Sequence[_Neighbour]) -> bytes:
-        """Return the shares of these peers, 70 bytes each; raises SealedShareError unless each has sent its own."""
+        """Return the shares of these peers, 70 bytes each; raises PrivacyError unless each has sent its own."""
         by_sender = {message.sender: message for message in inbox}
         if len(inbox) != len(peers) or by_sender.keys() != {peer.entry.peer_id for peer in peers}:
-            raise SealedShareError(
+            raise PrivacyError(
                 f"{len(inbox)} sealed shares are not one from each of {len(peers)} included neighbours: leave the round"
             )
         state, agreement = self._state, Agreement(self._state.share_private)
@@ -265,7 +267,7 @@ class DeviceSession:
             key = share_key(shared, state.round_id, state.roster_digest, sender.peer_id, state.peer_id)
             shares = unseal(key, by_sender[sender.peer_id].sealed, _SHARES_BYTES)
             if not (shamir.is_share(shares[: shamir.SHARE_BYTES]) and shamir.is_share(shares[shamir.SHARE_BYTES :])):
-                raise SealedShareError("a share is not a number of the field: leave the round")
+                raise PrivacyError("a share is not a number of the field: leave the round")
             held.append(_index_bytes(peer.index) + shares)
         return b"".join(held)
 

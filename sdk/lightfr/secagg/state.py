@@ -57,4 +57,4 @@ class SessionState:
             return cls(**known)
         except (ValueError, TypeError, KeyError, AttributeError):
             # Not chained: the text of the cause could repeat what was stored.
-            raise InvalidInputError(f"{len(stored)} bytes are no stored session of this release") from None
+            raise InvalidInputError(f"{len(stored)} bytes are not a stored session of this release") from None

@@ -92,7 +92,7 @@ def test_a_delta_that_is_none_falls_back_to_the_whole(publisher, device, codes, 
     publisher.sign(message)
     assert device.sync()
     assert served(device) == (2, with_changed_rows(codes)[0].tobytes())
-    said = "a delta could not be used (DeltaError): the whole codes are fetched instead"
+    said = "a delta could not be used (ArtifactError): the whole codes are fetched instead"
     assert caplog.record_tuples == [("lightfr.model", logging.WARNING, said)]
 
 

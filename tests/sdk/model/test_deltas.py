@@ -120,14 +120,14 @@ def test_a_stream_may_have_empty_blocks_and_blocks_that_are_not_compressed(tmp_p
     ],
 )
 def test_a_malformed_delta_is_refused_with_its_reason(tmp_path, delta, reason):
-    with pytest.raises(errors.DeltaError, match=reason):
+    with pytest.raises(errors.ArtifactError, match=reason):
         apply(tmp_path, delta, OLD, max_bytes=6)
 
 
 def test_every_truncation_is_refused(tmp_path):
     delta = pack(CONTENT)
     for size in range(len(delta)):
-        with pytest.raises(errors.DeltaError):
+        with pytest.raises(errors.ArtifactError, match="delta refused"):
             apply(tmp_path, delta[:size], OLD)
 
 
@@ -140,7 +140,7 @@ def test_a_flipped_bit_is_refused_or_harmless(tmp_path):
         changed[bit // 8] ^= 1 << bit % 8
         try:
             assert apply(tmp_path, bytes(changed), old.tobytes(), max_bytes=new.size) == new.tobytes()
-        except errors.DeltaError:
+        except errors.ArtifactError:
             refused += 1
     assert refused > 0.98 * 8 * len(delta)
 
@@ -149,7 +149,7 @@ def test_a_decompression_bomb_is_not_inflated(tmp_path):
     (tmp_path / "delta").write_bytes(pack(CONTENT + bytes(50_000_000)))
     (tmp_path / "old").write_bytes(OLD)
     tracemalloc.start()
-    with pytest.raises(errors.DeltaError, match="too long"):
+    with pytest.raises(errors.ArtifactError, match="too long"):
         apply_delta(tmp_path / "delta", tmp_path / "old", io.BytesIO(), max_bytes=6)
     peak_bytes = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -195,6 +195,6 @@ def test_random_streams_give_typed_errors(tmp_path):
         content = generator.randbytes(generator.randrange(20))
         try:
             apply(tmp_path, pack(content, changed=generator.randrange(4)), OLD)
-        except errors.DeltaError:
+        except errors.ArtifactError:
             continue
         assert content == b""

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from lightfr.errors import BufferSizeError, RosterError
+from lightfr.errors import BufferSizeError, PrivacyError
 from lightfr.secagg import Roster, RosterEntry
 from lightfr.secagg.roster import bitmap_of, members
 
@@ -52,7 +52,7 @@ def test_entries_are_found_by_id():
     roster = Roster.of(ROUND_ID, entries)
     assert all(roster.entry(roster.index_of(entry.peer_id)) == entry for entry in entries)
     for absent in (bytes(16), b"\xff" * 16):
-        with pytest.raises(RosterError, match="missing"):
+        with pytest.raises(PrivacyError, match="missing"):
             roster.index_of(absent)
 
 
@@ -79,7 +79,7 @@ def bad_rosters():
 
 @pytest.mark.parametrize("reason", bad_rosters())
 def test_a_roster_against_the_rules_is_refused(reason):
-    with pytest.raises(RosterError, match=reason):
+    with pytest.raises(PrivacyError, match=reason):
         Roster(ROUND_ID, *bad_rosters()[reason])
 
 
@@ -94,5 +94,5 @@ def test_bitmaps_name_devices_from_the_low_bit_on():
     assert bitmap_of([0, 9], 10) == b"\x01\x02"
     assert members(b"\x01\x02", 10) == {0, 9}
     for bad in (b"\x01", b"\x01\x04", b"\x01\x02\x00"):
-        with pytest.raises(RosterError, match="not of 10 bits"):
+        with pytest.raises(PrivacyError, match="not of 10 bits"):
             members(bad, 10)

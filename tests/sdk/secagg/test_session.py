@@ -13,10 +13,6 @@ from lightfr.errors import (
     OutOfRangeError,
     PeerKeyError,
     PrivacyError,
-    RosterError,
-    RoundSignatureError,
-    SealedShareError,
-    StepOrderError,
 )
 from lightfr.secagg import DeviceSession, Roster, RosterEntry, SealedShare, Vector, agreement, shamir
 from lightfr.secagg.roster import bitmap_of, survivors_message
@@ -47,9 +43,8 @@ def test_each_step_is_done_once_and_in_order():
     def only(expected):
         for name, step in steps.items():
             if name != expected:
-                with pytest.raises(StepOrderError) as caught:
+                with pytest.raises(PrivacyError, match=f"step '{name}' was asked for where '{expected}' is next"):
                     step()
-                assert (caught.value.step, caught.value.expected) == (name, expected)
 
     cohort.messages, cohort.included = [], b"\x1f"
     cohort.survivors, cohort.survivors_signature = b"\x1f", bytes(64)
@@ -64,7 +59,7 @@ def test_each_step_is_done_once_and_in_order():
 
 def test_a_fresh_session_has_nothing_to_share():
     session = DeviceSession(bytes(16), bytes(16), bytes(32))
-    with pytest.raises(StepOrderError, match="'advertise' is next"):
+    with pytest.raises(PrivacyError, match="'advertise' is next"):
         session.share(Cohort(2).roster, bytes(64))
 
 
@@ -137,7 +132,7 @@ def test_own_secrets_are_forgotten_once_they_are_not_needed():
     [b"", b"[]", b"{}", b"7", b"\xff", b'{"version": "lightfr session v0"}', b'{"version": "lightfr session v1"}'],
 )
 def test_bytes_that_are_no_session_are_refused(stored):
-    with pytest.raises(InvalidInputError, match=f"^{len(stored)} bytes are no stored session"):
+    with pytest.raises(InvalidInputError, match=f"^{len(stored)} bytes are not a stored session"):
         DeviceSession.from_bytes(stored)
 
 
@@ -183,13 +178,13 @@ def entries_of(cohort):
 
 def test_a_roster_of_another_round_is_refused():
     cohort = Cohort(N)
-    with pytest.raises(RosterError, match="another round"):
+    with pytest.raises(PrivacyError, match="another round"):
         share_with(cohort, Roster.of(bytes(16), entries_of(cohort)))
 
 
 def test_a_roster_without_the_device_is_refused():
     cohort = Cohort(N)
-    with pytest.raises(RosterError, match="missing"):
+    with pytest.raises(PrivacyError, match="missing"):
         share_with(cohort, Roster.of(cohort.round_id, entries_of(cohort)[1:]))
 
 
@@ -197,7 +192,7 @@ def test_a_roster_without_the_device_is_refused():
 def test_a_roster_with_other_keys_for_the_device_is_refused(field):
     cohort = Cohort(N)
     own, *others = entries_of(cohort)
-    with pytest.raises(RosterError, match="other keys for this device"):
+    with pytest.raises(PrivacyError, match="other keys for this device"):
         share_with(cohort, Roster.of(cohort.round_id, [replace(own, **{field: os.urandom(32)}), *others]))
 
 
@@ -213,7 +208,7 @@ def test_a_roster_that_the_server_did_not_sign_is_refused():
         cohort.server.sign(b"lightfr survivors v1\n" + digest),
         sign_roster(cohort.server, Roster.of(cohort.round_id, entries_of(cohort)[:-1])),
     ):
-        with pytest.raises(RoundSignatureError, match="roster"):
+        with pytest.raises(PrivacyError, match="signature of the roster does not fit"):
             cohort.sessions[0].share(cohort.roster, signature)
 
 
@@ -257,8 +252,8 @@ def message_to(receiver, sender, key, plain):
 
 def test_an_included_set_without_the_device_or_of_another_size_is_refused():
     cohort = Cohort(N).share()
-    for included in (b"\x1e", b"", b"\x3f", b"\x1f\x00"):
-        with pytest.raises(RosterError):
+    for included, reason in ((b"\x1e", "lacks this device"), *((bad, "5 bits") for bad in (b"", b"\x3f", b"\x1f\x00"))):
+        with pytest.raises(PrivacyError, match=reason):
             cohort.sessions[0].mask(cohort.vector(0), cohort.inbox(0), included)
 
 
@@ -275,9 +270,9 @@ def test_an_inbox_that_is_not_one_share_from_each_included_neighbour_is_refused(
     cohort = Cohort(N).share()
     inbox = cohort.inbox(0)
     for bad in ([], inbox[1:], [*inbox, inbox[0]], [*inbox[1:], inbox[1]], [*inbox[1:], replace(inbox[0], sender=b"")]):
-        with pytest.raises(SealedShareError, match="not one from each of 4"):
+        with pytest.raises(PrivacyError, match="not one from each of 4"):
             cohort.sessions[0].mask(cohort.vector(0), bad, cohort.included)
-    with pytest.raises(SealedShareError, match="not one from each of 3"):
+    with pytest.raises(PrivacyError, match="not one from each of 3"):
         cohort.sessions[0].mask(cohort.vector(0), inbox, b"\x0f")
 
 
@@ -292,7 +287,7 @@ def test_shares_that_do_not_open_are_refused():
         (for_another.sealed, "does not open"),
         (rest[0].sealed, "does not open"),
     ):
-        with pytest.raises(SealedShareError, match=reason):
+        with pytest.raises(PrivacyError, match=reason):
             cohort.sessions[0].mask(cohort.vector(0), [replace(first, sealed=sealed), *rest], cohort.included)
 
 
@@ -304,7 +299,7 @@ def test_shares_of_another_round_do_not_open():
     cohort.sessions[0].share(cohort.roster, cohort.signature)
     others = [m for i in (2, 3, 4) for m in cohort.sessions[i].share(cohort.roster, cohort.signature)]
     inbox = [m for m in [*old, *others] if m.receiver == cohort.ids[0]]
-    with pytest.raises(SealedShareError, match="does not open"):
+    with pytest.raises(PrivacyError, match="does not open"):
         cohort.sessions[0].mask(cohort.vector(0), inbox, b"\x1f")
 
 
@@ -316,7 +311,7 @@ def test_a_share_that_is_no_number_of_the_field_is_refused(position):
     key = agreement.share_key(shared, cohort.round_id, cohort.roster.digest, peer.peer_id, own.peer_id)
     plain = bytearray(66)
     plain[position : position + 33] = shamir.PRIME.to_bytes(33, "little")
-    with pytest.raises(SealedShareError, match="not a number of the field"):
+    with pytest.raises(PrivacyError, match="not a number of the field"):
         cohort.sessions[0].mask(cohort.vector(0), [message_to(own, peer, key, bytes(plain))], cohort.included)
 
 
@@ -351,7 +346,7 @@ def test_survivors_that_the_server_did_not_sign_are_refused():
         cohort.server.sign(survivors_message(bytes(32), cohort.included, cohort.survivors)),
         cohort.signature,
     ):
-        with pytest.raises(RoundSignatureError, match="survivor set"):
+        with pytest.raises(PrivacyError, match="signature of the survivor set does not fit"):
             session.unmask(cohort.survivors, signature)
     session.unmask(cohort.survivors, cohort.survivors_signature)
 
@@ -359,7 +354,7 @@ def test_survivors_that_the_server_did_not_sign_are_refused():
 def test_survivors_who_were_not_included_or_without_the_device_are_refused():
     cohort = Cohort(N).share(absent=[4]).upload()
     for survivors, reason in ((b"\x1f", "not among the included"), (b"\x0e", "lacks this device"), (b"", "5 bits")):
-        with pytest.raises(RosterError, match=reason):
+        with pytest.raises(PrivacyError, match=reason):
             cohort.sessions[0].unmask(survivors, cohort.sign_survivors(survivors))
 
 
@@ -376,7 +371,7 @@ def test_a_second_answer_about_other_survivors_is_refused():
     cohort = Cohort(N).share().upload()
     cohort.sessions[0].unmask(cohort.survivors, cohort.survivors_signature)
     other = bitmap_of([0, 1, 2, 3], N)
-    with pytest.raises(StepOrderError):
+    with pytest.raises(PrivacyError, match="step 'unmask' was asked for where 'done' is next"):
         cohort.sessions[0].unmask(other, cohort.sign_survivors(other))
 
 
