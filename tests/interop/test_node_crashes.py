@@ -1,7 +1,7 @@
 """The coordinator in TypeScript is killed, without a warning, and goes on where it was."""
 
 from lightfr.v1 import coordinator_pb2
-from lightfr_harness.simulation.remote import RoundWalk
+from lightfr_harness.simulation.remote import STAGES
 from tests.interop.servers import python_coordinator
 from tests.interop.test_node_training import DEVICES, UNHURRIED
 
@@ -34,13 +34,13 @@ def test_a_round_of_secure_aggregation_survives_a_kill_after_every_step(node, co
     kit, server = node("secagg", **UNHURRIED)
     devices = cohort(DEVICES, kit, server)
     walks = [devices.walk(user) for user in range(DEVICES)]
-    for step in range(RoundWalk.STEPS):
+    for step, _ in enumerate(STAGES, start=1):
         for walk in walks[:3]:
             walk.advance()
         crash(server)
         for walk in walks[3:]:
             walk.advance()
-        if step < RoundWalk.STEPS - 1:
+        if step < len(STAGES):
             crash(server)
     devices.next_version()
     assert devices.codes == codes_without_a_crash(kit, cohort, tmp_path)

@@ -10,7 +10,7 @@ from cryptography import x509
 from lightfr._wire import coordinator, tls
 from lightfr._wire.channel import Channel, address_of
 from lightfr.device import new_key_and_request, save_identity
-from lightfr.errors import IdentityRefusedError
+from lightfr.errors import IdentityRefusedError, ServerUnavailableError
 
 
 def identity_of(name, tmp_path):
@@ -47,12 +47,17 @@ def test_a_device_that_is_revoked_meanwhile_is_refused_on_its_open_connection_an
     assert coordinator.get_manifest(second, 0), "others are not concerned"
 
 
-def test_the_sdk_is_told_that_an_identity_is_not_taken(node):
+def test_the_sdk_takes_a_refusal_without_an_alert_for_a_server_that_is_away(node):
+    """Node closes the connection of a certificate that it does not take, and sends no alert; so does a server that is
+    being restarted. The device cannot tell one from the other, and must not be told to enrol again."""
     kit, server = node("clear")
     for who in ("revoked", "expired", "other-authority", "self-signed", "server"):
-        context = tls.context(kit / "authority/trust.pem", kit / f"tester/{who}.pem")
-        with pytest.raises(IdentityRefusedError):
-            coordinator.get_manifest(Channel(server.addresses["server"], context), 0)
+        identity = kit / f"tester/{who}.pem"
+        assert is_closed_before_a_request(kit, server, identity)
+        with pytest.raises(ServerUnavailableError, match="after the handshake"):
+            coordinator.get_manifest(
+                Channel(server.addresses["server"], tls.context(kit / "authority/trust.pem", identity)), 0
+            )
 
 
 def test_a_device_that_renewed_and_is_revoked_is_refused_with_the_new_certificate_too(node, cohort, tmp_path):
