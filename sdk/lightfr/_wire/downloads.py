@@ -28,7 +28,7 @@ _CHUNK_BYTES = 65_536
 _TRIES_WITHOUT_PROGRESS = 3
 # A cache that is silent for so long is done without: a round does not wait for the device.
 _CACHE_TIMEOUT_SECONDS = 10.0
-# Whatever is wrong with a cache, the coordinator may still be right. What is wrong with this device's disk stays so.
+# Whatever is wrong with a cache, the coordinator may still be right. A fault of this device's own disk would remain.
 _FAULTS_OF_A_CACHE = (ServerUnavailableError, ServerNotTrustedError, IdentityRefusedError, ProtocolError)
 
 

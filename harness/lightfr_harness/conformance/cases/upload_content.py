@@ -115,7 +115,7 @@ FAULTS: dict[str, tuple[Spoil, str]] = {
     "half-an-index": (_half_index, "Indices are whole numbers of four bytes."),
     "repeated-row": (_repeated_index, "A row sent twice would count twice."),
     "descending-rows": (_descending, "Rows in another order could hide a row that is sent twice."),
-    "row-beyond-the-matrix": (_beyond, "A row that there is not must not be written to."),
+    "row-beyond-the-matrix": (_beyond, "A row outside the matrix must not be written to."),
     "row-far-beyond-the-matrix": (_far_beyond, "The largest index must not wrap around to a row that there is."),
     "closed-row": (_closed, "The gate holds only if the server holds it too."),
     "more-rows-than-indices": (_one_index_less, "Rows without an index belong nowhere."),

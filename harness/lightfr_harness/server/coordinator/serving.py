@@ -125,7 +125,7 @@ async def _refresh(authority: Authority, log: Log) -> None:
         await asyncio.sleep(REFRESH_SECONDS)
         try:
             await asyncio.to_thread(authority.refresh)
-        except Exception as error:  # Tried again in a moment; what is known to be revoked stays so.
+        except Exception as error:  # The next try comes in a moment; what is known to be revoked stays revoked.
             log.fault("refresh_failed", error)
 
 
