@@ -1,7 +1,7 @@
 """Writes v1/aggregation.json: three rounds of the catalogue rule, from docs/protocol.md ("The server").
 
 The seed was looked for: with it every mistake in `MISTAKES` shows in the published codes or the mean user within the
-three rounds, though most of them change a number by one. `vectors` asserts that, so that it stays so.
+three rounds, though most of them change a number by one. The assertions in `vectors` hold it to that.
 """
 
 from tests.vectors.plain import chosen, dot, message, nested, noise, packed, packed_rows, rows_of, sign, signs
