@@ -221,6 +221,13 @@ LFR_API int lfr_mask16(uint16_t* values, size_t n, const uint8_t* stream, int su
 LFR_API int lfr_mask32(uint32_t* values, size_t n, const uint8_t* stream, int subtract);
 
 /*
+ * Adds noise of -1, 0 or +1 to each of n values, mod 2^16. Value i gets +1 when u < threshold, -1 when
+ * u >= 65536 - threshold, else 0, where u = random[2 i] + 256 random[2 i + 1]; so `random` has 2 n bytes, which must be
+ * cryptographic. threshold is 0 .. 32768, else LFR_ERR_VALUE; the noise has the variance threshold / 32768.
+ */
+LFR_API int lfr_ternary_noise(uint16_t* values, size_t n, uint32_t threshold, const uint8_t* random);
+
+/*
  * Packs the low `bits` bits (1 .. 16 or 1 .. 32) of n values: value i takes the bits i * bits .. of the result, low bit
  * first, where bit j of the result is bit (j mod 8) of byte (j div 8). `packed` has (n * bits + 7) / 8 bytes; what is
  * left of the last is zero.

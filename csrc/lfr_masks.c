@@ -1,4 +1,4 @@
-/* Secure aggregation: masks, and integers of few bits. Plain loops, which compilers turn into vector code. */
+/* Secure aggregation: masks, noise, and integers of few bits. Plain loops, which compilers turn into vector code. */
 #include "lfr_impl.h"
 
 /* ---- masks ---- */
@@ -23,6 +23,19 @@ int lfr_mask32(uint32_t* values, size_t n, const uint8_t* stream, int subtract) 
     uint32_t mask;
     memcpy(&mask, stream + 4 * i, sizeof mask);
     values[i] = ((values[i] ^ flip) + mask) ^ flip;
+  }
+  return LFR_OK;
+}
+
+/* ---- noise ---- */
+
+int lfr_ternary_noise(uint16_t* values, size_t n, uint32_t threshold, const uint8_t* random) {
+  if (n && (!values || !random)) return LFR_ERR_NULL;
+  if (threshold > 32768) return LFR_ERR_VALUE;
+  const uint32_t minus_from = 65536 - threshold;
+  for (size_t i = 0; i < n; i++) {
+    const uint32_t u = random[2 * i] | (uint32_t)random[2 * i + 1] << 8;
+    values[i] = (uint16_t)(values[i] + (u < threshold) - (u >= minus_from));
   }
   return LFR_OK;
 }

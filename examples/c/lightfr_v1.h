@@ -42,6 +42,7 @@ enum { /* message RoundModel */
 enum { /* message Noise */
   LFR_V1_NOISE_ROWS_THOUSANDTHS = 1, /* 08 uint32 */
   LFR_V1_NOISE_SUMS_THOUSANDTHS = 2, /* 10 uint32 */
+  LFR_V1_NOISE_COUNTS_THOUSANDTHS = 3, /* 18 uint32 */
 };
 
 enum { /* message Artifact */

@@ -133,13 +133,18 @@ def require_folder(path: Path) -> None:
     fsync_folder(path.parent)
 
 
+def overwrite(file: int) -> None:
+    """Put zeros in the place of an open file's content, as far as the medium allows that."""
+    write_all(file, bytes(os.fstat(file).st_size), 0)
+    fsync(file)
+
+
 def overwrite_and_remove(path: Path) -> None:
-    """Remove a file that may be absent, with zeros in the place of its content as far as the medium allows that."""
+    """Remove a file that may be absent, after its content was overwritten."""
     with suppress(FileNotFoundError):
         file = open_file(path, CHANGE)
         try:
-            write_all(file, bytes(os.fstat(file).st_size), 0)
-            fsync(file)
+            overwrite(file)
         finally:
             os.close(file)
     remove(path)
@@ -179,5 +184,24 @@ def save(path: Path, data: bytes) -> None:
             os.close(file)
         install_temporary(path)
     except BaseException:
-        discard_temporary(path)
+        with suppress(OSError):
+            overwrite_and_remove(temporary_of(path))
         raise
+
+
+def save_secret(path: Path, data: bytes) -> None:
+    """Do as save() does, and overwrite the file that stood there, and what a crash has left of an earlier attempt.
+
+    Should the program end between the two, the old content stays in free blocks of the medium.
+    """
+    overwrite_and_remove(temporary_of(path))
+    try:
+        old = open_file(path, CHANGE)
+    except FileNotFoundError:
+        save(path, data)
+        return
+    try:
+        save(path, data)
+        overwrite(old)
+    finally:
+        os.close(old)

@@ -146,6 +146,8 @@ class Client:
     def sync(self) -> bool:
         """Fetch the newest model, a delta where that is smaller; say whether it is new. Resumes a broken download.
 
+        The first sync or round after opening checks the files of the model that is here. A damaged one is fetched
+        again, which counts as new, and recommend() raises NotSyncedError until that is done.
         Renews this device's certificate too, when it ends soon.
         """
         from lightfr.device import Identity
@@ -182,6 +184,7 @@ class Client:
 
         try:
             with self._network_call(stop):
+                self._user.drop_damaged_model()
                 outcome = Offer(self._user, self._channel, self._terms, progress, stop).make()
         except LightFRError as error:
             if not stop.is_set():

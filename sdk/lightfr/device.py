@@ -80,11 +80,11 @@ class Device(NamedTuple):
                 )
             if read_certificate(known.identity).ends > time.time():
                 return known
+        device = cls(place, invited["server"])
         with _files.step(f"make the folder {place}"):
             _files.require_folder(place)
-        device = cls(place, invited["server"])
-        _save(place / _SERVER, device.server.encode())
-        _save(device.trust, invited["trust"].encode())
+            _files.save(place / _SERVER, device.server.encode())
+            _files.save(device.trust, invited["trust"].encode())
         private_key, signing_request = _key_and_request(place / _ENROLLING)
         channel = Channel(invited["enrollment"], tls.context(Trust(device.trust).path, identity=None))
         try:
@@ -95,8 +95,8 @@ class Device(NamedTuple):
             channel.close()
         save_identity(device.identity, device.trust, private_key, certificates)
         with _files.step("remove the files of a finished enrolment"):
-            _files.remove(place / _ENROLLING)
-            _files.remove(place / _RENEWING)
+            _files.overwrite_and_remove(place / _ENROLLING)
+            _files.overwrite_and_remove(place / _RENEWING)
         return device
 
     @classmethod
@@ -244,13 +244,13 @@ class Identity:
         kept = self._path.with_name(_RENEWING)
         if not self._is_of_use(kept):
             with _files.step("remove an old renewal"):
-                _files.remove(kept)
+                _files.overwrite_and_remove(kept)
         private_key, signing_request = _key_and_request(kept)
         certificates = coordinator.renew(channel, signing_request)
         save_identity(self._path, self._trust.path, private_key, certificates)
         channel.use_identity(tls.context(self._trust.path, self._path))
         with _files.step("remove a finished renewal"):
-            _files.remove(kept)
+            _files.overwrite_and_remove(kept)
 
     def _is_of_use(self, kept: Path) -> bool:
         """Whether a file that an interruption left is whole, and not of a renewal that was over but for its removal."""
@@ -293,9 +293,9 @@ def _read_invitation(path: Path) -> dict[str, str]:
     return invited
 
 
-def _save(path: Path, data: bytes) -> None:
+def _save_key(path: Path, data: bytes) -> None:
     with _files.step(f"save {path}"):
-        _files.save(path, data)
+        _files.save_secret(path, data)
 
 
 def save_identity(path: Path, trust: Path, private_key: bytes, certificates: Iterable[bytes]) -> None:
@@ -304,7 +304,7 @@ def save_identity(path: Path, trust: Path, private_key: bytes, certificates: Ite
 
     identity = private_key + b"".join(pem("CERTIFICATE", der) for der in certificates)
     incoming = path.with_name(_INCOMING)
-    _save(incoming, identity)
+    _save_key(incoming, identity)
     try:
         tls.context(trust, incoming)
     except InvalidInputError as error:
@@ -313,8 +313,8 @@ def save_identity(path: Path, trust: Path, private_key: bytes, certificates: Ite
         ) from error
     finally:
         with _files.step("remove an identity that was tried"):
-            _files.remove(incoming)
-    _save(path, identity)
+            _files.overwrite_and_remove(incoming)
+    _save_key(path, identity)
 
 
 def _key_and_request(path: Path) -> tuple[bytes, bytes]:
@@ -322,9 +322,9 @@ def _key_and_request(path: Path) -> tuple[bytes, bytes]:
     from cryptography import x509
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    if not path.exists():
+    if not path.exists() or set(path.read_bytes()) == {0}:  # zeros: its removal was interrupted
         private_key, request = new_key_and_request()
-        _save(path, private_key + pem(_REQUEST, request))
+        _save_key(path, private_key + pem(_REQUEST, request))
     try:
         private_key, _, rest = path.read_bytes().partition(f"-----BEGIN {_REQUEST}-----".encode())
         request = b64decode(rest.partition(b"-----END")[0])

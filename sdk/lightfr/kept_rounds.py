@@ -125,7 +125,7 @@ class Offer:
         model.published.set_open_rows(user.models.open_rows(self._channel, model.manifest))
         with user.lock:
             if is_gate_refresh:
-                return gate_vector(model.codes.n_items, user.rated(model), cohort)
+                return gate_vector(model.published, user.rated(model), cohort)
             update, code = user.update(model)
             model.codes.release_pages()
             user.store.update(code)

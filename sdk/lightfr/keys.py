@@ -1,6 +1,7 @@
 """Where the key ring of a store lives: a private file, an OS keystore, or a file sealed with a passphrase.
 
-A provider keeps one opaque secret and knows nothing of the store. It saves after every change of the store.
+A provider keeps one opaque secret and one opaque anchor, which is no secret, and knows nothing of the store. The anchor
+moves with every change of the store, the secret only when the key is made or rotated.
 """
 
 from __future__ import annotations
@@ -12,86 +13,143 @@ import threading
 import unicodedata
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from lightfr import _files
+from lightfr import _files, _slots
 from lightfr.errors import InvalidInputError, StoreError, StoreKeyError, StoreVersionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_MAX_SECRET_BYTES = 64 * 1024
+# No file of a key or an anchor is larger, whichever release wrote it.
+_MAX_FILE_BYTES = 64 * 1024
+
+
+class Kept(NamedTuple):
+    """What the providers below keep. The anchor is empty beside a secret of an earlier format."""
+
+    secret: bytes
+    anchor: bytes
+
+    def __repr__(self) -> str:
+        return "<Kept>"
 
 
 class KeyProvider(Protocol):
-    """Keeps one secret of a few hundred bytes."""
+    """Keeps a secret of a few hundred bytes, and an anchor of a hundred."""
 
-    def load(self) -> bytes | None:
-        """Return the secret, or None when nothing is kept."""
+    def load(self) -> tuple[bytes, bytes] | None:
+        """Return secret and anchor, or None when no secret is kept."""
 
-    def save(self, secret: bytes) -> None:
-        """Replace the secret; durable, and wholly the old or the new one whenever the program ends."""
+    def save(self, secret: bytes, anchor: bytes) -> None:
+        """Replace both, durably; whenever the program ends, each is wholly the old or the new one, the anchor first."""
 
     def destroy(self) -> None:
         """Make the secret unrecoverable; afterwards load() returns None. Destroying twice is fine."""
 
 
 class FileKey:
-    """A file that only its owner may read. Whoever can read it can read the store: the key is not encrypted."""
+    """A file that only its owner may read. Whoever can read it can read the store: the key is not encrypted.
+
+    The key is written once, and again when it is rotated; the anchor has its own file beside it, NAME.anchor. Before a
+    key goes, zeros are written over it, in place. On ext4, and on other file systems that write in place, nothing of it
+    is left then. Flash controllers, file systems that copy on write (btrfs, f2fs, APFS, ZFS), a journal of data,
+    snapshots and backups may keep the old block all the same, and no program can reach it there. So prefer the
+    system's keystore, with CallbackKey, or a disk that the system encrypts.
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path)
+        self._anchor_path = self._path.with_name(self._path.name + ".anchor")
 
-    def load(self) -> bytes | None:
-        """Return the file's content. Raises StoreKeyError if others may read it, or if it cannot be read."""
+    def load(self) -> Kept | None:
+        """Return what the files hold. Raises StoreKeyError if others may read the key, or if it cannot be read."""
+        content = self._read(self._path)
+        if content is None or not any(content):  # zeros: destroy() was interrupted
+            return None
+        anchor = self._read(self._anchor_path) or b""
+        if len(content) != _slots.FILE_BYTES:
+            # The secret alone, as an earlier version wrote it. The next save() replaces the file.
+            return Kept(content, anchor)
+        slot = _slots.newest(content)
+        if slot is None:
+            raise StoreKeyError(f"the key file {self._path} is damaged: put a backup of it back, or discard the store")
+        if not _slots.is_clean(content, slot):
+            with _files.step(f"finish saving the key file {self._path}"), self._opened() as file:
+                _slots.clear(file, slot.other_offset)
+        return Kept(slot.secret, anchor)
+
+    def save(self, secret: bytes, anchor: bytes) -> None:
+        """Replace the anchor; write the secret if it is new, in a folder that is made if it is missing.
+
+        Raises StoreWriteError, and then each of the two is mostly the old one.
+        """
+        if len(secret) > _slots.MAX_SECRET_BYTES:
+            raise InvalidInputError(f"a secret has {len(secret)} bytes, at most {_slots.MAX_SECRET_BYTES} fit")
+        with _files.step(f"save the key file {self._path}"):
+            _files.require_folder(self._path.parent)
+            _files.save(self._anchor_path, anchor)
+            content = self._read(self._path) or b""
+            slot = _slots.newest(content) if len(content) == _slots.FILE_BYTES else None
+            if slot is None:
+                _files.save_secret(self._path, _slots.new_file(secret))
+            elif slot.secret != secret:
+                with self._opened() as file:
+                    _slots.save(file, slot, secret)
+
+    def destroy(self) -> None:
+        """Overwrite and remove the key, and what an interrupted save may have left of it; then remove the anchor."""
+        if not self._path.parent.exists():
+            return
+        with _files.step(f"remove the key file {self._path}"):
+            _files.overwrite_and_remove(self._path)
+            _files.overwrite_and_remove(_files.temporary_of(self._path))
+            _files.remove(self._anchor_path)
+            _files.remove(_files.temporary_of(self._anchor_path))
+            _files.fsync_folder(self._path.parent)
+
+    def _read(self, path: Path) -> bytes | None:
         try:
-            file = _files.open_file(self._path, _files.READ)
+            file = _files.open_file(path, _files.READ)
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise StoreKeyError(f"the key file {self._path} cannot be opened: {error.strerror}") from error
+            raise StoreKeyError(f"the key file {path} cannot be opened: {error.strerror}") from error
         try:
             mode = os.fstat(file).st_mode & 0o777
             if mode & 0o077:
                 raise StoreKeyError(
-                    f"the key file {self._path} has mode {mode:03o}, so others may use it: change the mode to 600, "
+                    f"the key file {path} has mode {mode:03o}, so others may use it: change the mode to 600, "
                     "then rotate the key"
                 )
-            secret = _files.read(file, _MAX_SECRET_BYTES + 1, 0)
+            content = _files.read(file, _MAX_FILE_BYTES + 1, 0)
         except OSError as error:
-            raise StoreKeyError(f"the key file {self._path} cannot be read: {error.strerror}") from error
+            raise StoreKeyError(f"the key file {path} cannot be read: {error.strerror}") from error
         finally:
             os.close(file)
-        if len(secret) > _MAX_SECRET_BYTES:
+        if len(content) > _MAX_FILE_BYTES:
             raise StoreKeyError(
-                f"the key file {self._path} has more than {_MAX_SECRET_BYTES} bytes, so lightfr did not write it"
+                f"the key file {path} has more than {_MAX_FILE_BYTES} bytes, so lightfr did not write it"
             )
-        return secret
+        return content
 
-    def save(self, secret: bytes) -> None:
-        """Replace the file by a new one of mode 0600, in a folder that is made if it is missing.
-
-        Raises StoreWriteError, and then the old file mostly stands.
-        """
-        with _files.step(f"save the key file {self._path}"):
-            _files.require_folder(self._path.parent)
-            _files.save(self._path, secret)
-
-    def destroy(self) -> None:
-        """Remove the file, and what an interrupted save may have left of it."""
-        if not self._path.parent.exists():
-            return
-        with _files.step(f"remove the key file {self._path}"):
-            _files.remove(_files.temporary_of(self._path))
-            _files.remove(self._path)
-            _files.fsync_folder(self._path.parent)
+    @contextmanager
+    def _opened(self) -> Iterator[int]:
+        file = _files.open_file(self._path, _files.CHANGE)
+        try:
+            yield file
+        finally:
+            os.close(file)
 
 
 class CallbackKey:
-    """Three functions of the app, for a keystore of the system: Keychain, Android Keystore, Secret Service."""
+    """Three functions of the app, for a keystore of the system: Keychain, Android Keystore, Secret Service.
+
+    They keep secret and anchor as one piece of a few hundred bytes, which is saved after every change of the store.
+    """
 
     def __init__(
         self, load: Callable[[], bytes | None], save: Callable[[bytes], None], destroy: Callable[[], None]
@@ -100,15 +158,19 @@ class CallbackKey:
         self._save = save
         self._destroy = destroy
 
-    def load(self) -> bytes | None:
+    def load(self) -> Kept | None:
         """Call the app's load."""
         with _calling("load"):
-            return self._load()
+            kept = self._load()
+        if kept is None:
+            return None
+        secret, _, anchor = kept.partition(b"\n")
+        return Kept(secret, anchor)
 
-    def save(self, secret: bytes) -> None:
+    def save(self, secret: bytes, anchor: bytes) -> None:
         """Call the app's save, which must be durable and atomic."""
         with _calling("save"):
-            self._save(secret)
+            self._save(secret + b"\n" + anchor)
 
     def destroy(self) -> None:
         """Call the app's destroy."""
@@ -148,22 +210,26 @@ class PassphraseKey:
         self._path = Path(path)
         self._file = FileKey(path)
         self._lock = threading.Lock()
-        sealed = self._file.load()
-        self._header = _new_header() if sealed is None else sealed[: _HEADER.size]
+        kept = self._file.load()
+        self._header = _new_header() if kept is None else kept.secret[: _HEADER.size]
         self._cipher = self._derive(passphrase, self._header)
 
-    def load(self) -> bytes | None:
-        """Return the secret. Raises StoreKeyError when the passphrase is wrong or the file was changed."""
+    def load(self) -> Kept | None:
+        """Return secret and anchor. Raises StoreKeyError when the passphrase is wrong or the file was changed."""
         with self._lock:
             return self._load()
 
-    def save(self, secret: bytes) -> None:
-        """Seal the secret and replace the file."""
+    def save(self, secret: bytes, anchor: bytes) -> None:
+        """Seal the secret if it is new, and replace what is kept."""
         with self._lock:
-            self._file.save(_seal(self._cipher, self._header, secret))
+            kept = self._file.load()
+            # Sealing the same secret again would give other bytes, and so another copy of it on the medium.
+            is_kept = kept is not None and kept.secret.startswith(self._header) and self._open(kept.secret) == secret
+            sealed = kept.secret if kept is not None and is_kept else _seal(self._cipher, self._header, secret)
+            self._file.save(sealed, anchor)
 
     def destroy(self) -> None:
-        """Remove the file."""
+        """Overwrite and remove the files."""
         self._file.destroy()
 
     def change_passphrase(self, passphrase: str) -> None:
@@ -171,15 +237,16 @@ class PassphraseKey:
         header = _new_header()
         cipher = self._derive(passphrase, header)
         with self._lock:
-            secret = self._load()
-            if secret is not None:
-                self._file.save(_seal(cipher, header, secret))
+            kept = self._load()
+            if kept is not None:
+                self._file.save(_seal(cipher, header, kept.secret), kept.anchor)
             self._header, self._cipher = header, cipher
 
-    def _load(self) -> bytes | None:
-        sealed = self._file.load()
-        if sealed is None:
-            return None
+    def _load(self) -> Kept | None:
+        kept = self._file.load()
+        return None if kept is None else Kept(self._open(kept.secret), kept.anchor)
+
+    def _open(self, sealed: bytes) -> bytes:
         header, body_start = sealed[: _HEADER.size], _HEADER.size + _NONCE_BYTES
         if header != self._header:
             raise StoreKeyError(f"the key file {self._path} was replaced by another one: make a new PassphraseKey")

@@ -49,13 +49,17 @@ class User:
         return self.model
 
     def sync(self, channel: Channel) -> bool:
-        """Fetch the newest model and use it; say whether it is new. The old one is in use until then."""
+        """Fetch the newest model and use it; say whether it is new. The old one is in use until then.
+
+        A model whose files are damaged is fetched again, which counts as new.
+        """
         from lightfr._wire import coordinator
 
+        self.drop_damaged_model()
         signed = coordinator.get_manifest(channel, self.model_version)
         if signed is None:
             return False
-        loaded = self.models.fetch(channel, signed, self.model.manifest if self.model else None)
+        loaded = self.models.fetch(channel, signed)
         with self.lock:
             if self.model is not None:
                 self.model.close()
@@ -63,6 +67,17 @@ class User:
             self.forget_computed()
         log("synced to model version %d", loaded.manifest.model_version)
         return True
+
+    def drop_damaged_model(self) -> None:
+        """Check the files of the model; a damaged one is not used from here on. Reads them whole only if need be."""
+        if not self.models.drop_damaged():
+            return
+        with self.lock:
+            if self.model is not None:
+                self.model.close()
+            self.model = None
+            self.forget_computed()
+        log("a file of the model is damaged: the next sync fetches it again")
 
     def forget_computed(self) -> None:
         """Compute everything anew, since the ratings or the model have changed."""

@@ -76,7 +76,7 @@ class Attacker(threading.Thread):
     def __init__(self, number, seed, count, addresses, context):
         super().__init__()
         self._seeds = [seed << 40 | number << 32 | index for index in range(count)]
-        self._addresses, self._context = addresses, context
+        self._number, self._addresses, self._context = number, addresses, context
         self._corpus, self._messages, self._http = corpus(), Mutator(70_000), HttpMutator()
         self._kept = {}
         self.outcomes, self.findings = Counter(), []
@@ -156,7 +156,8 @@ class Attacker(threading.Thread):
         return f"FINDING status {status} for spoiled HTTP" if status in UNTYPED | {0} else f"http {status}"
 
     def _connect(self, name):
-        plain = socket.create_connection(self._addresses[name], PATIENCE_SECONDS)
+        # An address of its own, of those that all are this machine: limits count for each.
+        plain = socket.create_connection(self._addresses[name], PATIENCE_SECONDS, (f"127.0.0.{2 + self._number}", 0))
         return self._context.wrap_socket(plain, server_hostname="localhost")
 
 
@@ -181,11 +182,11 @@ def campaign(requests, seed, folder):
     """Attack a coordinator of its own; (outcomes, findings, facts)."""
     authority = Authority.init(folder / "ca", ["localhost", "127.0.0.1"])
     (folder / "items.txt").write_text("".join(f"{item}\n" for item in ITEMS))
-    context = client_context(authority, client_pem(authority, folder))
+    contexts = [client_context(authority, client_pem(authority, folder)) for _ in range(THREADS)]
     how = {"goal": 2, "privacy": "clear"}
     with CoordinatorProcess(folder / "data", authority.folder, folder / "items.txt", **how) as coordinator:
         _require_good_service(authority, coordinator, folder / "before")
-        outcomes, findings, facts = _attack(coordinator, context, requests, seed)
+        outcomes, findings, facts = _attack(coordinator, contexts, requests, seed)
         _require_good_service(authority, coordinator, folder / "after")
         findings += _log_findings(coordinator.log)
         exit_code = coordinator.stop()
@@ -197,11 +198,11 @@ def campaign(requests, seed, folder):
     return outcomes, findings + ([f"exit code {exit_code}"] if exit_code else []), facts
 
 
-def _attack(coordinator, context, requests, seed):
+def _attack(coordinator, contexts, requests, seed):
     addresses = {name: (urlsplit(url).hostname, urlsplit(url).port) for name, url in coordinator.addresses.items()}
     pid, started = coordinator.process.pid, time.perf_counter()
     files_before = _open_files(pid)
-    attackers = [Attacker(n, seed, requests // THREADS, addresses, context) for n in range(THREADS)]
+    attackers = [Attacker(n, seed, requests // THREADS, addresses, contexts[n]) for n in range(THREADS)]
     start_bytes = peak_bytes = resident_bytes(pid)
     for attacker in attackers:
         attacker.start()

@@ -234,7 +234,7 @@ def count_cases(header):
     """A gate refresh: packed counts of seven devices, and their sum."""
     known = header.load("gate")
     (_, n, bits), packed = known["blocks"][0], known["packed"]
-    total = header.array("uint16_t", known["sum"])
+    total = header.array("uint16_t", [count % 2**bits for count in known["sum"]])
     return [{"n": n, "bits": bits, "n_devices": len(packed), "packed": header.octets("".join(packed)), "sum": total}]
 
 

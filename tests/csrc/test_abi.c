@@ -84,6 +84,7 @@ int lfr_ternary_add(const uint8_t*, const uint8_t*, const uint32_t*, uint32_t, u
 int lfr_aggregate(const int32_t*, size_t, uint32_t, int32_t*, uint8_t*);
 int lfr_mask16(uint16_t*, size_t, const uint8_t*, int);
 int lfr_mask32(uint32_t*, size_t, const uint8_t*, int);
+int lfr_ternary_noise(uint16_t*, size_t, uint32_t, const uint8_t*);
 int lfr_pack_bits16(const uint16_t*, size_t, uint32_t, uint8_t*);
 int lfr_pack_bits32(const uint32_t*, size_t, uint32_t, uint8_t*);
 int lfr_unpack_add16(const uint8_t*, size_t, uint32_t, uint16_t*);

@@ -1,4 +1,4 @@
-/* Masks and packed integers, against the definitions in lfr.h: bit by bit, and mod 2^bits. */
+/* Masks, noise and packed integers, against the definitions in lfr.h: bit by bit, and mod 2^bits. */
 #include "test.h"
 
 enum { MOST_VALUES = 70 }; /* beyond a register of any variant */
@@ -64,6 +64,31 @@ static void test_masks(void) {
     for (int choice = 0; choice < 4; choice++) check_mask(n, choice & 1, choice >> 1);
 }
 
+static void check_noise(size_t n, uint32_t threshold) {
+  uint16_t before[MOST_VALUES], *values = random_numbers(n, 0);
+  uint8_t* random = exact_odd(2 * n);
+  random_bytes(random, 2 * n);
+  for (size_t i = 0; i < n; i++) {
+    const uint32_t edge[4] = {threshold - 1, threshold, 65535 - threshold, 65536 - threshold};
+    if (i % 2) random[2 * i] = (uint8_t)edge[i / 2 % 4], random[2 * i + 1] = (uint8_t)(edge[i / 2 % 4] >> 8);
+    before[i] = values[i];
+  }
+  CHECK_STATUS(LFR_OK, lfr_ternary_noise(values, n, threshold, random));
+  for (size_t i = 0; i < n; i++) {
+    const uint32_t u = random[2 * i] + 256u * random[2 * i + 1];
+    const int noise = u < threshold ? 1 : u >= 65536 - threshold ? -1 : 0;
+    CHECK(values[i] == (uint16_t)(before[i] + noise), "value %zu of %zu, threshold %" PRIu32, i, n, threshold);
+  }
+  free_odd(random);
+  free(values);
+}
+
+static void test_noise(void) {
+  const uint32_t thresholds[] = {0, 1, 640, 21845, 32768};
+  for (size_t n = 0; n <= MOST_VALUES; n++)
+    for (size_t t = 0; t < 5; t++) check_noise(n, thresholds[t]);
+}
+
 static void check_dirty_padding(uint8_t* packed, size_t n, uint32_t bits, void* sums, int wide) {
   const uint32_t kept = number_at(sums, 0, wide);
   packed[packed_bytes(n, bits) - 1] |= 0x80;
@@ -108,6 +133,10 @@ static void test_mask_status(void) {
   CHECK_STATUS(LFR_ERR_NULL, lfr_mask16(narrow, 1, NULL, 0));
   CHECK_STATUS(LFR_ERR_NULL, lfr_mask32(NULL, 1, bytes, 0));
   CHECK_STATUS(LFR_ERR_NULL, lfr_mask32(wide, 1, NULL, 0));
+  CHECK_STATUS(LFR_ERR_NULL, lfr_ternary_noise(NULL, 1, 1, bytes));
+  CHECK_STATUS(LFR_ERR_NULL, lfr_ternary_noise(narrow, 1, 1, NULL));
+  CHECK_STATUS(LFR_ERR_VALUE, lfr_ternary_noise(narrow, 1, 32769, bytes));
+  CHECK_STATUS(LFR_OK, lfr_ternary_noise(NULL, 0, 1, NULL));
   CHECK_STATUS(LFR_ERR_NULL, lfr_pack_bits16(NULL, 1, 1, bytes));
   CHECK_STATUS(LFR_ERR_NULL, lfr_pack_bits16(narrow, 1, 1, NULL));
   CHECK_STATUS(LFR_ERR_NULL, lfr_pack_bits32(NULL, 1, 1, bytes));
@@ -128,6 +157,7 @@ static void test_mask_status(void) {
 
 const test mask_tests[] = {
     {"masks are added and subtracted mod 2^16 and 2^32", test_masks},
+    {"ternary noise is +1 below the threshold and -1 at the other end", test_noise},
     {"packed integers lie bit behind bit, come back, and refuse a dirty last byte", test_packing},
-    {"masks and packing refuse bad pointers and numbers of bits", test_mask_status},
+    {"masks, noise and packing refuse bad pointers, thresholds and numbers of bits", test_mask_status},
     {NULL, NULL}};

@@ -148,7 +148,7 @@ def load():
 
 
 def device():
-    call = {"count": 1, "up_bytes": 180_974, "down_bytes": 183}
+    call = {"count": 1, "request_bytes": 176_207, "answer_bytes": 38}
     secure = {
         "open_rows": 2000,
         "cohort": 512,

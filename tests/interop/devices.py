@@ -1,5 +1,6 @@
 """Devices with seeds that train with a server in any language, and the calls by which tests look at it."""
 
+import hashlib
 import os
 import time
 
@@ -22,7 +23,9 @@ class Cohort:
     def __init__(self, count, kit, addresses, folder):
         authority = Authority.open(kit / "authority")
         devices = [SeededDevice(user) for user in range(count)]
-        self._fleet = RemoteFleet(devices, authority, addresses["server"], folder, minimum_cohort=MINIMUM_COHORT)
+        self._fleet = RemoteFleet(
+            devices, authority, addresses["server"], folder, minimum_cohort=MINIMUM_COHORT, random_bytes=self._noise
+        )
         authority.close()
         self._folder = folder
         self.channels = [remote.channel for remote in self._fleet.devices]
@@ -36,6 +39,10 @@ class Cohort:
     def codes(self):
         """The item codes, fetched and checked as a device does, by way of deltas where there are some."""
         return (self._folder / "models" / self.model.manifest.message.codes.sha256.hex()).read_bytes()
+
+    def _noise(self, n):
+        """The same for every device of a round, so that it does not matter which of them asks first."""
+        return hashlib.shake_128(f"noise/{self.model.manifest.model_version}".encode()).digest(n)
 
     def update(self, user):
         """What a device has to say in this round."""
@@ -72,7 +79,7 @@ class Cohort:
         key = self.model.manifest.signing_key
 
         def make_vector(_, size):
-            return round_vector(self.model.published, update, size)
+            return round_vector(self.model.published, update, size, self._noise)
 
         participant = RoundParticipant.begin(place, key, MINIMUM_COHORT)
         return RoundWalk(self.channels[user], participant, make_vector)

@@ -1,5 +1,6 @@
 """Locks that stand for files which their holder may remove."""
 
+import errno
 import fcntl
 import os
 
@@ -54,3 +55,30 @@ def test_a_lock_that_cannot_be_taken_leaves_no_file_open(tmp_path, monkeypatch):
 def test_a_folder_that_is_missing_cannot_be_removed_for_being_empty(tmp_path):
     with pytest.raises(FileNotFoundError):
         _files.remove_folder_if_empty(tmp_path / "absent")
+
+
+def test_a_saved_secret_overwrites_the_old_one_and_what_a_crash_has_left(tmp_path):
+    path, left = tmp_path / "secret", tmp_path / "secret.new"
+    path.write_bytes(b"old secret")
+    left.write_bytes(b"half a secret")
+    with path.open("rb") as old, left.open("rb") as half:
+        _files.save_secret(path, b"new secret")
+        assert not any(old.read())
+        assert not any(half.read())
+    assert path.read_bytes() == b"new secret"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_save_that_fails_overwrites_what_it_has_written(tmp_path, monkeypatch):
+    path, seen = tmp_path / "secret", []
+
+    def refuse(source, target):
+        seen.append(source.open("rb"))
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(_files, "replace", refuse)
+    with pytest.raises(OSError, match="Input/output"):
+        _files.save(path, b"new secret")
+    with seen[0] as written:
+        assert written.read() == bytes(len(b"new secret"))
+    assert list(tmp_path.iterdir()) == []

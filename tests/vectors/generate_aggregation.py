@@ -7,7 +7,7 @@ three rounds, though most of them change a number by one. The assertions in `vec
 from tests.vectors.plain import chosen, dot, message, nested, noise, packed, packed_rows, rows_of, sign, signs
 
 CODE_BITS, ITEMS, OPEN = 32, 80, 72
-SEED = 4
+SEED = 3
 # Rows of the uploads: none, fewer than 32, 32 and one more, as many as there may be.
 SIZES = [[0, 20, 64, 33], [31, 32, 64, 47], [64, 1, 0, 37]]
 TARGET = (4 * CODE_BITS + 5) // 10
@@ -22,7 +22,8 @@ MISTAKES = [
     "mean rounds toward zero",
     "mean is not rounded to the nearest",
     "weight is the number of rows",
-    "diagonal stays in the products",
+    "division by the weight rounds toward zero",
+    "a bit is compared with itself",
     "rows that nobody sent stay",
     "closed rows stay",
     "uploads without rows do not count",
@@ -31,6 +32,10 @@ MISTAKES = [
     "memory is not kept",
     "target is not rounded",
 ]
+
+
+def floor_division(a, b):
+    return a // b
 
 
 def toward_zero(a, b):
@@ -57,16 +62,15 @@ class Upload:
 
 
 def catalogue_term(row, cohort, mistake=""):
-    """floor( 256 beta ((D W)_ik - w d_ik + tau v_k) / (m f) ) for one row."""
-    weight = sum(w for w, _ in cohort)
+    """floor( 256 beta C_ik / (m f) ) with C_ik = floor( (d_i.v - d_ik v_k) v_k / w ) + tau v_k, for one row."""
+    weight, user_sum = sum(w for w, _ in cohort), user_sum_of(cohort)
     items = OPEN if mistake == "only open rows are counted as items" else ITEMS
     target = 4 * CODE_BITS // 10 if mistake == "target is not rounded" else TARGET
-    pulls = [(w * (dot(row, b) + target), b) for w, b in cohort]
-    term = []
-    for k in range(CODE_BITS):
-        against = sum(pull * b[k] for pull, b in pulls)
-        if mistake != "diagonal stays in the products":
-            against -= weight * row[k]
+    likeness, term = dot(row, user_sum), []
+    for d, v in zip(row, user_sum, strict=True):
+        others = likeness * v if mistake == "a bit is compared with itself" else (likeness - d * v) * v
+        divided = toward_zero if mistake == "division by the weight rounds toward zero" else floor_division
+        against = divided(others, weight) + target * v
         if mistake == "catalogue term rounds up":
             term.append(-(-512 * against // (items * CODE_BITS)))
         elif mistake == "catalogue term rounds toward zero":
@@ -74,6 +78,10 @@ def catalogue_term(row, cohort, mistake=""):
         else:
             term.append(512 * against // (items * CODE_BITS))
     return term
+
+
+def user_sum_of(cohort):
+    return [sum(w * b[k] for w, b in cohort) for k in range(CODE_BITS)]
 
 
 def forgotten(value, mistake):
@@ -106,8 +114,7 @@ def cohort_of(uploads, mistake):
 
 def mean_user(cohort, mistake):
     """mu_k = floor((512 v_k + w) / (2 w))."""
-    weight = sum(w for w, _ in cohort)
-    sums = [sum(w * b[k] for w, b in cohort) for k in range(CODE_BITS)]
+    weight, sums = sum(w for w, _ in cohort), user_sum_of(cohort)
     if mistake == "mean rounds toward zero":
         return [toward_zero(512 * v + weight, 2 * weight) for v in sums]
     if mistake == "mean is not rounded to the nearest":

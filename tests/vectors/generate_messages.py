@@ -66,7 +66,7 @@ DELTA = (
     (1, "fromSha256", noise("message from", 32)),
     (2, "artifact", ((1, "sha256", DIGEST), (2, "sizeBytes", U64(77)))),
 )
-NOISE = ((1, "rowsThousandths", 500), (2, "sumsThousandths", 1_000_000))
+NOISE = ((1, "rowsThousandths", 500), (2, "sumsThousandths", 1_000_000), (3, "countsThousandths", 3000))
 MODEL = (
     (1, "codeBits", 8),
     (2, "itemCount", 2**32 - 1),

@@ -21,16 +21,16 @@ LEVELS = 2520
 
 
 def cohort_sums(users, f):
-    """W as rows, v and w of (weight, signs) pairs."""
-    bits = range(f)
-    products = [[sum(w * b[j] * b[k] for w, b in users) for k in bits] for j in bits]
-    return products, [sum(w * b[k] for w, b in users) for k in bits], sum(w for w, _ in users)
+    """v and w of (weight, signs) pairs."""
+    return [sum(w * b[k] for w, b in users) for k in range(f)], sum(w for w, _ in users)
 
 
-def term(row, products, user_sum, weight, items):
-    """floor( 256 beta ((D W)_ik - w d_ik + tau v_k) / (m f) )."""
-    f, tau = len(row), catalogue_target(len(row))
-    against = [dot(row, products[k]) - weight * row[k] + tau * user_sum[k] for k in range(f)]
+def term(row, user_sum, weight, items):
+    """floor( 256 beta C_ik / (m f) ) with C_ik = floor( (d_i.v - d_ik v_k) v_k / w ) + tau v_k; 0 unless w > 0."""
+    if weight <= 0:
+        return [0] * len(row)
+    f, tau, likeness = len(row), catalogue_target(len(row)), dot(row, user_sum)
+    against = [(likeness - d * v) * v // weight + tau * v for d, v in zip(row, user_sum, strict=True)]
     return [512 * a // (items * f) for a in against]
 
 
@@ -39,7 +39,7 @@ def clamped(value, most):
 
 
 def mean_of(user_sum, weight, before):
-    if weight == 0:
+    if weight <= 0:
         return before
     return [clamped((512 * v + weight) // (2 * weight), 256) for v in user_sum]
 
@@ -52,9 +52,9 @@ def moved(row, memory, sums):
 
 def term_case(name, f, codes, row_sums, cohort, *, exact=False, uploads=(), mean_before=None):
     """One round from an empty memory, so that the memory after it is S."""
-    rows, (products, user_sum, weight) = rows_of(codes, f), cohort
+    rows, (user_sum, weight) = rows_of(codes, f), cohort
     before = mean_before or [0] * f
-    terms = [term(row, products, user_sum, weight, len(rows)) for row in rows]
+    terms = [term(row, user_sum, weight, len(rows)) for row in rows]
     own = [[256 * r // f if exact else 256 * r for r in sent] for sent in row_sums]
     sums = [[clamped(a - b, LARGEST) for a, b in zip(*pair, strict=True)] for pair in zip(own, terms, strict=True)]
     after = [moved(row, [0] * f, s)[1] for row, s in zip(rows, sums, strict=True)]
@@ -67,7 +67,6 @@ def term_case(name, f, codes, row_sums, cohort, *, exact=False, uploads=(), mean
         "upload_kind": "UPLOAD_KIND_EXACT" if exact else "UPLOAD_KIND_TERNARY",
         "uploads": list(uploads),
         "row_sums": row_sums,
-        "products": [products[j][k] for j in range(f) for k in range(j + 1, f)],
         "user_sum": user_sum,
         "weight": weight,
         "catalogue_term": terms,
@@ -143,11 +142,11 @@ def clamp_case():
 def noisy_mean_case():
     """A user sum beyond the weight, which noise can make: the mean stays within 256."""
     f, items = 8, 4
-    products, user_sum, weight = cohort_sums([(32, signs(noise("noisy user", 1)))], f)
+    user_sum, weight = cohort_sums([(32, signs(noise("noisy user", 1)))], f)
     user_sum = [v + 13 * (-1) ** k for k, v in enumerate(user_sum)]
     case = term_case(
         "mean user kept within 256", f, noise("noisy items", items), ternary_sums("noisy", items, f, 1),
-        (products, user_sum, weight),
+        (user_sum, weight),
     )  # fmt: skip
     assert {256, -256} <= set(case["mean_user"])
     assert any(abs(v) > weight for v in user_sum)
@@ -170,7 +169,11 @@ def term_cases():
         "nobody uploaded: nothing moves", 8, noise("idle items", 3), summed(3, 8, []), cohort_sums([], 8),
         mean_before=mean,
     )  # fmt: skip
-    return [worked_case(), random, exact_case(), clamp_case(), noisy_mean_case(), idle]
+    lying = term_case(
+        "a weight below 1 has no catalogue term", 8, noise("lying items", 3), ternary_sums("lying", 3, 8, 2),
+        ([number(f"lying {k}", 65) - 32 for k in range(8)], -5), mean_before=mean,
+    )  # fmt: skip
+    return [worked_case(), random, exact_case(), clamp_case(), noisy_mean_case(), idle, lying]
 
 
 def new_items_case():
@@ -193,9 +196,8 @@ def new_items_case():
         "mean_user": mean,
         "new_rows": new,
         "row_sums": rows,
-        "products": [cohort[0][j][k] for j in range(f) for k in range(j + 1, f)],
-        "user_sum": cohort[1],
-        "weight": cohort[2],
+        "user_sum": cohort[0],
+        "weight": cohort[1],
         "codes_after": packed_rows(new_codes),
         "memory_after": after,
         "mean_user_after": mean,

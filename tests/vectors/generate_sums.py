@@ -3,7 +3,7 @@
 from decimal import Decimal, localcontext
 from math import isqrt
 
-from tests.vectors.plain import chosen, little, message, nested, noise, packed, rows_of, signs
+from tests.vectors.plain import chosen, little, message, nested, noise, number, packed, rows_of, signs
 
 
 def bits_for(most):
@@ -19,18 +19,38 @@ def room(devices, thousandths):
     return -(-isqrt(devices * (10 * thousandths) ** 2) // 1000)
 
 
+def threshold(devices):
+    """T of ternary noise."""
+    return min(21845, 327680 // devices)
+
+
+def sums_level(devices):
+    """Thousandths of the noise of user_sum in mode SECAGG."""
+    return isqrt(16_000_000 * devices)
+
+
+def weight_level(devices):
+    """That of weight."""
+    return isqrt(1_000_000 * devices)
+
+
+def ternary_bits(devices):
+    return bits_for(2 * (devices + min(devices, 32)))
+
+
 def training_blocks(open_rows, f, devices, levels=None):
-    counts = [["rows", open_rows * f], ["products", f * (f - 1) // 2], ["user_sum", f]]
     if levels:
-        row_bits, sum_bits = (bits_for(2 * (devices + room(devices, s))) for s in levels)
-    else:
-        row_bits, sum_bits = bits_for(2 * devices), bits_for(128 * devices)
-        counts.append(["weight", 1])
-    return [[name, count, row_bits if name == "rows" else sum_bits] for name, count in counts]
+        largest = devices * ((6 * f + 5) // 10 + f)
+        row_bits = bits_for(2 * (largest + room(devices, levels[0])))
+        sum_bits = bits_for(2 * (devices + room(devices, levels[1])))
+        return [["rows", open_rows * f, row_bits], ["user_sum", f, sum_bits]]
+    sum_bits = bits_for(2 * (64 * devices + room(devices, sums_level(devices))))
+    return [["rows", open_rows * f, ternary_bits(devices)], ["user_sum", f, sum_bits], ["weight", 1, sum_bits]]
 
 
-def gate_blocks(items, devices):
-    return [["counts", items, bits_for(devices)]]
+def gate_blocks(items, devices, levels=None):
+    bits = bits_for(2 * (devices + room(devices, levels[2]))) if levels else ternary_bits(devices)
+    return [["counts", items, bits]]
 
 
 def packed_bytes(blocks):
@@ -40,13 +60,14 @@ def packed_bytes(blocks):
 def block_cases():
     cases = []
     for open_rows, f, devices in ((0, 8, 2), (72, 32, 6), (2000, 64, 512), (1, 1024, 8192), (7, 8, 255), (7, 8, 256)):
-        for levels in (None, [500, 500], [2000, 1_000_000]):
+        for levels in (None, [500, 500, 500], [2000, 1_000_000, 2000]):
             blocks = training_blocks(open_rows, f, devices, levels)
             case = {"kind": "training", "open_rows": open_rows, "code_bits": f, "devices": devices, "noise": levels}
             cases.append({**case, "blocks": blocks, "bytes": packed_bytes(blocks)})
-    for items, devices in ((1, 2), (80, 6), (1682, 511), (1682, 512), (9, 8192)):
-        blocks = gate_blocks(items, devices)
-        case = {"kind": "gate", "item_count": items, "devices": devices}
+    gates = [(1, 2, None), (80, 6, None), (1682, 511, None), (1682, 512, None), (9, 8192, None)]
+    for items, devices, levels in (*gates, (80, 6, [500, 500, 1500]), (9, 8192, [500, 500, 1_000_000])):
+        blocks = gate_blocks(items, devices, levels)
+        case = {"kind": "gate", "item_count": items, "devices": devices, "noise": levels}
         cases.append({**case, "blocks": blocks, "bytes": packed_bytes(blocks)})
     return cases
 
@@ -89,6 +110,22 @@ def noise_cases():
     return cases
 
 
+def ternary_drawn(random, devices):
+    """Ternary noise of 2 random bytes a number."""
+    numbers = [int.from_bytes(random[at : at + 2], "little") for at in range(0, len(random), 2)]
+    return [int(u < threshold(devices)) - int(u >= 65536 - threshold(devices)) for u in numbers]
+
+
+def ternary_noise_case(devices):
+    """On both sides of the thresholds, at the ends, and at random."""
+    t = threshold(devices)
+    edges = [0, t - 1, t, 65535 - t, 65536 - t, 65535]
+    random = little(edges, 2) + noise(f"ternary noise {devices}", 2 * 200)
+    numbers = ternary_drawn(random, devices)
+    assert numbers[:6] == [1, 1, 0, 0, -1, -1]
+    return {"devices": devices, "threshold": t, "random": random, "numbers": numbers}
+
+
 def low_bits(values, bits):
     number = sum((value % 2**bits) << (i * bits) for i, value in enumerate(values))
     return number.to_bytes((len(values) * bits + 7) // 8, "little")
@@ -99,50 +136,69 @@ def packed_vector(vector, blocks):
 
 
 F, ITEMS, CLOSED, DEVICES = 16, 20, {0, 3, 19}, 5
+# Of mode SECAGG_DP, as much as five devices of 16 bits insist on.
+NOISE = [30_000, 10_000, 2000]
 
 
-def sums_of(user_code, weight):
-    b = signs(user_code)
-    products = [weight * b[j] * b[k] for j in range(F) for k in range(j + 1, F)]
-    return products, [weight * x for x in b]
+OPEN = [i for i in range(ITEMS) if i not in CLOSED]
 
 
-def numbers_of(sent, planes, user_code, weight):
-    """The vector before noise: rows of all open items, products, user sum."""
-    nonzero, positive = (rows_of(plane, F) for plane in planes)
-    rows = {
-        item: [p if n > 0 else 0 for n, p in zip(*pair, strict=True)]
-        for item, pair in zip(sent, zip(nonzero, positive, strict=True), strict=True)
-    }
-    open_items = [i for i in range(ITEMS) if i not in CLOSED]
-    flat = [x for i in open_items for x in rows.get(i, [0] * F)]
-    return [flat, *sums_of(user_code, weight)]
+def spread(sent, rows):
+    """The rows of all open items in one list."""
+    own = dict(zip(sent, rows, strict=True))
+    return [x for i in OPEN for x in own.get(i, [0] * F)]
+
+
+def ternary_update(n):
+    sent = chosen(f"contribution {n}", OPEN, n)
+    nonzero = noise(f"contribution {n} nonzero", n * F // 8)
+    positive = bytes(a & b for a, b in zip(nonzero, noise(f"contribution {n} positive", len(nonzero)), strict=True))
+    planes = nested(3, message((1, nonzero), (2, positive)))
+    signed = zip(rows_of(nonzero, F), rows_of(positive, F), strict=True)
+    rows = [[p if some > 0 else 0 for some, p in zip(*pair, strict=True)] for pair in signed]
+    return sent, rows, planes
+
+
+def exact_update(n):
+    """Gradients of -24 to 24, in units of 1 / f."""
+    sent = chosen(f"contribution {n}", OPEN, n)
+    rows = [[number(f"contribution {n} {i} {k}", 49) - 24 for k in range(F)] for i in sent]
+    return sent, rows, nested(4, message((1, little([x for row in rows for x in row], 4, signed=True))))
+
+
+def clipped(rows):
+    """Multiplied by 8 f / r, toward zero, when their squares sum up to more than (8 f)^2; r is the root, rounded up."""
+    squares = sum(x * x for row in rows for x in row)
+    if squares <= (8 * F) ** 2:
+        return rows
+    r = isqrt(squares - 1) + 1
+    return [[abs(x) * 8 * F // r * (1 if x > 0 else -1) for x in row] for row in rows]
 
 
 def contribution_case(name, n, levels):
-    sent = chosen(f"contribution {n}", [i for i in range(ITEMS) if i not in CLOSED], n)
-    nonzero = noise(f"contribution {n} nonzero", n * F // 8)
-    positive = bytes(a & b for a, b in zip(nonzero, noise(f"contribution {n} positive", len(nonzero)), strict=True))
+    sent, rows, planes = exact_update(n) if levels else ternary_update(n)
     user, weight = noise(f"contribution {n} user", F // 8), 1 if levels else max(n, 32)
-    vector = numbers_of(sent, (nonzero, positive), user, weight)
-    random = b""
-    if levels:
-        for values, level in zip(vector, [levels[0], levels[1], levels[1]], strict=True):
-            draw = noise(f"contribution noise {len(random)}", 16 * len(values))
-            values[:] = [v + x for v, x in zip(values, drawn(draw, level), strict=True)]
-            random += draw
-    else:
+    vector = [spread(sent, clipped(rows) if levels else rows), [weight * x for x in signs(user)]]
+    if not levels:
         vector.append([weight])
-    blocks = training_blocks(ITEMS - len(CLOSED), F, DEVICES, levels)
-    planes = nested(3, message((1, nonzero), (2, positive)))
+    sums = [levels[1]] if levels else [sums_level(DEVICES), weight_level(DEVICES)]
+    random = noise(f"contribution noise {n}", (16 if levels else 2) * len(vector[0]))
+    added = [drawn(random, levels[0]) if levels else ternary_drawn(random, DEVICES)]
+    for level, values in zip(sums, vector[1:], strict=True):
+        draw = noise(f"contribution noise {n} {level}", 16 * len(values))
+        added.append(drawn(draw, level))
+        random += draw
+    noisy = [[v + x for v, x in zip(*pair, strict=True)] for pair in zip(vector, added, strict=True)]
+    blocks = training_blocks(len(OPEN), F, DEVICES, levels)
     return {
         "name": name,
         "noise": levels,
         "row_update": message((1, F), (2, little(sent, 4))) + planes + message((6, user)),
         "random": random,
         "blocks": blocks,
-        "vector": vector,
-        "packed": packed_vector(vector, blocks),
+        "before_noise": vector,
+        "vector": noisy,
+        "packed": packed_vector(noisy, blocks),
     }
 
 
@@ -155,16 +211,22 @@ def contribution_file():
         "cases": [
             contribution_case("three rows weigh 32", 3, None),
             contribution_case("no rows", 0, None),
-            contribution_case("with noise every device weighs one", 4, [500, 2000]),
+            contribution_case("exact gradients that are short enough, weight one", 1, NOISE),
+            contribution_case("exact gradients that are clipped, weight one", 12, NOISE),
+            contribution_case("no gradients", 0, NOISE),
         ],
     }
 
 
 def gate_file():
-    """A gate refresh of seven devices: counts, their sum, and the rows that at least k_min of them rate."""
+    """A gate refresh of seven devices: counts, their sum, and the rows that open after a second one."""
     items, devices, k_min = 21, 7, 3
     rated = [chosen(f"gate {u}", range(items), size) for u, size in enumerate((0, 21, 9, 8, 7, 5, 1))]
-    counts = [[1 if i in mine else 0 for i in range(items)] for mine in rated]
+    draws = [noise(f"gate noise {u}", 2 * items) for u in range(devices)]
+    counts = [
+        [(i in mine) + x for i, x in enumerate(ternary_drawn(draw, devices))]
+        for mine, draw in zip(rated, draws, strict=True)
+    ]
     blocks, total = gate_blocks(items, devices), [sum(column) for column in zip(*counts, strict=True)]
     assert {k_min - 1, k_min} <= set(total)
     return {
@@ -172,9 +234,47 @@ def gate_file():
         "k_min": k_min,
         "blocks": blocks,
         "rated": rated,
+        "random": draws,
         "packed": [packed_vector([mine], blocks) for mine in counts],
         "sum": total,
-        "open_rows": packed([1 if c >= k_min else -1 for c in total] + [-1] * 3),
+        "pair": gate_pair(total, k_min),
+        "with_epsilon": counted_case(90, devices),
+    }
+
+
+def gate_pair(first, k_min):
+    """A second refresh, of other devices, and what the two make of the counts before: the median of the three."""
+    items = len(first)
+    before, second = ([number(f"gate {name} {i}", 7) for i in range(items)] for name in ("before", "second"))
+    counts = [sorted(three)[1] for three in zip(before, first, second, strict=True)]
+    sides = {tuple(c >= k_min for c in three) for three in zip(before, first, second, strict=True)}
+    assert len(sides) == 8
+    return {
+        "before": before,
+        "second": second,
+        "counts": counts,
+        "open_rows": packed([1 if c >= k_min else -1 for c in counts] + [-1] * (-items % 8)),
+    }
+
+
+def counted_case(items, devices):
+    """Mode SECAGG_DP: 64 of 70 rated items are chosen as the rows of an update are, and counts get Gaussian noise."""
+    rated = chosen("counted", range(items), 70)
+    draws, noise_bytes = noise("counted items", 4 * 64), noise("counted noise", 16 * items)
+    left = list(rated)
+    for i in range(64):
+        j = i + (int.from_bytes(draws[4 * i : 4 * i + 4], "little") * (len(left) - i) >> 32)
+        left[i], left[j] = left[j], left[i]
+    counts = [(i in left[:64]) + x for i, x in enumerate(drawn(noise_bytes, NOISE[2]))]
+    blocks = gate_blocks(items, devices, NOISE)
+    return {
+        "item_count": items,
+        "devices": devices,
+        "noise": NOISE,
+        "rated": rated,
+        "random": draws + noise_bytes,
+        "blocks": blocks,
+        "packed": packed_vector([counts], blocks),
     }
 
 
@@ -182,6 +282,7 @@ def vectors():
     return {
         "blocks.json": block_cases(),
         "noise.json": noise_cases(),
+        "ternary_noise.json": [ternary_noise_case(devices) for devices in (2, 15, 512, 8192)],
         "contribution.json": contribution_file(),
         "gate.json": gate_file(),
     }

@@ -21,8 +21,8 @@ def catalogue_server(known, counts=None, gate=0, kind=model_pb2.UPLOAD_KIND_TERN
 
 
 def add_sums(server, known):
-    rows, products, user_sum = (np.array(known[name]) for name in ("row_sums", "products", "user_sum"))
-    server.add_sums(rows.reshape(-1), products, user_sum, np.array([known["weight"]]))
+    rows, user_sum = np.array(known["row_sums"]), np.array(known["user_sum"])
+    server.add_sums(rows.reshape(-1), user_sum, np.array([known["weight"]]))
 
 
 def test_three_rounds_of_aggregation():
@@ -105,11 +105,13 @@ def test_the_rules_of_the_paper(known, field, kind, is_new, after):
     assert server.codes.tobytes().hex() == known[after]
 
 
-def test_the_rows_that_a_gate_refresh_opens():
+def test_the_rows_that_a_pair_of_gate_refreshes_opens():
     known = vector("gate")
     server = CatalogueRule(
-        np.zeros(known["item_count"], np.int64), 8, upload_kind=model_pb2.UPLOAD_KIND_TERNARY, gate=known["k_min"],
+        np.array(known["pair"]["before"]), 8, upload_kind=model_pb2.UPLOAD_KIND_TERNARY, gate=known["k_min"],
         max_rows=64, seed=1,
     )  # fmt: skip
     server.set_gate(np.array(known["sum"]), seed=2)
-    assert server.open_rows_bitmap().hex() == known["open_rows"]
+    server.set_gate(np.array(known["pair"]["second"]), seed=2)
+    assert server.device_counts.tolist() == known["pair"]["counts"]
+    assert server.open_rows_bitmap().hex() == known["pair"]["open_rows"]

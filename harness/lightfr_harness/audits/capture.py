@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lightfr import _wire
+from lightfr.secagg.contribution import vector_without_noise
 from lightfr.training import PublishedModel, RowUpdate, fit_for_round
 from lightfr.training.constants import LEAST_CATALOGUE_RATINGS
 from lightfr.v1 import model_pb2
@@ -30,25 +31,22 @@ Signs = npt.NDArray[np.int8]
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-# The most a device weighs in W and v when it uploads at most 64 rows.
-LARGEST_WEIGHT = 64
 COLLUDING_SHARE = 0.05
 FEWEST_COLLUDERS = 4
+# One device in so many may work for the attacker, who then knows its noise: that noise is left out of all sums.
+ONE_NOISELESS_IN = 5
+# Attacks that need no long campaign look at the last rounds, in which the codes are most mature.
+LAST_ROUNDS = 10
 
 
 @dataclass(frozen=True)
 class CohortSum:
-    """What secure aggregation gives the coordinator: sums over a cohort. W, v and w are zero with objective paper.
+    """What secure aggregation gives the coordinator: sums over a cohort. v and w are zero with objective paper."""
 
-    When `is_noisy`, the devices' noise is in the sums, and all devices weigh the same.
-    """
-
-    rows: Ints
-    products: Ints
+    rows: npt.NDArray[np.int32]
     user_sum: Ints
     weight: int
     n_devices: int
-    is_noisy: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,12 +54,14 @@ class RoundView:
     """One round as the coordinator sees it. `uploads[j]` came from `devices[j]`.
 
     Under secagg it is the vector that the SDK masked, and `total` is what taking off the masks gave. Only the first
-    round of a campaign is masked. Of the others there is the sum alone, made without masks: it is the same bit for bit
-    (with noise: of the same deviation, drawn once), and masks take 20 ms a device.
+    round of a campaign is masked. Of the others there is the sum alone, made without masks, since masks take 20 ms a
+    device: it differs only in the noise, which is drawn once for the sum, and not for the fifth who may collude.
     """
 
     before: Signs
     after: Signs
+    published: PublishedModel
+    """The model as every device downloads it before the round; `before` has its codes."""
     model: model_pb2.RoundModel
     open_rows: npt.NDArray[np.bool_]
     devices: tuple[int, ...]
@@ -85,8 +85,12 @@ class Knowledge:
     """Rated items of each colluder."""
     steps: dict[int, Ints]
     """For each of them its place in `levels`."""
-    codes: tuple[Signs, ...]
-    """By round, the codes that the colluders fitted."""
+    codes: tuple[dict[int, Signs], ...]
+    """By round, the codes that those colluders fitted who took part."""
+
+    def last_codes(self) -> dict[int, Signs]:
+        """The code of each colluder's last round."""
+        return {user: code for codes in self.codes for user, code in codes.items()}
 
     def level_counts(self, n_items: int) -> Floats:
         """How often colluders gave each item each level: n_items x levels."""
@@ -111,6 +115,15 @@ class Capture:
     def is_clear(self) -> bool:
         return not self.mode.startswith("secagg")
 
+    def last(self, rounds: int) -> Capture:
+        """The same with the last rounds alone, or with all of them where there are fewer."""
+        codes = self.knowledge.codes[-rounds:]
+        return replace(self, rounds=self.rounds[-rounds:], knowledge=replace(self.knowledge, codes=codes))
+
+    def participation(self) -> npt.NDArray[np.bool_]:
+        """Who took part when: rounds x users."""
+        return np.array([np.isin(np.arange(self.n_users), view.devices) for view in self.rounds])
+
     @property
     def upload_bytes(self) -> float:
         """Mean size of an upload."""
@@ -126,12 +139,14 @@ class Truth:
     steps: tuple[Ints, ...]
     codes: tuple[dict[int, Signs], ...]
     """By round, the code behind each device's upload."""
-    rows: tuple[dict[int, Ints], ...] = ()
-    """By round, the rows that each device uploaded."""
     scored: tuple[int, ...] = ()
     """Users who took part at least once and do not collude."""
-    bystanders: Signs | None = None
-    """Codes that devices outside the last cohort would have fitted: what a claim that is mere luck looks like."""
+    bystanders: tuple[Signs, ...] = ()
+    """By round, in the last rounds, codes that devices outside the cohort would have fitted: hit by mere luck."""
+
+    def last(self, rounds: int) -> Truth:
+        """The same with the last rounds alone."""
+        return replace(self, codes=self.codes[-rounds:], bystanders=self.bystanders[-rounds:])
 
     def last_codes(self) -> dict[int, Signs]:
         """The code of each user's last round."""
@@ -148,24 +163,29 @@ def sum_uploads(view_model: model_pb2.RoundModel, uploads: list[Upload], n_items
             upload.add_to(ternary)
         else:
             wide[upload.item_indices] += upload.values()
+    rows = (wide + ternary).astype(np.int32)
     if view_model.objective == model_pb2.OBJECTIVE_PAPER:
-        return CohortSum(wide + ternary, np.zeros((f, f), np.int64), np.zeros(f, np.int64), 0, len(uploads))
+        return CohortSum(rows, np.zeros(f, np.int64), 0, len(uploads))
     codes = np.array([unpack_signs(upload.rows.user_code, (f,)) for upload in uploads], np.int64).reshape(-1, f)
     weights = np.array([max(len(upload.item_indices), LEAST_CATALOGUE_RATINGS) for upload in uploads], np.int64)
-    products = (codes * weights[:, None]).T @ codes
-    return CohortSum(wide + ternary, products, weights @ codes, int(weights.sum()), len(uploads))
+    return CohortSum(rows, weights @ codes, int(weights.sum()), len(uploads))
 
 
 def sum_of_blocks(server: CatalogueRule, sums: Mapping[str, Ints], n_devices: int) -> CohortSum:
     """What taking off the masks gave, as the server counts it."""
-    f, weighted = server.code_bits, server.weighted(sums, n_devices)
-    weight = int(weighted["weight"][0])
-    rows = np.zeros((server.n_items, f), np.int64)
-    rows[server.upload_rows] = weighted["rows"].reshape(-1, f)
-    above = np.zeros((f, f), np.int64)
-    above[np.triu_indices(f, 1)] = weighted["products"]
-    products = above + above.T + weight * np.eye(f, dtype=np.int64)
-    return CohortSum(rows, products, weighted["user_sum"], weight, n_devices, is_noisy=server.noise is not None)
+    weighted = server.weighted(sums, n_devices)
+    rows = np.zeros((server.n_items, server.code_bits), np.int32)
+    rows[server.upload_rows] = weighted["rows"].reshape(-1, server.code_bits)
+    return CohortSum(rows, weighted["user_sum"], int(weighted["weight"][0]), n_devices)
+
+
+@dataclass(frozen=True, repr=False)
+class Observed:
+    """One sum: what the attacker sees of it, and by device the code and the update behind it."""
+
+    view: RoundView
+    codes: dict[int, Signs]
+    updates: dict[int, RowUpdate]
 
 
 @dataclass
@@ -174,8 +194,7 @@ class CapturingRun(TrainingRun):
 
     views: list[RoundView] = field(default_factory=list)
     codes: list[dict[int, Signs]] = field(default_factory=list)
-    rows: list[dict[int, Ints]] = field(default_factory=list)
-    last_bystanders: Signs | None = None
+    last_bystanders: list[Signs] = field(default_factory=list)
 
     @property
     def is_secure(self) -> bool:
@@ -184,17 +203,14 @@ class CapturingRun(TrainingRun):
     def _round(self, round_index: int) -> None:
         rng = np.random.default_rng([self.options.seed, round_index, 3])
         cohort = self.cohort(round_index)
-        if round_index == self.options.rounds - 1:
-            self.last_bystanders = self.bystanders(cohort)
-        view, codes, rows = self.observe(cohort, rng, masked=round_index == 0)
-        self.move(view)
-        self.views.append(replace(view, after=self.server.signs()))
-        self.codes.append(codes)
-        self.rows.append(rows)
+        if round_index >= self.options.rounds - LAST_ROUNDS:
+            self.last_bystanders.append(self.bystanders(cohort))
+        seen = self.observe(cohort, rng, masked=round_index == 0)
+        self.move(seen.view)
+        self.views.append(replace(seen.view, after=self.server.signs()))
+        self.codes.append(seen.codes)
 
-    def observe(
-        self, cohort: Ints, rng: np.random.Generator, *, masked: bool = False
-    ) -> tuple[RoundView, dict[int, Signs], dict[int, Ints]]:
+    def observe(self, cohort: Ints, rng: np.random.Generator, *, masked: bool = False) -> Observed:
         """Let a cohort upload for the current model; nothing is aggregated, and `after` is `before`.
 
         `masked` False leaves out the masks of a secure sum: the same sum, without uploads, in a fraction of the time.
@@ -208,18 +224,16 @@ class CapturingRun(TrainingRun):
             user: unpack_signs(device.code.reveal(), (self.server.code_bits,))
             for user, device in zip(users, devices, strict=True)
         }
-        rows = {user: np.array(update.item_indices, np.int64) for user, update in zip(users, updates, strict=True)}
         open_rows, before = self.server.open_rows.copy(), self.server.signs()
-        view = RoundView(before, before, self.server.model(), open_rows, tuple(users), tuple(uploads), total)
-        return view, codes, rows
+        view = RoundView(before, before, model, self.server.model(), open_rows, tuple(users), tuple(uploads), total)
+        return Observed(view, codes, dict(zip(users, updates, strict=True)))
 
     def move(self, view: RoundView) -> None:
         """Let the server finish a round with what it has of it."""
         if self.is_secure:
-            total, above = view.total, np.triu_indices(self.server.code_bits, 1)
-            rows = total.rows[self.server.upload_rows]
-            weight = np.array([total.weight])
-            catalogue_of(self.server).add_sums(rows, total.products[above], total.user_sum, weight)
+            total = view.total
+            rows, weight = total.rows[self.server.upload_rows].astype(np.int64), np.array([total.weight])
+            catalogue_of(self.server).add_sums(rows, total.user_sum, weight)
         else:
             for upload in view.uploads:
                 self.server.add(upload)
@@ -239,7 +253,11 @@ class CapturingRun(TrainingRun):
         if masked and n > 1:
             sums = masked_sums(model, updates, rng, uploads)
         else:
-            sums = sums_without_masks(model, updates, n, rng)
+            sums = sums_without_masks(model, updates[n // ONE_NOISELESS_IN :], n, rng)
+            for update in updates[: n // ONE_NOISELESS_IN]:
+                vector = vector_without_noise(model, update, n)
+                for name, total in sums.items():
+                    total += np.asarray(vector[name])
         return uploads, sum_of_blocks(catalogue_of(self.server), sums, n)
 
     def bystanders(self, cohort: Ints) -> Signs:
@@ -271,11 +289,8 @@ def split_capture(run: CapturingRun, ratings: Ratings, name: str, seed: int) -> 
     took_part = {user for codes in run.codes for user in codes}
     known = set(colluders)
     scored = tuple(sorted(took_part - known))
-    truth = Truth(items, steps, tuple(run.codes), tuple(run.rows), scored, run.last_bystanders)
-    colluder_codes = tuple(
-        np.array([code for user, code in codes.items() if user in known], np.int8).reshape(-1, run.server.code_bits)
-        for codes in run.codes
-    )
+    truth = Truth(items, steps, tuple(run.codes), scored, tuple(run.last_bystanders))
+    colluder_codes = tuple({user: code for user, code in codes.items() if user in known} for codes in run.codes)
     known_items, known_steps = ({user: column[user] for user in colluders} for column in (items, steps))
     knowledge = Knowledge(levels, colluders, known_items, known_steps, colluder_codes)
     return Capture(name, tuple(run.views), ratings.item_counts(), len(run.fleet), knowledge), truth

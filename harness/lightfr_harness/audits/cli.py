@@ -25,7 +25,9 @@ def privacy(
     data: Data = None,
     format: Format = "ml-100k",
     synthetic: Synthetic = "small",
-    rounds: Annotated[int, typer.Option(help="Rounds of the campaign that is attacked.")] = 10,
+    rounds: Annotated[
+        int, typer.Option(help="Rounds of the campaign that is attacked; in clear modes 10 at most.")
+    ] = 200,
     cohort: Annotated[
         list[int] | None, typer.Option(help="Devices in a round; several are compared. Default: 60 % of the devices.")
     ] = None,
@@ -33,13 +35,9 @@ def privacy(
         int, typer.Option(help="Smaller cohorts promise nothing; their figures are for information.")
     ] = 256,
     bits: Bits = 64,
-    noise_rows: Annotated[
-        float, typer.Option(help="secagg+dp: standard deviation of each device's noise in its rows, 0.5 to 1000.")
-    ] = 3.0,
-    noise_sums: Annotated[
-        float,
-        typer.Option(help="secagg+dp: standard deviation of the noise in its products and user sum, 0.5 to 1000."),
-    ] = 3.0,
+    epsilon: Annotated[
+        float, typer.Option(help="secagg+dp: what a user may lose in all rounds together, with delta 1e-5.")
+    ] = 8.0,
     seed: Seed = 0,
     json_file: Json = None,
     report: Report = None,
@@ -63,8 +61,7 @@ def privacy(
             cohorts=tuple(cohort or ()),
             minimum_cohort=minimum_cohort,
             bits=bits,
-            noise_rows=noise_rows,
-            noise_sums=noise_sums,
+            epsilon=epsilon,
             seed=seed,
         )
         with progress_bar() as bar:

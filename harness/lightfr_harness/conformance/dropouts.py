@@ -122,7 +122,7 @@ def one_of_each(peer: Peer) -> dict[str, Message]:
     return {
         ADVERTISE: peer.good(ADVERTISE),
         SHARE: any_shares(peer, 6),
-        UPLOAD: any_upload(peer, 1814),
+        UPLOAD: any_upload(peer, 1486),
         REVEAL: secure_pb2.RevealSharesRequest(round_id=peer.round_id, self_masks=peer.peer_id + bytes(SHARE_BYTES)),
         "GetStep": secure_pb2.GetStepRequest(round_id=peer.round_id),
     }

@@ -190,7 +190,7 @@ _ANSWERS: dict[str, type[Message]] = {
 
 
 def vector_of(part: Contribution, is_open: Sequence[bool], devices: int) -> Vector:
-    """The blocks of docs/secagg.md, step 3, filled number by number."""
+    """The blocks of docs/secagg.md, step 3, filled number by number, without noise: the sums must be exact."""
     user = [int(sign) for sign in part.user]
     code_bits, weight = len(user), max(len(part.rows), LEAST_ROWS)
     vector = Vector(round_blocks(sum(is_open), code_bits, devices))
@@ -199,9 +199,6 @@ def vector_of(part: Contribution, is_open: Sequence[bool], devices: int) -> Vect
         first = places.index(item) * code_bits
         for k, element in enumerate(row):
             vector["rows"][first + k] = int(element)
-    pairs = [(j, k) for j in range(code_bits) for k in range(j + 1, code_bits)]
-    for place, (j, k) in enumerate(pairs):
-        vector["products"][place] = weight * user[j] * user[k]
     for k, sign in enumerate(user):
         vector["user_sum"][k] = weight * sign
     vector["weight"][0] = weight

@@ -78,18 +78,16 @@ class Twin:
         items, f = self.signs.shape
         tau = (4 * f + 5) // 10
         row_sums: Integers = np.zeros((items, f), np.int64)
-        products: Integers = np.zeros((f, f), np.int64)
         user_sum: Integers = np.zeros(f, np.int64)
         weight = 0
         for one in contributions:
             own = max(len(one.rows), LEAST_ROWS)
             for index, row in one.rows.items():
                 row_sums[index] += row
-            products += own * np.outer(one.user, one.user)
             user_sum += own * one.user
             weight += own
-        against = self.signs @ products - weight * self.signs + tau * user_sum
-        moved = UNIT * row_sums - self._divided(UNIT * BETA * against, items * f)
+        others = ((self.signs @ user_sum)[:, None] - self.signs * user_sum) * user_sum // max(weight, 1)
+        moved = UNIT * row_sums - self._divided(UNIT * BETA * (others + tau * user_sum), items * f)
         self.memory = self.memory - self._forgotten() + np.clip(moved, -LARGEST_SUM, LARGEST_SUM)
         self.signs = np.where(self.memory == 0, self.signs, np.sign(self.memory))
         if weight:

@@ -76,7 +76,7 @@ def stand_in_rule(settings: Settings, items: ItemList, *, changed: float) -> Sta
         counts,
         settings.bits,
         changed=changed,
-        upload_kind=model_pb2.UPLOAD_KIND_TERNARY,
+        upload_kind=model_pb2.UPLOAD_KIND_EXACT if settings.noise() else model_pb2.UPLOAD_KIND_TERNARY,
         gate=settings.gate if has_gate else 0,
         max_rows=TERNARY_ROWS,
         seed=settings.seed,
@@ -111,7 +111,7 @@ def main(arguments: list[str]) -> int:
         parser.add_argument(f"--{name}", type=Path, required=True)
     for name in ("port", "enrollment-port", "operations-port", "bits", "seed", "goal", "minimum", "open-rows"):
         parser.add_argument(f"--{name}", type=int, required=True)
-    for name in ("over-selection", "deadline-seconds", "noise-rows", "noise-sums", "changed"):
+    for name in ("over-selection", "deadline-seconds", "noise-rows", "noise-sums", "noise-counts", "changed"):
         parser.add_argument(f"--{name}", type=float, required=True)
     parser.add_argument("--privacy", required=True)
     asked = parser.parse_args(arguments)
@@ -119,7 +119,7 @@ def main(arguments: list[str]) -> int:
     n_items = int(text)
     counts = [GATE] * asked.open_rows + [0] * (n_items - asked.open_rows) if asked.open_rows else None
     items = ItemList(range(n_items), counts, hashlib.sha256(text.encode()).hexdigest())
-    noise = (round(1000 * asked.noise_rows), round(1000 * asked.noise_sums))
+    noise = [round(1000 * level) for level in (asked.noise_rows, asked.noise_sums, asked.noise_counts)]
     settings = Settings(asked.bits, GATE, asked.seed, True, items.sha256, asked.privacy, *noise)
     never = 1_000_000_000
     plan = Plan(asked.goal, asked.over_selection, asked.minimum, asked.deadline_seconds, gate_every=never)

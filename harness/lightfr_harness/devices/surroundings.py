@@ -20,7 +20,7 @@ from lightfr.cohorts import DEFAULT_MINIMUM_COHORT
 from lightfr.errors import LightFRError
 from lightfr_harness.devices.link import Loop
 from lightfr_harness.devices.measuring import Sampler
-from lightfr_harness.devices.scenario import JOURNAL, NOISE_ROWS, NOISE_SUMS, SECAGG_DP, Scenario
+from lightfr_harness.devices.scenario import JOURNAL, NOISE, SECAGG_DP, Scenario
 from lightfr_harness.server.authority import Authority
 from lightfr_harness.server.coordinator.child import CoordinatorProcess
 from lightfr_harness.simulation.identities import identity_of
@@ -146,7 +146,7 @@ def surroundings(
         options |= {"goal": clear_goal, "minimum": 1, "over_selection": 2}
         options |= {"open_rows": 0, "deadline_seconds": _DAY_SECONDS}
     has_noise = scenario.privacy == SECAGG_DP
-    options |= {"noise_rows": NOISE_ROWS * has_noise, "noise_sums": NOISE_SUMS * has_noise}
+    options |= {name: level * has_noise for name, level in NOISE.items()}
     authority = Authority.init(folder / "authority", ["localhost", "127.0.0.1"])
     coordinator = CoordinatorProcess(folder / "server", authority.folder, catalogue, module=SERVING, **options)
     with closing(authority), coordinator, Loop() as loop, Sampler() as sampler:

@@ -218,7 +218,7 @@ def device_rows(record: DeviceRecord) -> list[tuple[str, str, str]]:
         ("threads, modules as above", f"{secure['most_threads']}, {secure_loaded}", "1, none"),
         ("bytes sent and received, in all", f"{secure['up_bytes']:,} and {secure['down_bytes']:,}", ""),
         *(
-            (f"{name}, {call['count']} times", f"{call['up_bytes']:,} and {call['down_bytes']:,}", "")
+            (f"{name}, {call['count']} times", f"{call['request_bytes']:,} and {call['answer_bytes']:,}", "")
             for name, call in secure["calls"].items()
         ),
     ]
@@ -231,10 +231,10 @@ def device_page(record: DeviceRecord) -> str:
     about = f"{record.items:,} items of {record.bits} bits, {record.ratings} ratings."
     rows = [row(name, [measured, limit]) for name, measured, limit in device_rows(record)]
     calls = [
-        (name, call["up_bytes"] + call["down_bytes"], in_bytes(call["up_bytes"] + call["down_bytes"]))
+        (name, n := call["request_bytes"] + call["answer_bytes"], in_bytes(n))
         for name, call in record.secure["calls"].items()
     ]
-    drawn = bars("Bytes of a secure round at the TLS socket", calls)
+    drawn = bars("Bytes of a secure round's messages", calls)
     return _page("One device", verdict, about, table("Measured from outside", ("", "measured", "limit"), rows) + drawn)
 
 

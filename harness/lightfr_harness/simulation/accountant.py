@@ -14,9 +14,13 @@ import math
 from dataclasses import dataclass
 
 from lightfr.errors import OutOfRangeError
+from lightfr.training.constants import CLIPPED_LENGTH, COUNTED_ITEMS
 from lightfr.v1 import model_pb2
 
 _STEPS = 200  # of bisections: more than the bits of a float
+_GATE_SHARE = 0.1
+_SUMS_FACTOR = 8
+_LEAST_THOUSANDTHS = 1300
 
 
 @dataclass(frozen=True)
@@ -112,19 +116,61 @@ class Accountant:
             raise OutOfRangeError("honest_devices", self.honest_devices, 1, math.inf)
 
     def round_loss(self) -> PrivacyLoss:
-        """Of one round that the user takes part in."""
-        f, rows = self.code_bits, min(self.max_rows, self.open_rows)
-        sums = f * (f - 1) // 2 + f
-        return self._block(self.open_rows * f, rows * f, self.noise.rows_thousandths) + self._block(
-            sums, sums, self.noise.sums_thousandths
+        """Of one round that the user takes part in: clipped rows, and a code of f signs."""
+        f, length = self.code_bits, CLIPPED_LENGTH * self.code_bits
+        not_zero = f * min(self.max_rows or self.open_rows, self.open_rows)
+        rows = summed_discrete_gaussians(
+            f * self.open_rows,
+            math.sqrt(not_zero) * length,
+            length,
+            self.noise.rows_thousandths / 1000,
+            self.honest_devices,
+        )
+        return rows + summed_discrete_gaussians(
+            f, f, math.sqrt(f), self.noise.sums_thousandths / 1000, self.honest_devices
+        )
+
+    def refresh_loss(self, n_items: int, honest_devices: int) -> PrivacyLoss:
+        """Of one gate refresh that the user takes part in: at most so many items count 1."""
+        return summed_discrete_gaussians(
+            n_items, COUNTED_ITEMS, math.sqrt(COUNTED_ITEMS), self.noise.counts_thousandths / 1000, honest_devices
         )
 
     def loss(self, rounds: int) -> PrivacyLoss:
         """Of so many rounds that the user takes part in, whatever each is made to depend on."""
         return self.round_loss().times(rounds)
 
-    def _block(self, numbers: int, not_zero: int, thousandths: int) -> PrivacyLoss:
-        """A device has at most `not_zero` numbers that are -1 or 1; the others are 0."""
-        return summed_discrete_gaussians(
-            numbers, not_zero, math.sqrt(not_zero), thousandths / 1000, self.honest_devices
-        )
+
+def noise_for(
+    epsilon: float, delta: float, *, rounds: int, code_bits: int, devices: int, counting_devices: int = 0
+) -> model_pb2.Noise:
+    """The noise with which a user who takes part in so many rounds loses at most epsilon.
+
+    `devices` is the least number of honest survivors of a round. With `counting_devices`, those of a gate refresh, the
+    user takes part in one refresh too, which gets at most a tenth of the loss. The user sum gets eight times the noise
+    of the rows, in the same unit, for it hurts less there.
+    """
+    rho = _rho_of(epsilon, delta)
+    counters = counting_devices or devices
+    counts = _at_least(math.sqrt(COUNTED_ITEMS / (2 * _GATE_SHARE * rho * counters)))
+    for_rounds = rho - COUNTED_ITEMS / (2 * counters * (counts / 1000) ** 2) if counting_devices else rho
+    squared = (CLIPPED_LENGTH * code_bits) ** 2 + code_bits * (code_bits / _SUMS_FACTOR) ** 2
+    rows = math.sqrt(squared * max(1, rounds) / (2 * for_rounds * devices))
+    return model_pb2.Noise(
+        rows_thousandths=_at_least(rows),
+        sums_thousandths=_at_least(_SUMS_FACTOR * rows / code_bits),
+        counts_thousandths=counts,
+    )
+
+
+def _at_least(deviation: float) -> int:
+    """In thousandths, rounded up, and so much that a sum of discrete Gaussians is one but for a negligible part."""
+    return max(_LEAST_THOUSANDTHS, math.ceil(1000 * deviation))
+
+
+def _rho_of(epsilon: float, delta: float) -> float:
+    low, high = 0.0, epsilon
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if PrivacyLoss(middle).epsilon(delta) <= epsilon else (low, middle)
+    return low

@@ -50,7 +50,7 @@ def train(
     gate: Annotated[
         int | None,
         typer.Option(
-            help="A row learns from devices only if at least this many rate the item. Default: 10; objective paper: 0."
+            help="A row learns from devices only if so many rate the item. Default: 10; paper and secagg+dp: 0."
         ),
     ] = None,
     max_rows: Annotated[
@@ -71,12 +71,8 @@ def train(
     privacy: Annotated[
         str, typer.Option(help="What the server sees: clear, secagg (sums, really masked) or secagg+dp (noisy sums).")
     ] = "clear",
-    noise_rows: Annotated[
-        float, typer.Option(help="secagg+dp: standard deviation of each device's noise in its rows, 0.5 to 1000.")
-    ] = 0.0,
-    noise_sums: Annotated[
-        float,
-        typer.Option(help="secagg+dp: standard deviation of the noise in its products and user sum, 0.5 to 1000."),
+    epsilon: Annotated[
+        float, typer.Option(help="secagg+dp: what a user may lose in all rounds together, with delta 1e-5.")
     ] = 0.0,
     unmasked: Annotated[
         bool,
@@ -129,8 +125,7 @@ def train(
             dropout=dropout,
             regularization=regularization,
             privacy=privacy,
-            noise_rows=noise_rows,
-            noise_sums=noise_sums,
+            epsilon=epsilon,
             unmasked=unmasked,
             seed=seed,
             checkpoint=checkpoint,

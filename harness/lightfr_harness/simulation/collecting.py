@@ -12,6 +12,7 @@ import numpy.typing as npt
 from lightfr import _wire
 from lightfr.errors import InvalidInputError, PrivacyError
 from lightfr.secagg.contribution import blocks_of, vector_without_noise
+from lightfr.secagg.noise import ternary_threshold, user_sum_thousandths, weight_thousandths
 from lightfr.training import PublishedModel, RowUpdate
 from lightfr.v1 import model_pb2
 from lightfr_harness.server.rules import AggregationRule, CatalogueRule
@@ -103,7 +104,7 @@ def collect_unmasked(server: AggregationRule, cohort: Cohort) -> Collected:
 def sums_without_masks(
     model: PublishedModel, updates: list[RowUpdate], devices: int, random: np.random.Generator
 ) -> dict[str, npt.NDArray[np.int64]]:
-    """By block, what the updates add up to, with noise where the model asks for it.
+    """By block, what the updates add up to, with the noise of the devices that made them.
 
     `devices` is the roster's size, those that dropped out included.
     """
@@ -112,13 +113,27 @@ def sums_without_masks(
         vector = vector_without_noise(model, update, devices)
         for name, total in totals.items():
             total += np.asarray(vector[name])
+    n = len(updates)
     if model.noise:
-        # A rounded Gaussian of the summed variance: for accuracy as good as a sum of discrete ones, not for privacy.
-        for name, total in totals.items():
-            thousandths = model.noise.rows_thousandths if name == "rows" else model.noise.sums_thousandths
-            deviation = thousandths / 1000 * len(updates) ** 0.5
-            total += np.rint(random.normal(0, deviation, total.size)).astype(np.int64)
+        totals["rows"] += _gaussian_sum(model.noise.rows_thousandths, n, totals["rows"].size, random)
+        totals["user_sum"] += _gaussian_sum(model.noise.sums_thousandths, n, model.code_bits, random)
+    else:
+        totals["rows"] += ternary_sum(devices, n, totals["rows"].size, random)
+        totals["user_sum"] += _gaussian_sum(user_sum_thousandths(devices), n, model.code_bits, random)
+        totals["weight"] += _gaussian_sum(weight_thousandths(devices), n, 1, random)
     return totals
+
+
+def ternary_sum(devices: int, survivors: int, n: int, random: np.random.Generator) -> npt.NDArray[np.int64]:
+    """n sums of the ternary noise of so many survivors of a roster: exactly their distribution."""
+    chance = ternary_threshold(devices) / 65536
+    not_zero = random.binomial(survivors, 2 * chance, n)
+    return 2 * random.binomial(not_zero, 0.5) - not_zero
+
+
+def _gaussian_sum(thousandths: int, survivors: int, n: int, random: np.random.Generator) -> npt.NDArray[np.int64]:
+    """A rounded Gaussian of the summed variance: for accuracy as good as a sum of discrete ones, not for privacy."""
+    return np.rint(random.normal(0, thousandths / 1000 * survivors**0.5, n)).astype(np.int64)
 
 
 def catalogue_of(server: AggregationRule) -> CatalogueRule:

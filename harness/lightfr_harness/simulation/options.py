@@ -8,15 +8,16 @@ from typing import Any
 
 from lightfr.errors import InvalidInputError
 from lightfr.secagg.vector import MAX_WEIGHT
-from lightfr.training.model import LEAST_NOISE, MOST_NOISE
 from lightfr.v1 import model_pb2
 from lightfr_harness.server.rules import PRIVACY_MODES, TERNARY_ROWS
+from lightfr_harness.simulation.accountant import noise_for
 
 OBJECTIVES = ("catalogue", "paper")
 AGGREGATES = {"catalogue": ("catalogue",), "paper": ("grad", "para", "init", "random")}
 UPLOADS = {"ternary": model_pb2.UPLOAD_KIND_TERNARY, "exact": model_pb2.UPLOAD_KIND_EXACT}
 SPLITS = ("last-out", "80-10-10")
 GATE = 10
+DELTA = 1e-5
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,8 @@ class TrainOptions:
     dropout: float = 0.0
     regularization: float = 0.0
     privacy: str = "clear"
-    # Standard deviations of the noise that each device adds; mode secagg+dp only.
-    noise_rows: float = 0.0
-    noise_sums: float = 0.0
+    # What a user who takes part in all rounds may lose at most, with delta 1e-5; mode secagg+dp only.
+    epsilon: float = 0.0
     unmasked: bool = False
     seed: int = 0
     checkpoint: Path | None = None
@@ -53,8 +53,9 @@ class TrainOptions:
         _one_of("split", self.split, SPLITS)
         paper = self.objective == "paper"
         _default(self, "aggregate", AGGREGATES[self.objective][0])
-        _default(self, "upload", "exact" if paper else "ternary")
-        _default(self, "gate", 0 if paper else GATE)
+        is_noisy = self.privacy == "secagg+dp"
+        _default(self, "upload", "exact" if paper or is_noisy else "ternary")
+        _default(self, "gate", 0 if paper or is_noisy else GATE)
         _default(self, "max_rows", TERNARY_ROWS if self.upload == "ternary" else 0)
         _one_of(f"aggregate of objective {self.objective}", self.aggregate, AGGREGATES[self.objective])
         _one_of("upload", self.upload, ("exact",) if paper else tuple(UPLOADS))
@@ -72,32 +73,42 @@ class TrainOptions:
 
     def _require_privacy(self) -> None:
         _one_of("privacy", self.privacy, tuple(PRIVACY_MODES))
-        noisy = self.privacy == "secagg+dp"
+        is_noisy, kind = self.privacy == "secagg+dp", "exact" if self.privacy == "secagg+dp" else "ternary"
         if self.privacy != "clear":
-            if self.upload != "ternary":
-                raise InvalidInputError("secure sums are made of ternary rows: use --upload ternary or --privacy clear")
+            if self.objective == "paper":
+                raise InvalidInputError(f"--privacy {self.privacy} needs --objective catalogue; the paper has no sums")
+            if self.upload != kind:
+                raise InvalidInputError(f"--privacy {self.privacy} sums {kind} rows: leave out --upload {self.upload}")
+        if self.privacy == "secagg":
             _within("max_rows of a secure sum", self.max_rows or 0, 1, MAX_WEIGHT)
-        for name, level in (("noise_rows", self.noise_rows), ("noise_sums", self.noise_sums)):
-            if noisy:
-                _within(name, level, LEAST_NOISE / 1000, MOST_NOISE / 1000)
-            elif level:
-                raise InvalidInputError(f"{name} belongs to --privacy secagg+dp")
+        if is_noisy:
+            _within("epsilon", self.epsilon, 0.01, 1000)
+        elif self.epsilon:
+            raise InvalidInputError("epsilon belongs to --privacy secagg+dp")
 
     @property
     def privacy_mode(self) -> int:
         return PRIVACY_MODES[self.privacy]
 
-    @property
-    def noise(self) -> model_pb2.Noise | None:
+    def noise(self, n_users: int) -> model_pb2.Noise | None:
+        """The noise that each of so many devices adds for the epsilon, which those who drop out do not."""
         if self.privacy != "secagg+dp":
             return None
-        return model_pb2.Noise(
-            rows_thousandths=round(1000 * self.noise_rows), sums_thousandths=round(1000 * self.noise_sums)
+        survivors = max(1, int(cohort_size(self.fraction, n_users) * (1 - self.dropout)))
+        # Of each half of the fleet there is one gate refresh.
+        counting = n_users // 2 if (self.gate or 0) > 1 else 0
+        return noise_for(
+            self.epsilon, DELTA, rounds=self.rounds, code_bits=self.bits, devices=survivors, counting_devices=counting
         )
 
     @property
     def upload_kind(self) -> int:
         return model_pb2.UPLOAD_KIND_CODES if self.aggregate == "para" else UPLOADS[self.upload]
+
+
+def cohort_size(fraction: float, n_users: int) -> int:
+    """The devices of a round."""
+    return max(1, round(fraction * n_users))
 
 
 def _default(options: TrainOptions, name: str, value: str | int) -> None:

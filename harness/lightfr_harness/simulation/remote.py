@@ -53,7 +53,7 @@ class RemoteFleet:
 
     def __init__(
         self, devices: Sequence[SimulatedDevice], authority: Authority, server: str, folder: Path,
-        *, minimum_cohort: int = DEFAULT_MINIMUM_COHORT,
+        *, minimum_cohort: int = DEFAULT_MINIMUM_COHORT, random_bytes: Callable[[int], bytes] = os.urandom,
     ) -> None:  # fmt: skip
         trust = Trust(authority.folder / "trust.pem")
         folder.mkdir(parents=True, exist_ok=True)
@@ -62,7 +62,7 @@ class RemoteFleet:
             identity = identity_of(authority, folder / f"{number}.pem")
             self.devices.append(RemoteDevice(device, Channel(server, tls.context(trust.path, identity))))
         self._models = ModelFolder(folder / "models", trust)
-        self._minimum_cohort = minimum_cohort
+        self._minimum_cohort, self._random_bytes = minimum_cohort, random_bytes
         # One model is fitted by one thread at a time.
         self._fitting = threading.Lock()
         self.model: LoadedModel | None = None
@@ -72,7 +72,7 @@ class RemoteFleet:
         channel, old = self.devices[0].channel, self.model
         signed = coordinator.get_manifest(channel, old.manifest.model_version if old else 0)
         if signed is not None:
-            self.model = self._models.fetch(channel, signed, old.manifest if old else None)
+            self.model = self._models.fetch(channel, signed)
             self.model.published.set_open_rows(self._models.open_rows(channel, self.model.manifest))
             if old is not None:
                 old.close()
@@ -103,16 +103,16 @@ class RemoteFleet:
     def _upload(self, model: LoadedModel, remote: RemoteDevice, place: coordinator.Assignment) -> None:
         """Take part in the clear."""
         with self._fitting:
-            update = remote.device.update(model.published, os.urandom)
+            update = remote.device.update(model.published, self._random_bytes)
         secure.send(remote.channel, *ClearRound.begin(place, update).outgoing)
 
     def _walk(self, model: LoadedModel, remote: RemoteDevice, place: coordinator.Assignment) -> RoundWalk:
         def make_vector(is_gate_refresh: bool, cohort: int) -> Vector:
             if is_gate_refresh:
-                return gate_vector(model.codes.n_items, remote.device.interactions, cohort)
+                return gate_vector(model.published, remote.device.interactions, cohort, self._random_bytes)
             with self._fitting:
-                update = remote.device.update(model.published, os.urandom)
-            return round_vector(model.published, update, cohort)
+                update = remote.device.update(model.published, self._random_bytes)
+            return round_vector(model.published, update, cohort, self._random_bytes)
 
         participant = RoundParticipant.begin(place, model.manifest.signing_key, self._minimum_cohort)
         return RoundWalk(remote.channel, participant, make_vector)

@@ -19,13 +19,12 @@ from lightfr_harness.server.rules import AggregationRule, CatalogueRule, PaperRu
 from lightfr_harness.simulation import paper, scoring
 from lightfr_harness.simulation.accountant import Accountant
 from lightfr_harness.simulation.fleet import Fleet
-from lightfr_harness.simulation.options import TrainOptions
-from lightfr_harness.simulation.training import RunOptions, TrainingRun
+from lightfr_harness.simulation.options import DELTA, TrainOptions
+from lightfr_harness.simulation.training import RunOptions, TrainingRun, refresh_gate
 
 # Called with the finished rounds, all rounds, and the accuracy when it was just measured.
 Progress = Callable[[int, int, Look | None], None]
 ROUNDS_BETWEEN_LOOKS = 5
-DELTA = 1e-5
 
 
 @dataclass(frozen=True)
@@ -56,18 +55,22 @@ def load_split(options: TrainOptions) -> Split | CatalogueSplit:
 
 
 def make_server(options: TrainOptions, train: Ratings) -> AggregationRule:
-    """The aggregation rule that the options ask for. Gate counts are sums over devices, as a secure sum gives them."""
+    """The aggregation rule that the options ask for. The gate's counts are given; with an epsilon devices count."""
     if options.objective == "catalogue":
-        return CatalogueRule(
-            train.item_counts(),
+        noise = options.noise(train.n_users)
+        catalogue = CatalogueRule(
+            train.item_counts() if noise is None else np.zeros(train.n_items, np.int64),
             options.bits,
             upload_kind=options.upload_kind,
             gate=options.gate or 0,
             max_rows=options.max_rows or 0,
             seed=options.seed,
             privacy_mode=options.privacy_mode,
-            noise=options.noise,
+            noise=noise,
         )
+        if noise is not None and catalogue.gate > 1:
+            refresh_gate(catalogue, Fleet.of(train, options.bits, options.seed), options.seed)
+        return catalogue
     server = PaperRule(
         train.item_counts(),
         options.bits,
@@ -186,9 +189,9 @@ def _record(
 
 
 def privacy_loss(run: TrainingRun, colluding: int = 0) -> PrivacyLossFigures | None:
-    """The loss of a user who took part in every round, or None without noise. Dropouts are those that were asked for.
+    """The loss of a user who took part in every round, and in a gate refresh if there was one; None without epsilon.
 
-    Of the devices that stay, the `colluding` add no noise; all the others do.
+    Dropouts are those that were asked for. Of the devices that stay, the `colluding` add no noise; all the others do.
     """
     server, noise = run.server, run.server.noise
     if noise is None:
@@ -196,6 +199,8 @@ def privacy_loss(run: TrainingRun, colluding: int = 0) -> PrivacyLossFigures | N
     survivors = max(1, int(len(run.cohort(0)) * (1 - run.options.dropout)) - colluding)
     accountant = Accountant(int(server.upload_rows.sum()), server.code_bits, server.max_rows, noise, survivors)
     loss = accountant.loss(run.finished_rounds)
+    if server.gate > 1:
+        loss += accountant.refresh_loss(server.n_items, max(1, len(run.fleet) // 2 - colluding))
     return {
         "epsilon": loss.epsilon(DELTA),
         "delta": DELTA,

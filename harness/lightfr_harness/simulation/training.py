@@ -14,10 +14,12 @@ import numpy.typing as npt
 
 from lightfr import _wire
 from lightfr.errors import InvalidInputError
+from lightfr.secagg import gate_vector
 from lightfr.training import PublishedModel
-from lightfr_harness.server.rules import AggregationRule
+from lightfr_harness.server.rules import AggregationRule, CatalogueRule
 from lightfr_harness.simulation.collecting import Cohort, Collected, collector_of
 from lightfr_harness.simulation.fleet import Fleet
+from lightfr_harness.simulation.options import cohort_size
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ class TrainingRun:
 
     def cohort(self, round_index: int) -> npt.NDArray[np.int64]:
         """Devices of a round, drawn without replacement, those that drop out included."""
-        size = max(1, round(self.options.fraction * len(self.fleet)))
+        size = cohort_size(self.options.fraction, len(self.fleet))
         return np.sort(self._random(round_index, 1).choice(len(self.fleet), size, replace=False))
 
     def _round(self, round_index: int) -> None:
@@ -150,5 +152,19 @@ class TrainingRun:
         options = {**asdict(self.options), "rounds": 0}
         model = self.server.model()
         shape = (len(self.fleet), model.item_count, model.code_bits, model.objective, model.upload_kind, model.balance)
-        privacy = (model.privacy_mode, model.noise.rows_thousandths, model.noise.sums_thousandths)
+        noise = (model.noise.rows_thousandths, model.noise.sums_thousandths, model.noise.counts_thousandths)
+        privacy = (model.privacy_mode, *noise)
         return np.array([*options.values(), *shape, self.server.gate, self.server.max_rows, *privacy], np.float64)
+
+
+def refresh_gate(server: CatalogueRule, fleet: Fleet, seed: int) -> None:
+    """Let each half of the fleet count who rates what, with its noise: a pair of gate refreshes, without masks."""
+    random = np.random.default_rng([seed, 6])
+    model = PublishedModel(server.item_codes(), server.model(), server.open_rows_bitmap())
+    for half in np.array_split(random.permutation(len(fleet)), 2):
+        counts = np.zeros(server.n_items, np.int64)
+        for user in half.tolist():
+            counts += np.asarray(
+                gate_vector(model, fleet.devices[user].interactions, len(half), random.bytes)["counts"]
+            )
+        server.set_gate(counts, seed)

@@ -11,7 +11,7 @@ from lightfr._kernel._boundary import (
     select_isa,
     supported_isas,
 )
-from lightfr._kernel._masks import mask, number_bytes, pack_bits, packed_bytes, unpack_add
+from lightfr._kernel._masks import mask, number_bytes, pack_bits, packed_bytes, ternary_noise, unpack_add
 from lightfr._kernel._search import CodesPointer, Hits, distances, topk, topk_batch
 from lightfr._kernel._training import (
     Fit,
@@ -49,6 +49,7 @@ __all__ = [
     "supported_isas",
     "ternary",
     "ternary_add",
+    "ternary_noise",
     "topk",
     "topk_batch",
     "unpack",

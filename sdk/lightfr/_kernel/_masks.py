@@ -1,4 +1,7 @@
-"""Masks and packed integers of secure aggregation. Numbers of at most 16 bits live in uint16, wider ones in uint32."""
+"""Masks, noise and packed integers of secure aggregation.
+
+Numbers of at most 16 bits live in uint16, wider ones in uint32.
+"""
 
 from __future__ import annotations
 
@@ -38,6 +41,13 @@ def mask(values: WriteableBuffer, n: int, bits: int, stream: ReadableBuffer, *, 
     target = writable(_KIND[wide], values, n, "values")
     source = readable("uint8_t", stream, n * number_bytes(bits), "mask stream")
     check(_MASK[wide](target, n, source, subtract))
+
+
+def ternary_noise(values: WriteableBuffer, n: int, threshold: int, random: ReadableBuffer) -> None:
+    """Add -1, 0 or +1 to n uint16 numbers in place, from two random bytes each; +1 has the chance threshold / 65536."""
+    require_range("threshold", threshold, 0, 32768)
+    target = writable("uint16_t", values, n, "values")
+    check(lib.lfr_ternary_noise(target, n, threshold, readable("uint8_t", random, 2 * n, "random bytes")))
 
 
 def pack_bits(values: ReadableBuffer, n: int, bits: int) -> bytearray:

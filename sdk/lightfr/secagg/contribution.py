@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import os
 from array import array
+from math import isqrt
 from typing import TYPE_CHECKING
 
 from lightfr import _kernel
 from lightfr.errors import CodeLengthError, InvalidInputError, ItemIndexError, OutOfRangeError
-from lightfr.secagg.noise import add_noise
+from lightfr.secagg.noise import (
+    add_noise,
+    add_ternary_noise,
+    require_enough,
+    user_sum_thousandths,
+    weight_thousandths,
+)
 from lightfr.secagg.vector import MAX_WEIGHT, Block, Vector, gate_blocks, round_blocks
-from lightfr.training.constants import LEAST_CATALOGUE_RATINGS
-from lightfr.training.model import TERNARY
+from lightfr.training.constants import CLIPPED_LENGTH, COUNTED_ITEMS, LEAST_CATALOGUE_RATINGS
+from lightfr.training.model import EXACT, TERNARY
+from lightfr.training.updates import sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,14 +38,19 @@ def round_vector(
 ) -> Vector:
     """Return the numbers of a device in a training round, not masked yet: PRIVATE. `devices` is the roster's size.
 
-    Where the model asks for noise it is in them, drawn from `random_bytes`. Raises InvalidInputError for an update that
-    the model does not allow: make_update makes none.
+    Noise drawn from `random_bytes` is in them: that of mode SECAGG, which no server turns off, or what the model asks
+    for in mode SECAGG_DP. Raises PrivacyError when that is too little, and InvalidInputError for an update that the
+    model does not allow: make_update makes none.
     """
     vector = vector_without_noise(model, update, devices)
     if model.noise:
+        require_enough(model.noise, model.code_bits, devices)
         add_noise(vector["rows"], model.noise.rows_thousandths, random_bytes)
-        add_noise(vector["products"], model.noise.sums_thousandths, random_bytes)
         add_noise(vector["user_sum"], model.noise.sums_thousandths, random_bytes)
+    else:
+        add_ternary_noise(vector["rows"], devices, random_bytes)
+        add_noise(vector["user_sum"], user_sum_thousandths(devices), random_bytes)
+        add_noise(vector["weight"], weight_thousandths(devices), random_bytes)
     return vector
 
 
@@ -45,29 +58,48 @@ def vector_without_noise(model: PublishedModel, update: RowUpdate, devices: int)
     """Return the numbers of a device before noise, for simulations that add it to the sum: see round_vector."""
     _require_fit(model, update)
     vector = Vector(blocks_of(model, devices))
-    _put_rows(model, update, vector["rows"])
+    rows = _clipped(update) if model.noise else _ternary_numbers(update)
+    f, numbers = model.code_bits, vector["rows"]
+    for i, place in enumerate(_places(model, update.item_indices)):
+        numbers[place * f : (place + 1) * f] = array(numbers.format, rows[i * f : (i + 1) * f])
     weight = 1 if model.noise else max(len(update.item_indices), LEAST_CATALOGUE_RATINGS)
-    _put_sums(update.user_code, weight, vector)
+    signs, user_sum = array("b", bytes(f)), vector["user_sum"]
+    _kernel.unpack(update.user_code, f, signs)
+    user_sum[:] = array(user_sum.format, [weight * sign for sign in signs])
     if not model.noise:
         vector["weight"][0] = weight
     return vector
 
 
-def gate_vector(n_items: int, interactions: Interactions, devices: int) -> Vector:
-    """Return the numbers of a device in a gate refresh, not masked yet: PRIVATE. 1 for each item that it rated."""
-    vector = Vector(gate_blocks(n_items, devices))
+def gate_vector(
+    model: PublishedModel, interactions: Interactions, devices: int, random_bytes: Callable[[int], bytes] = os.urandom
+) -> Vector:
+    """Return the numbers of a device in a gate refresh, not masked yet: PRIVATE. 1 for each rated item, and noise.
+
+    In mode SECAGG_DP a device counts at most 64 of its items, and its noise is what the model asks for.
+    """
+    vector, items = Vector(gate_blocks(model.n_items, devices, model.noise)), interactions.arrays()[0].tolist()
     counts = vector["counts"]
-    for item_index in interactions.arrays()[0]:
-        if item_index >= n_items:
-            raise ItemIndexError(n_items)
+    for item_index in sample(items, COUNTED_ITEMS, random_bytes) if model.noise else items:
+        if item_index >= model.n_items:
+            raise ItemIndexError(model.n_items)
         counts[item_index] = 1
+    if model.noise:
+        require_enough(model.noise, model.code_bits, devices)
+        add_noise(counts, model.noise.counts_thousandths, random_bytes)
+    else:
+        add_ternary_noise(counts, devices, random_bytes)
     return vector
 
 
 def _require_fit(model: PublishedModel, update: RowUpdate) -> None:
-    n_rows, most = len(update.item_indices), min(model.max_rows or MAX_WEIGHT, MAX_WEIGHT)
-    if update.upload_kind != TERNARY:
-        raise InvalidInputError("only ternary updates can be summed securely: ask for UPLOAD_KIND_TERNARY")
+    # Clipped gradients need no other limit; else the bits of a sum have room for so many rows.
+    n_rows, most = len(update.item_indices), model.n_items if model.noise else MAX_WEIGHT
+    most = min(model.max_rows or most, most)
+    if update.upload_kind != (EXACT if model.noise else TERNARY):
+        raise InvalidInputError(
+            "mode SECAGG sums ternary updates and mode SECAGG_DP exact ones: make the update with this model"
+        )
     for code_bits in (update.code_bits, 8 * len(update.user_code)):
         if code_bits != model.code_bits:
             raise CodeLengthError(code_bits, model.code_bits)
@@ -75,12 +107,21 @@ def _require_fit(model: PublishedModel, update: RowUpdate) -> None:
         raise OutOfRangeError("number of rows of the update", n_rows, 0, most)
 
 
-def _put_rows(model: PublishedModel, update: RowUpdate, numbers: memoryview[int]) -> None:
-    f, n_rows = model.code_bits, len(update.item_indices)
+def _ternary_numbers(update: RowUpdate) -> array[int]:
+    f, n_rows = update.code_bits, len(update.item_indices)
     rows = array("i", bytes(4 * n_rows * f))
     _kernel.ternary_add(update.nonzero, update.positive, array("I", range(n_rows)), n_rows, f, n_rows, rows)
-    for i, place in enumerate(_places(model, update.item_indices)):
-        numbers[place * f : (place + 1) * f] = array(numbers.format, rows[i * f : (i + 1) * f])
+    return rows
+
+
+def _clipped(update: RowUpdate) -> array[int]:
+    """Shorten the gradients, all together, to CLIPPED_LENGTH at most: toward zero, by a length that is rounded up."""
+    gradients, most = array("i", update.gradients), CLIPPED_LENGTH * update.code_bits
+    squared = sum(map(int.__mul__, gradients, gradients))
+    if squared <= most * most:
+        return gradients
+    length = isqrt(squared - 1) + 1
+    return array("i", [g * most // length if g >= 0 else -(-g * most // length) for g in gradients])
 
 
 def _places(model: PublishedModel, item_indices: array[int]) -> Iterator[int]:
@@ -104,16 +145,3 @@ def _count_between(gate: bytes | None, first: int, end: int) -> int:
         return end - first
     bits = int.from_bytes(gate[first >> 3 : (end + 7) >> 3], "little") >> (first & 7)
     return (bits & ((1 << (end - first)) - 1)).bit_count()
-
-
-def _put_sums(user_code: bytes, weight: int, vector: Vector) -> None:
-    """Put in w b, and w b_j b_k for j < k, which is a stretch of w b or of -w b for each j."""
-    f = 8 * len(user_code)
-    signs, kind = array("b", bytes(f)), vector["products"].format
-    _kernel.unpack(user_code, f, signs)
-    plus, minus = (array(kind, [w * sign for sign in signs]) for w in (weight, -weight))
-    products = array(kind)
-    for j, sign in enumerate(signs):
-        products.extend((plus if sign > 0 else minus)[j + 1 :])
-    vector["products"][:] = products
-    vector["user_sum"][:] = plus

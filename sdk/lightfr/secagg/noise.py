@@ -1,8 +1,12 @@
-"""Discrete Gaussian noise: integers x with probability proportional to exp(-x^2 / (2 sigma^2)).
+"""Noise that a device adds to its numbers before it masks them: ternary, and discrete Gaussian.
 
-The distribution is that of Canonne, Kamath and Steinke ("The Discrete Gaussian for Differential Privacy", 2020). It is
-drawn by inversion of its cumulative table (as in Peikert, "An Efficient and Parallel Gaussian Sampler for Lattices",
-2010): 128 random bits a number are compared with a table of 128-bit integers. What is drawn is within 2^-100 of it.
+Ternary noise is -1, 0 or +1. Its variance is a share of what the cohort's sum shall have, so that the sum hides one
+device however large the cohort is, and no more is lost in a large one.
+
+Discrete Gaussian noise is an integer x with probability proportional to exp(-x^2 / (2 sigma^2)). The distribution is
+that of Canonne, Kamath and Steinke ("The Discrete Gaussian for Differential Privacy", 2020). It is drawn by inversion
+of its cumulative table (as in Peikert, "An Efficient and Parallel Gaussian Sampler for Lattices", 2010): 128 random
+bits a number are compared with a table of 128-bit integers. What is drawn is within 2^-100 of it.
 """
 
 from __future__ import annotations
@@ -11,13 +15,30 @@ from array import array
 from bisect import bisect_right
 from functools import lru_cache
 from itertools import accumulate
+from math import isqrt
 from typing import TYPE_CHECKING
 
-from lightfr.errors import OutOfRangeError
+from lightfr import _kernel
+from lightfr.errors import OutOfRangeError, PrivacyError
 from lightfr.training.model import LEAST_NOISE, MOST_NOISE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from lightfr.v1.model_pb2 import Noise
+
+# What 65536 n times the chance of +1 is at most: the sum over n devices has the variance 10, and 8 without a fifth of
+# them, who may collude. docs/accuracy.md and the privacy audit have the figures behind it.
+_TERNARY_SHARE = 327_680
+# With few devices each adds all that ternary noise has: -1, 0 and +1 are equally likely.
+_MOST_TERNARY = 21_845
+# What the sum of ternary noise reaches at most, but for a chance below 2^-51: ten standard deviations.
+_TERNARY_REACH = 32
+
+# Of the sum over a cohort, at least, in mode SECAGG_DP: as much as ternary noise has, and 4 * 256 / 48, 48 being the
+# usual weight.
+_LEAST_VARIANCE = 10
+_LEAST_SUM_VARIANCE = 455
 
 # Numbers end at so many standard deviations: less than 2^-102 lies beyond.
 _REACH = 12
@@ -26,6 +47,59 @@ _DIGITS = 80
 _DRAW_BYTES = 16
 # Numbers drawn at a time, which keeps their random bits small in memory.
 _AT_A_TIME = 4096
+_TERNARY_AT_A_TIME = 32768
+
+
+def add_ternary_noise(target: memoryview[int], devices: int, random_bytes: Callable[[int], bytes]) -> None:
+    """Add the ternary noise of one of so many devices to each number (16 bits) in place.
+
+    `random_bytes` must be cryptographic, except in simulations; docs/secagg.md says what becomes of its bytes.
+    """
+    threshold = ternary_threshold(devices)
+    for first in range(0, len(target), _TERNARY_AT_A_TIME):
+        piece = target[first : first + _TERNARY_AT_A_TIME]
+        _kernel.ternary_noise(piece, len(piece), threshold, random_bytes(2 * len(piece)))
+
+
+def ternary_threshold(devices: int) -> int:
+    """Return how many of 65536 draws give +1, and as many -1, on one of so many devices."""
+    return min(_MOST_TERNARY, _TERNARY_SHARE // devices)
+
+
+def ternary_room(devices: int) -> int:
+    """Return what the ternary noise of so many devices comes to at most."""
+    return min(devices, _TERNARY_REACH)
+
+
+def user_sum_thousandths(devices: int) -> int:
+    """Return the deviation of the discrete Gaussian that each of so many devices adds to `user_sum` in mode SECAGG.
+
+    The deviation of the sum is 4 n, a twelfth of the usual weight: the catalogue term does not notice it.
+    """
+    return isqrt(16_000_000 * devices)
+
+
+def weight_thousandths(devices: int) -> int:
+    """Return that of `weight`: the deviation of the sum is n, where one device weighs 32 to 64."""
+    return isqrt(1_000_000 * devices)
+
+
+def require_enough(noise: Noise, code_bits: int, devices: int) -> None:
+    """Raise PrivacyError unless so many devices have at least the noise of mode SECAGG in rows and counts.
+
+    And in the user sum what 256 devices have there: otherwise a server could turn the noise down by asking for
+    mode SECAGG_DP.
+    """
+    least = (
+        (noise.rows_thousandths, _LEAST_VARIANCE * code_bits * code_bits),
+        (noise.sums_thousandths, _LEAST_SUM_VARIANCE),
+        (noise.counts_thousandths, _LEAST_VARIANCE),
+    )
+    if any(devices * thousandths**2 < 1_000_000 * variance for thousandths, variance in least):
+        raise PrivacyError(
+            f"the noise that the server asks of {devices} devices is less than mode secagg has, so nothing was sent: "
+            "the server needs more noise, or larger cohorts"
+        )
 
 
 def add_noise(target: array[int] | memoryview[int], thousandths: int, random_bytes: Callable[[int], bytes]) -> None:

@@ -13,6 +13,8 @@ from cryptography.hazmat.primitives.ciphers.modes import CTR
 
 from lightfr import _kernel
 from lightfr.errors import BufferSizeError, InvalidInputError
+from lightfr.secagg.noise import ternary_room, user_sum_thousandths
+from lightfr.training.constants import rated_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -47,19 +49,32 @@ class Block:
 def round_blocks(open_rows: int, code_bits: int, devices: int, noise: Noise | None = None) -> tuple[Block, ...]:
     """Return the blocks of a training round; `noise` is that of the RoundModel, which mode SECAGG_DP alone has.
 
-    `rows` are the ternary rows of all open items by ascending index, zeros where a device has nothing; `products` the
-    elements of w b b' above the diagonal, row by row; `user_sum` is w b; `weight` is w. With noise w is 1, for every
-    device the same, and so there is no block for it.
+    `rows` are the rows of all open items by ascending index, zeros where a device has nothing; `user_sum` is w b;
+    `weight` is w. In mode SECAGG_DP w is 1, for every device the same, and so there is no block for it.
     """
-    n_products = code_bits * (code_bits - 1) // 2
-    row_bits = _bits_for(devices, noise.rows_thousandths if noise else 0, devices)
-    sum_bits = _bits_for(devices if noise else MAX_WEIGHT * devices, noise.sums_thousandths if noise else 0, devices)
-    blocks = (
-        Block("rows", open_rows * code_bits, row_bits),
-        Block("products", n_products, sum_bits),
+    if noise:
+        largest_rows = devices * (rated_target(code_bits) + code_bits)
+        return (
+            Block("rows", open_rows * code_bits, _bits_for(largest_rows, noise.rows_thousandths, devices)),
+            Block("user_sum", code_bits, _bits_for(devices, noise.sums_thousandths, devices)),
+        )
+    sum_bits = _bits_for(MAX_WEIGHT * devices, user_sum_thousandths(devices), devices)
+    return (
+        Block("rows", open_rows * code_bits, _ternary_bits(devices)),
         Block("user_sum", code_bits, sum_bits),
+        Block("weight", 1, sum_bits),
     )
-    return blocks if noise else (*blocks, Block("weight", 1, sum_bits))
+
+
+def gate_blocks(n_items: int, devices: int, noise: Noise | None = None) -> tuple[Block, ...]:
+    """Return the one block of a gate refresh: 1 for each item that the device rated, else 0, and noise."""
+    bits = _bits_for(devices, noise.counts_thousandths, devices) if noise else _ternary_bits(devices)
+    return (Block("counts", n_items, bits),)
+
+
+def _ternary_bits(devices: int) -> int:
+    """Return the bits of sums from -devices to devices and of their ternary noise on top."""
+    return (2 * (devices + ternary_room(devices))).bit_length()
 
 
 def _bits_for(largest_sum: int, noise_thousandths: int, devices: int) -> int:
@@ -67,11 +82,6 @@ def _bits_for(largest_sum: int, noise_thousandths: int, devices: int) -> int:
     deviation_thousandths = isqrt(devices * (_NOISE_ROOM * noise_thousandths) ** 2)
     room = -(-deviation_thousandths // 1000)
     return (2 * (largest_sum + room)).bit_length()
-
-
-def gate_blocks(n_items: int, devices: int) -> tuple[Block, ...]:
-    """Return the one block of a gate refresh: 1 for each item that the device rated, else 0."""
-    return (Block("counts", n_items, devices.bit_length(), signed=False),)
 
 
 class Vector:

@@ -32,9 +32,12 @@ class Opened:
 
 def open_or_create(path: Path, keys: KeyProvider) -> Opened:
     """Open the log at `path`, or make it where neither log nor ring says that there was one."""
-    secret = keys.load()
+    kept = keys.load()
     _files.remove(_files.temporary_of(path))
-    ring = None if secret is None else KeyRing.decode(secret)
+    ring = None if kept is None else KeyRing.decode(*kept)
+    if kept is not None and ring is not None and kept[0] != ring.encode():
+        # The ring of an earlier version, which had the anchor inside.
+        keys.save(ring.encode(), ring.encode_anchor())
     if not path.exists():
         return _create(path, ring or KeyRing.new(), keys)
     if ring is None:
@@ -49,7 +52,7 @@ def _create(path: Path, ring: KeyRing, keys: KeyProvider) -> Opened:
     if ring.anchor > 0:
         raise StoreRolledBackError(0, ring.anchor)
     # A ring of no record is there already when the last program ended in here; it may not have been flushed.
-    keys.save(ring.encode())
+    keys.save(ring.encode(), ring.encode_anchor())
     key_id, key = next(iter(ring.keys.items()))
     log = write_temporary(path, Header(ring.store_id, key_id, first_sequence=1), key, ())
     try:
@@ -121,4 +124,4 @@ def _settle(path: Path, opened: Opened, keys: KeyProvider) -> None:
     if log.last_sequence > opened.ring.anchor or len(opened.ring.keys) > 1:
         _files.fsync(log.file)
         opened.ring = opened.ring.settled(log.header.key_id, log.last_sequence)
-        keys.save(opened.ring.encode())
+        keys.save(opened.ring.encode(), opened.ring.encode_anchor())

@@ -1,7 +1,12 @@
-"""The key ring: the keys of one store, and the number of its last durable record. It is the provider's secret."""
+"""The key ring: the keys of one store, and the number of its last durable record.
+
+The keys are the provider's secret. The number is its anchor: kept in the clear, with an HMAC under one of the keys, so
+that it can be put back but not made up. In version 1 it was a part of the secret.
+"""
 
 from __future__ import annotations
 
+import hmac
 import json
 import os
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,10 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-VERSION = 1
+VERSION = 2
 STORE_ID_BYTES = 16
 KEY_ID_BYTES = 8
 KEY_BYTES = 32
+_MAX_DIGITS = 20  # of 2^64
 
 
 class KeyRing(NamedTuple):
@@ -43,22 +49,34 @@ class KeyRing(NamedTuple):
         return KeyRing(self.store_id, {key_id: self.keys[key_id]}, anchor)
 
     def encode(self) -> bytes:
-        """Return the ring as the provider keeps it."""
+        """Return the secret that the provider keeps: all but the anchor."""
         keys = {key_id.hex(): key.hex() for key_id, key in self.keys.items()}
-        ring = {"version": VERSION, "store": self.store_id.hex(), "keys": keys, "anchor": self.anchor}
-        return json.dumps(ring).encode()
+        return json.dumps({"version": VERSION, "store": self.store_id.hex(), "keys": keys}).encode()
+
+    def encode_anchor(self) -> bytes:
+        """Return the anchor that the provider keeps: the number and its HMAC, as text."""
+        return b"%d %s" % (self.anchor, self._mark(next(iter(self.keys.values()))))
 
     @classmethod
-    def decode(cls, secret: bytes) -> KeyRing:
-        """Read what encode() wrote; raises StoreKeyError or StoreVersionError."""
+    def decode(cls, secret: bytes, anchor: bytes) -> KeyRing:
+        """Read what encode() and encode_anchor() wrote; raises StoreKeyError or StoreVersionError."""
         fields = _parse(secret)
         version = fields.get("version")
         if isinstance(version, int) and version > VERSION:
             raise StoreVersionError("key ring", version, VERSION)
-        ring = cls._from_fields(fields) if version == VERSION else None
+        number, _, mark = anchor.partition(b" ")
+        if version == VERSION:
+            fields["anchor"] = int(number) if number.isdigit() and len(number) <= _MAX_DIGITS else 0
+        ring = cls._from_fields(fields) if version in (1, VERSION) else None
         # Raised out here, so that no parser's error, which may quote keys, hangs on this one.
         if ring is None:
             raise StoreKeyError("the key ring is damaged, or is not a key ring of lightfr")
+        # While a rotation is under way, the anchor may be marked by either key.
+        if version == VERSION and not any(hmac.compare_digest(mark, ring._mark(key)) for key in ring.keys.values()):
+            raise StoreKeyError(
+                "the anchor that is kept with the key is missing, damaged, or of another store: "
+                "put it back, or start anew with lightfr.store.discard(folder, keys)"
+            )
         return ring
 
     @classmethod
@@ -69,6 +87,9 @@ class KeyRing(NamedTuple):
         except (KeyError, ValueError, TypeError, AttributeError):
             return None
         return ring if ring._is_sound() else None
+
+    def _mark(self, key: bytes) -> bytes:
+        return hmac.digest(key, b"lightfr anchor %s %d" % (self.store_id, self.anchor), "sha256").hex().encode()
 
     def _is_sound(self) -> bool:
         sizes = {(len(key_id), len(key)) for key_id, key in self.keys.items()}

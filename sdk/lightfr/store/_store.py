@@ -116,7 +116,7 @@ class Store:
             self._require_usable()
             ring, key_id = self._ring.with_new_key()
             with _files.step("save the key ring"):
-                self._keys.save(ring.encode())
+                self._keys.save(ring.encode(), ring.encode_anchor())
             self._rewrite(ring, key_id)
 
     def require_open(self) -> None:
@@ -188,12 +188,12 @@ class Store:
     def _anchor(self, ring: KeyRing) -> None:
         try:
             with _files.step("save the key ring"):
-                self._keys.save(ring.encode())
+                self._keys.save(ring.encode(), ring.encode_anchor())
         except BaseException:
             # A save that failed may have happened all the same, and a log behind its ring would be refused. So the
             # record goes only after the old anchor is back; if that fails too, reopening finds the record and keeps it.
             with suppress(Exception):
-                self._keys.save(self._ring.encode())
+                self._keys.save(self._ring.encode(), self._ring.encode_anchor())
                 self._cut_off()
             raise
 
@@ -221,7 +221,7 @@ class Store:
                 _files.install_temporary(self._path)
             settled = ring.settled(key_id, log.last_sequence)
             with _files.step("save the key ring"):
-                self._keys.save(settled.encode())
+                self._keys.save(settled.encode(), settled.encode_anchor())
         except BaseException:
             os.close(log.file)
             raise

@@ -21,6 +21,13 @@ MEAN_UNIT = 256
 # In the catalogue term a device with few ratings weighs as one with this many: what it does not like is known as well.
 LEAST_CATALOGUE_RATINGS = 32
 
+# In mode SECAGG_DP a device clips its gradients, all of them together, to this length; they are in units of 1 / f.
+CLIPPED_LENGTH = 8
+# There every device weighs this much in the catalogue term: what clipped gradients are worth in rated items.
+CLIPPED_WEIGHT = 20
+# There a device counts at most so many of its items in a gate refresh.
+COUNTED_ITEMS = 64
+
 # Recency, in the fit for use only: the newest rating weighs 41 times the oldest; the surplus halves every 5 ratings.
 RECENCY_WEIGHTS = tuple(WEIGHT_UNIT + int(40 * WEIGHT_UNIT * 2 ** (-age / 5) + 0.5) for age in range(52))
 

@@ -93,6 +93,7 @@ def _noise(message: model_pb2.RoundModel) -> model_pb2.Noise | None:
     _require(wanted == message.HasField("noise"), "noise belongs to mode SECAGG_DP, which cannot be without")
     if not wanted:
         return None
-    levels = (message.noise.rows_thousandths, message.noise.sums_thousandths)
+    noise = message.noise
+    levels = (noise.rows_thousandths, noise.sums_thousandths, noise.counts_thousandths)
     _require(all(LEAST_NOISE <= level <= MOST_NOISE for level in levels), "noise is not 500 to 1,000,000 thousandths")
-    return message.noise
+    return noise

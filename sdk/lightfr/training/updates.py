@@ -57,11 +57,16 @@ def make_update(
 
 
 def _choose(model: PublishedModel, rated: array[int], random_bytes: RandomBytes) -> list[int]:
-    """At most max_rows of the rated items that the gate lets through, uniformly chosen, by ascending index."""
+    """At most max_rows of the rated items that the gate lets through, by ascending index."""
     gate = model.open_rows
     items = rated.tolist() if gate is None else [i for i in rated if gate[i >> 3] >> (i & 7) & 1]
-    n, wanted = len(items), model.max_rows
-    if wanted and n > wanted:
+    return sample(items, model.max_rows or len(items), random_bytes)
+
+
+def sample(items: list[int], wanted: int, random_bytes: RandomBytes) -> list[int]:
+    """Return at most so many of the items, uniformly chosen, by ascending index."""
+    n = len(items)
+    if n > wanted:
         for i, draw in enumerate(array("I", random_bytes(4 * wanted))):
             j = i + (draw * (n - i) >> 32)
             items[i], items[j] = items[j], items[i]

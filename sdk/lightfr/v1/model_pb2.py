@@ -24,21 +24,21 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16lightfr/v1/model.proto\x12\nlightfr.v1\"\x91\x02\n\nRoundModel\x12\x11\n\tcode_bits\x18\x01 \x01(\r\x12\x12\n\nitem_count\x18\x02 \x01(\r\x12(\n\tobjective\x18\x03 \x01(\x0e\x32\x15.lightfr.v1.Objective\x12+\n\x0bupload_kind\x18\x04 \x01(\x0e\x32\x16.lightfr.v1.UploadKind\x12\x11\n\tmean_user\x18\x05 \x01(\x0c\x12\x10\n\x08max_rows\x18\x06 \x01(\r\x12\x0f\n\x07\x62\x61lance\x18\x07 \x01(\x04\x12-\n\x0cprivacy_mode\x18\x08 \x01(\x0e\x32\x17.lightfr.v1.PrivacyMode\x12 \n\x05noise\x18\t \x01(\x0b\x32\x11.lightfr.v1.Noise\";\n\x05Noise\x12\x18\n\x10rows_thousandths\x18\x01 \x01(\r\x12\x18\n\x10sums_thousandths\x18\x02 \x01(\r*T\n\tObjective\x12\x19\n\x15OBJECTIVE_UNSPECIFIED\x10\x00\x12\x17\n\x13OBJECTIVE_CATALOGUE\x10\x01\x12\x13\n\x0fOBJECTIVE_PAPER\x10\x02*p\n\nUploadKind\x12\x1b\n\x17UPLOAD_KIND_UNSPECIFIED\x10\x00\x12\x17\n\x13UPLOAD_KIND_TERNARY\x10\x01\x12\x15\n\x11UPLOAD_KIND_EXACT\x10\x02\x12\x15\n\x11UPLOAD_KIND_CODES\x10\x03*x\n\x0bPrivacyMode\x12\x1c\n\x18PRIVACY_MODE_UNSPECIFIED\x10\x00\x12\x16\n\x12PRIVACY_MODE_CLEAR\x10\x01\x12\x17\n\x13PRIVACY_MODE_SECAGG\x10\x02\x12\x1a\n\x16PRIVACY_MODE_SECAGG_DP\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16lightfr/v1/model.proto\x12\nlightfr.v1\"\x91\x02\n\nRoundModel\x12\x11\n\tcode_bits\x18\x01 \x01(\r\x12\x12\n\nitem_count\x18\x02 \x01(\r\x12(\n\tobjective\x18\x03 \x01(\x0e\x32\x15.lightfr.v1.Objective\x12+\n\x0bupload_kind\x18\x04 \x01(\x0e\x32\x16.lightfr.v1.UploadKind\x12\x11\n\tmean_user\x18\x05 \x01(\x0c\x12\x10\n\x08max_rows\x18\x06 \x01(\r\x12\x0f\n\x07\x62\x61lance\x18\x07 \x01(\x04\x12-\n\x0cprivacy_mode\x18\x08 \x01(\x0e\x32\x17.lightfr.v1.PrivacyMode\x12 \n\x05noise\x18\t \x01(\x0b\x32\x11.lightfr.v1.Noise\"W\n\x05Noise\x12\x18\n\x10rows_thousandths\x18\x01 \x01(\r\x12\x18\n\x10sums_thousandths\x18\x02 \x01(\r\x12\x1a\n\x12\x63ounts_thousandths\x18\x03 \x01(\r*T\n\tObjective\x12\x19\n\x15OBJECTIVE_UNSPECIFIED\x10\x00\x12\x17\n\x13OBJECTIVE_CATALOGUE\x10\x01\x12\x13\n\x0fOBJECTIVE_PAPER\x10\x02*p\n\nUploadKind\x12\x1b\n\x17UPLOAD_KIND_UNSPECIFIED\x10\x00\x12\x17\n\x13UPLOAD_KIND_TERNARY\x10\x01\x12\x15\n\x11UPLOAD_KIND_EXACT\x10\x02\x12\x15\n\x11UPLOAD_KIND_CODES\x10\x03*x\n\x0bPrivacyMode\x12\x1c\n\x18PRIVACY_MODE_UNSPECIFIED\x10\x00\x12\x16\n\x12PRIVACY_MODE_CLEAR\x10\x01\x12\x17\n\x13PRIVACY_MODE_SECAGG\x10\x02\x12\x1a\n\x16PRIVACY_MODE_SECAGG_DP\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'lightfr.v1.model_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_OBJECTIVE']._serialized_start=375
-  _globals['_OBJECTIVE']._serialized_end=459
-  _globals['_UPLOADKIND']._serialized_start=461
-  _globals['_UPLOADKIND']._serialized_end=573
-  _globals['_PRIVACYMODE']._serialized_start=575
-  _globals['_PRIVACYMODE']._serialized_end=695
+  _globals['_OBJECTIVE']._serialized_start=403
+  _globals['_OBJECTIVE']._serialized_end=487
+  _globals['_UPLOADKIND']._serialized_start=489
+  _globals['_UPLOADKIND']._serialized_end=601
+  _globals['_PRIVACYMODE']._serialized_start=603
+  _globals['_PRIVACYMODE']._serialized_end=723
   _globals['_ROUNDMODEL']._serialized_start=39
   _globals['_ROUNDMODEL']._serialized_end=312
   _globals['_NOISE']._serialized_start=314
-  _globals['_NOISE']._serialized_end=373
+  _globals['_NOISE']._serialized_end=401
 # @@protoc_insertion_point(module_scope)

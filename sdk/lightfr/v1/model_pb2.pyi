@@ -59,9 +59,11 @@ class RoundModel(_message.Message):
     def __init__(self, code_bits: _Optional[int] = ..., item_count: _Optional[int] = ..., objective: _Optional[_Union[Objective, str]] = ..., upload_kind: _Optional[_Union[UploadKind, str]] = ..., mean_user: _Optional[bytes] = ..., max_rows: _Optional[int] = ..., balance: _Optional[int] = ..., privacy_mode: _Optional[_Union[PrivacyMode, str]] = ..., noise: _Optional[_Union[Noise, _Mapping]] = ...) -> None: ...
 
 class Noise(_message.Message):
-    __slots__ = ("rows_thousandths", "sums_thousandths")
+    __slots__ = ("rows_thousandths", "sums_thousandths", "counts_thousandths")
     ROWS_THOUSANDTHS_FIELD_NUMBER: _ClassVar[int]
     SUMS_THOUSANDTHS_FIELD_NUMBER: _ClassVar[int]
+    COUNTS_THOUSANDTHS_FIELD_NUMBER: _ClassVar[int]
     rows_thousandths: int
     sums_thousandths: int
-    def __init__(self, rows_thousandths: _Optional[int] = ..., sums_thousandths: _Optional[int] = ...) -> None: ...
+    counts_thousandths: int
+    def __init__(self, rows_thousandths: _Optional[int] = ..., sums_thousandths: _Optional[int] = ..., counts_thousandths: _Optional[int] = ...) -> None: ...

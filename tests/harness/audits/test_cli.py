@@ -102,7 +102,7 @@ def test_the_page_stands_alone_and_can_be_read_aloud(audited):
         (["--mode", "open"], "unknown mode"),
         (["--rounds", "0"], "rounds is 0"),
         (["--cohort", "0"], "a cohort of 0"),
-        (["--mode", "secagg+dp", "--noise-rows", "0"], "noise_rows is 0"),
+        (["--mode", "secagg+dp", "--epsilon", "0"], "epsilon is 0"),
     ],
 )
 def test_bad_options_end_as_one_sentence(option, reason):

@@ -1,6 +1,10 @@
+from dataclasses import replace
+
 import pytest
 
 from lightfr_harness.bench import device
+from lightfr_harness.reports.bench import device_page
+from tests.harness.record_examples import EXAMPLES
 
 
 def test_a_real_device_is_measured_from_outside_phase_by_phase():
@@ -18,7 +22,7 @@ def test_a_real_device_is_measured_from_outside_phase_by_phase():
     assert record["import_cpu_ms_min"] > 0
 
 
-@pytest.mark.parametrize(("open_rows", "upload_bytes"), [(500, 500 * 64 * 4 // 8), (0, 20_000 * 3 // 8)])
+@pytest.mark.parametrize(("open_rows", "upload_bytes"), [(500, 500 * 64 * 5 // 8), (0, 20_000 * 5 // 8)])
 def test_a_round_among_others_is_measured_message_by_message(open_rows, upload_bytes):
     record = device.run_secure(20_000, 64, ratings=50, open_rows=open_rows, cohort=5, progress=[].append)
     assert record["most_threads"] == 1
@@ -39,3 +43,5 @@ def test_a_round_among_others_is_measured_message_by_message(open_rows, upload_b
     for figure in ("up_bytes", "down_bytes"):
         assert sum(stage[figure] for stage in stages.values()) == record[figure]
     assert record["peak_rss_bytes"] >= max(stage["peak_rss_bytes"] for stage in stages.values())
+    page = device_page(replace(EXAMPLES["device"], secure=record))
+    assert f"{calls['Upload']['request_bytes']:,} and {calls['Upload']['answer_bytes']:,}" in page

@@ -4,52 +4,79 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lightfr import UserCode
 from lightfr.errors import OutOfRangeError
 from lightfr.interactions import Interactions
-from lightfr.secagg.contribution import vector_without_noise
+from lightfr.secagg.contribution import gate_vector, vector_without_noise
 from lightfr.training import make_update
 from lightfr.v1 import model_pb2
 from lightfr_harness.simulation.accountant import (
     Accountant,
     PrivacyLoss,
     discrete_gaussian,
+    noise_for,
     summed_discrete_gaussians,
 )
 from lightfr_harness.simulation.fleet import stream
 from tests.helpers import make_model, random_signs
 
-NOISE = model_pb2.Noise(rows_thousandths=4000, sums_thousandths=30_000)
+NOISE = model_pb2.Noise(rows_thousandths=40_000, sums_thousandths=5000, counts_thousandths=2000)
 
 
-def test_a_round_is_its_rows_and_its_sums():
-    rows = summed_discrete_gaussians(2000 * 64, 64 * 64, 64, 4, 500)
-    sums = summed_discrete_gaussians(2080, 2080, np.sqrt(2080), 30, 500)
+def test_a_round_is_its_rows_and_its_user_sum():
+    """The rows of a device are clipped to a length of 8 f, and 64 rows of them are not zero."""
+    rows = summed_discrete_gaussians(2000 * 64, 64 * 512, 512, 40, 500)
+    sums = summed_discrete_gaussians(64, 64, 8, 5, 500)
     accountant = Accountant(2000, 64, 64, NOISE, 500)
     assert accountant.round_loss() == rows + sums
     assert accountant.loss(10).rho == pytest.approx(10 * (rows + sums).rho)
 
 
-def test_no_vector_of_a_device_is_longer_than_the_accountant_says():
-    """Sensitivities by the SDK's own vectors, at the ends too: the user who rates more than may be uploaded."""
-    model = make_model(random_signs(90, 16, 0), max_rows=40, privacy_mode=model_pb2.PRIVACY_MODE_SECAGG_DP, noise=NOISE)
-    code = UserCode(stream("code")(2))
-    update = make_update(model, Interactions((i, 0) for i in range(90)), code, bytes)  # zeros round every element up
-    vector = vector_without_noise(model, update, 500)
-    length = {b.name: int((np.array(vector[b.name]) ** 2).sum()) for b in vector.blocks}
-    assert length["rows"] <= 40 * 16
-    assert length["products"] + length["user_sum"] == 16 * 15 // 2 + 16
-    assert length["rows"] > 0.9 * 40 * 16
-    assert Accountant(90, 16, 40, NOISE, 500).round_loss().rho == pytest.approx(
-        (40 * 16 / 16 + 136 / 900) / (2 * 500), rel=1e-6
-    )
+def test_a_gate_refresh_is_64_items_that_count_1():
+    refresh = Accountant(2000, 64, 64, NOISE, 500).refresh_loss(3000, 300)
+    assert refresh == summed_discrete_gaussians(3000, 64, 8, 2, 300)
 
 
-def test_fewer_open_rows_than_may_be_uploaded_bound_the_loss():
-    assert Accountant(10, 64, 64, NOISE, 500).round_loss().rho < Accountant(64, 64, 64, NOISE, 500).round_loss().rho
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 90), st.sampled_from([8, 16, 64]), st.integers(0, 2**32 - 1))
+def test_no_vector_of_a_device_is_longer_than_the_accountant_says(n_rated, code_bits, seed):
+    """Sensitivities by the SDK's own vectors, also of the user who rates more than may be uploaded."""
+    signs = random_signs(90, code_bits, seed)
+    mode, exact = model_pb2.PRIVACY_MODE_SECAGG_DP, model_pb2.UPLOAD_KIND_EXACT
+    model = make_model(signs, max_rows=64, privacy_mode=mode, upload_kind=exact, noise=NOISE)
+    code, rated = UserCode(stream("code", seed)(code_bits // 8)), Interactions((i, 0) for i in range(n_rated))
+    vector = vector_without_noise(model, make_update(model, rated, code, stream("rows", seed)), 500)
+    length = {b.name: int((np.array(vector[b.name], np.int64) ** 2).sum()) for b in vector.blocks}
+    assert length == {"rows": length["rows"], "user_sum": code_bits}
+    assert length["rows"] <= (8 * code_bits) ** 2
+    if n_rated == 90:
+        assert length["rows"] > 0.8 * (8 * code_bits) ** 2  # rounding toward zero takes the rest
+    counts = np.array(gate_vector(model, rated, 100_000, no_noise)["counts"])
+    assert (counts**2).sum() == min(n_rated, 64)
+
+
+def no_noise(n):
+    """Random bytes in the middle of the range, for which the noise is zero."""
+    return b"\0\x80" * (n // 2)
+
+
+@pytest.mark.parametrize("counting", [0, 400])
+@pytest.mark.parametrize(("epsilon", "rounds", "devices"), [(8, 10, 943), (3, 10, 8000), (1, 50, 300)])
+def test_noise_for_an_epsilon_gives_that_epsilon_and_hardly_less(epsilon, rounds, devices, counting):
+    noise = noise_for(epsilon, 1e-5, rounds=rounds, code_bits=64, devices=devices, counting_devices=counting)
+    accountant = Accountant(1500, 64, 64, noise, devices)
+    loss = accountant.loss(rounds)
+    if counting:
+        loss += accountant.refresh_loss(1682, counting)
+    assert 0.98 * epsilon < loss.epsilon(1e-5) <= epsilon
+
+
+def test_noise_is_never_so_small_that_a_sum_of_discrete_gaussians_is_far_from_one():
+    noise = noise_for(1000, 1e-5, rounds=1, code_bits=8, devices=8192)
+    assert min(noise.rows_thousandths, noise.sums_thousandths, noise.counts_thousandths) == 1300
 
 
 def test_a_round_without_honest_devices_has_no_noise():

@@ -122,3 +122,9 @@ class Publisher:
     def _catalogue(self, ids):
         write_catalogue(self._folder / "catalogue", ids)
         return (self._folder / "catalogue").read_bytes()
+
+
+def asked(publisher):
+    """Names of the artifacts that were asked for."""
+    paths = [path for _, path, _, _ in publisher.server.requests]
+    return [path.removeprefix("/artifacts/") for path in paths if path.startswith("/artifacts/")]

@@ -11,7 +11,7 @@ from lightfr._wire.channel import Channel
 from lightfr.errors import ArtifactError, LightFRError, ManifestError, ProtocolError, StoreClosedError, StoreWriteError
 from lightfr.model import deltas
 from lightfr_harness.devices.link import Link, Loop
-from tests.sdk.client.publisher import COORDINATED_ITEMS, ITEMS, random_codes, with_changed_rows
+from tests.sdk.client.publisher import COORDINATED_ITEMS, ITEMS, asked, random_codes, with_changed_rows
 from tests.sdk.store.faults import CrashError, Files
 
 
@@ -29,12 +29,6 @@ def device(publisher, open_device, codes):
     client.rate("item 1", 5)
     publisher.server.requests.clear()
     return client
-
-
-def asked(publisher):
-    """Names of the artifacts that were asked for."""
-    paths = [path for _, path, _, _ in publisher.server.requests]
-    return [path.removeprefix("/artifacts/") for path in paths if path.startswith("/artifacts/")]
 
 
 def served(client):

@@ -22,11 +22,12 @@ from lightfr.errors import IdentityRefusedError, RefusedError, ServerUnavailable
 from lightfr_harness.server.authority import Authority
 from lightfr_harness.server.authority.certificates import make_device_certificate, make_issuer, new_key
 from tests.sdk.store.faults import CrashError, Files
+from tests.sdk.store.media import open_files
 
 NOW = datetime.now(UTC)
 KEY = b"-----BEGIN PRIVATE KEY-----\n"
 GOOD = make_device_certificate(make_issuer(NOW), new_key().public_key(), "1" * 32, NOW).public_bytes(Encoding.DER)
-RENEWED_FILES = {"identity.pem", "trust.pem", "server", "data", "key"}
+RENEWED_FILES = {"identity.pem", "trust.pem", "server", "data", "key", "key.anchor"}
 
 
 def certificate_of(identity):
@@ -122,6 +123,22 @@ def test_a_certificate_with_two_months_left_is_renewed_and_the_device_stays_who_
     assert device.identity.stat().st_mode & 0o777 == 0o600
     assert not client.sync()
     assert certificate_of(device.identity) == after, "once"
+
+
+def test_a_device_that_renewed_and_was_forgotten_leaves_no_private_key_in_any_file(
+    open_client, device_of_age, monkeypatch
+):
+    """Neither the old key, nor the new one, nor what they were written to on the way."""
+    with open_files(monkeypatch) as (_, look):
+        device = device_of_age(306)
+        client = open_client(device)
+        with device.identity.open("rb") as old:
+            assert client.sync()
+            assert not any(old.read())
+        assert look().count(b"BEGIN PRIVATE KEY") == 1
+        client.forget()
+        device.forget()
+        assert b"PRIVATE KEY" not in look()
 
 
 @pytest.mark.parametrize("days", [0, 304])

@@ -1,4 +1,4 @@
-"""Noise follows the discrete Gaussian: exactly for given random bytes, and in distribution."""
+"""Noise is what it should be: exactly for given random bytes, and in distribution."""
 
 import math
 from array import array
@@ -9,7 +9,7 @@ import pytest
 
 from lightfr.errors import OutOfRangeError
 from lightfr.secagg import noise
-from lightfr.secagg.noise import add_noise
+from lightfr.secagg.noise import add_noise, add_ternary_noise, ternary_room, ternary_threshold
 from lightfr_harness.simulation.fleet import stream
 
 
@@ -93,3 +93,33 @@ def test_noise_is_added_to_what_is_there_over_pieces_of_any_length():
 def test_deviations_outside_their_range_are_refused(thousandths):
     with pytest.raises(OutOfRangeError, match="500 to 1000000"):
         drawn(1, thousandths, bytes)
+
+
+@pytest.mark.parametrize("devices", [15, 16, 64, 256, 512, 2000, 8192])
+def test_ternary_noise_of_a_cohort_has_the_variance_10_however_large_it_is(devices):
+    variance = devices * 2 * ternary_threshold(devices) / 65536
+    assert 9.7 < variance <= 10
+    assert 0.8 * variance > 7.8  # of all but a fifth, who may collude
+
+
+def test_a_few_devices_add_as_much_ternary_noise_as_there_is():
+    assert {ternary_threshold(devices) for devices in (1, 2, 14)} == {65536 // 3}
+
+
+def test_the_ternary_noise_of_a_device_has_the_thresholds_frequencies():
+    numbers = memoryview(array("h", [5]) * 200_000)
+    add_ternary_noise(numbers, 64, stream("ternary"))
+    found = np.bincount(np.array(numbers) - 4, minlength=3) / len(numbers)
+    chance = 327_680 / 64 / 65536
+    assert found == pytest.approx([chance, 1 - 2 * chance, chance], rel=0.03)
+
+
+@pytest.mark.parametrize("devices", [2, 15, 33, 64, 512, 8192])
+def test_the_sum_of_ternary_noise_leaves_its_room_with_a_chance_below_2_to_the_51(devices):
+    chance, room = ternary_threshold(devices) / 65536, ternary_room(devices)
+    one, total = np.array([chance, 1 - 2 * chance, chance]), np.ones(1)
+    for bit in bin(devices)[2:]:
+        total = np.convolve(total, total)
+        total = np.convolve(total, one) if bit == "1" else total
+    beyond = total[: max(0, devices - room)].sum() * 2
+    assert beyond < 2**-51

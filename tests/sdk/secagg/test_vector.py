@@ -17,29 +17,31 @@ from lightfr.v1 import model_pb2
 
 @pytest.mark.parametrize("n", [2, 3, 64, 255, 256, 512, 8192])
 def test_bits_are_just_enough_for_the_sum(n):
-    rows, products, user_sum, weight = round_blocks(10, 16, n)
-    assert 2 ** (rows.bits - 1) < 2 * n + 1 <= 2**rows.bits
-    assert 2 ** (weight.bits - 1) < 2 * 64 * n + 1 <= 2**weight.bits
-    assert products.bits == user_sum.bits == weight.bits
-    assert [b.count for b in (rows, products, user_sum, weight)] == [160, 120, 16, 1]
+    """Each number is at most 1 or 64, and the noise of the sum goes up to ten deviations: of sqrt(10), and of 4 n."""
+    rows, user_sum, weight = round_blocks(10, 16, n)
+    largest = n + min(n, 32)
+    assert 2 ** (rows.bits - 1) < 2 * largest + 1 <= 2**rows.bits
+    assert 2 ** (weight.bits - 1) < 2 * 104 * n + 1 <= 2**weight.bits
+    assert user_sum.bits == weight.bits
+    assert [b.count for b in (rows, user_sum, weight)] == [160, 16, 1]
     (counts,) = gate_blocks(99, n)
-    assert 2 ** (counts.bits - 1) < n + 1 <= 2**counts.bits
-    assert not counts.signed
+    assert (counts.bits, counts.count) == (rows.bits, 99)
 
 
 def test_an_upload_of_512_devices_and_128000_values_is_within_its_limit():
     blocks = round_blocks(2000, 64, 512)
     assert blocks[0].bits == 11
-    assert Vector(blocks).packed_bytes <= 128_000 * 11 // 8 + 12_000
+    assert Vector(blocks).packed_bytes == 128_000 * 11 // 8 + 64 * 17 // 8 + 3
 
 
-@given(st.integers(2, 8192), st.integers(500, 1_000_000), st.integers(500, 1_000_000))
-def test_with_noise_bits_leave_room_for_10_deviations_of_the_sum_and_no_weight_is_sent(n, rows_noise, sums_noise):
-    noise = model_pb2.Noise(rows_thousandths=rows_noise, sums_thousandths=sums_noise)
-    blocks = round_blocks(10, 16, n, noise)
-    assert [b.name for b in blocks] == ["rows", "products", "user_sum"]
-    for block, thousandths in zip(blocks, (rows_noise, sums_noise, sums_noise), strict=True):
-        room = Fraction(n) + Fraction(10 * thousandths, 1000) * Fraction(math.sqrt(n))
+@given(st.integers(2, 8192), *[st.integers(500, 1_000_000)] * 3)
+def test_with_an_epsilon_bits_leave_room_for_10_deviations_of_the_sum_and_no_weight_is_sent(n, rows, sums, counts):
+    """A gradient of f = 16 is at most t + f = 26, the other numbers 1."""
+    noise = model_pb2.Noise(rows_thousandths=rows, sums_thousandths=sums, counts_thousandths=counts)
+    blocks = (*round_blocks(10, 16, n, noise), *gate_blocks(9, n, noise))
+    assert [b.name for b in blocks] == ["rows", "user_sum", "counts"]
+    for block, largest, thousandths in zip(blocks, (26, 1, 1), (rows, sums, counts), strict=True):
+        room = Fraction(largest * n) + Fraction(10 * thousandths, 1000) * Fraction(math.sqrt(n))
         assert 2 ** (block.bits - 2) <= room + 1
         assert room <= 2 ** (block.bits - 1)
         assert block.bits <= 32

@@ -37,7 +37,7 @@ def content(store):
 
 def require_settled(store):
     """The key ring on the medium knows the last record and no other key; the log has nothing after it."""
-    ring = KeyRing.decode(store._keys.load())
+    ring = KeyRing.decode(*store._keys.load())
     assert ring.anchor == store._log.last_sequence
     assert list(ring.keys) == [store._log.header.key_id]
     assert store._path.stat().st_size == store._log.length_bytes

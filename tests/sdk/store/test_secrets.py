@@ -5,7 +5,7 @@ import traceback
 
 import pytest
 
-from lightfr import errors
+from lightfr import _slots, errors
 from lightfr.keys import CallbackKey, PassphraseKey
 from lightfr.store import Store
 from lightfr.store._ring import KeyRing
@@ -26,8 +26,8 @@ def shown(error):
 def require_silent(text, secret=None):
     words = [CANARY, str(LEVEL), VALUE.decode(), "canary"]
     if secret is not None:
-        words += [key.hex() for key in KeyRing.decode(secret).keys.values()]
-        words += [repr(key) for key in KeyRing.decode(secret).keys.values()]
+        words += [key.hex() for key in KeyRing.decode(*secret).keys.values()]
+        words += [repr(key) for key in KeyRing.decode(*secret).keys.values()]
     for word in words:
         assert word not in text
 
@@ -41,8 +41,21 @@ def store(tmp_path, keys):
 
 
 def test_reprs_are_silent(store, keys, tmp_path):
-    inner = [store._ring, store._log, store._log.header, store._state, store._log._cipher, *store._state.snapshot()]
-    providers = [keys, PassphraseKey(tmp_path / "sealed", PASSPHRASE), CallbackKey(keys.load, keys.save, keys.destroy)]
+    inner = [
+        _slots.newest((tmp_path / "key").read_bytes()),
+        store._ring,
+        store._log,
+        store._log.header,
+        store._state,
+        store._log._cipher,
+        *store._state.snapshot(),
+    ]
+    providers = [
+        keys,
+        PassphraseKey(tmp_path / "sealed", PASSPHRASE),
+        CallbackKey(keys.load, keys.save, keys.destroy),
+        keys.load(),
+    ]
     for thing in (store, *inner, *providers):
         require_silent(repr(thing) + str(thing), keys.load())
 
@@ -76,23 +89,24 @@ def test_failed_writes_are_silent_at_every_operation(store, keys, monkeypatch):
 def test_errors_of_opening_are_silent(tmp_path, keys):
     with Store.open(tmp_path / "store", keys) as store:
         store.rate([(CANARY, LEVEL)])
-    secret, path = keys.load(), tmp_path / "store" / "store.lfr"
+    kept, path = keys.load(), tmp_path / "store" / "store.lfr"
+    secret = kept.secret
     data = path.read_bytes()
     for changed_secret in (
         secret,
         secret[:-1],
         secret.replace(b'"keys"', b'"canary"'),
-        secret.replace(b"anchor", b"x"),
+        secret.replace(b"version", b"x"),
     ):
-        keys.save(changed_secret)
+        keys.save(changed_secret, kept.anchor)
         path.write_bytes(data[:-1])
         with pytest.raises(errors.StoreError) as caught:
             Store.open(tmp_path / "store", keys)
-        require_silent(shown(caught.value), secret)
+        require_silent(shown(caught.value), kept)
 
 
 def test_a_wrong_passphrase_is_not_repeated(tmp_path):
-    PassphraseKey(tmp_path / "sealed", "right").save(b"secret")
+    PassphraseKey(tmp_path / "sealed", "right").save(b"secret", b"anchor")
     for passphrase in (PASSPHRASE, PASSPHRASE + "\ud800"):
         with pytest.raises(errors.StoreKeyError) as caught:
             PassphraseKey(tmp_path / "sealed", passphrase).load()

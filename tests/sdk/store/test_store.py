@@ -129,10 +129,11 @@ def test_files_and_folder_are_the_owners_alone_whatever_the_umask(folder, keys, 
     finally:
         os.umask(old)
     assert folder.stat().st_mode & 0o777 == 0o700
-    assert {path.name: path.stat().st_mode & 0o777 for path in [*folder.iterdir(), tmp_path / "key"]} == {
+    assert {path.name: path.stat().st_mode & 0o777 for path in [*folder.iterdir(), *tmp_path.glob("key*")]} == {
         "store.lfr": 0o600,
         "store.lock": 0o600,
         "key": 0o600,
+        "key.anchor": 0o600,
     }
 
 
@@ -180,10 +181,10 @@ def test_rotation_leaves_one_new_key_and_a_log_that_the_old_one_does_not_open(fo
         require_settled(store)
         assert old != keys.load()
     new = keys.load()
-    keys.save(old)
+    keys.save(*old)
     with pytest.raises(errors.StoreKeyError, match="another store"):
         Store.open(folder, keys)
-    keys.save(new)
+    keys.save(*new)
     with Store.open(folder, keys) as store:
         assert store.ratings == {"a": 1}
 
@@ -210,7 +211,7 @@ def test_forgetting_removes_key_and_log_and_closes(folder, keys):
 
 
 def test_discarding_where_nothing_is_destroys_the_key_alone(folder, keys):
-    keys.save(b"secret")
+    keys.save(b"secret", b"anchor")
     discard(folder, keys)
     assert keys.load() is None
     assert not folder.exists()
@@ -262,7 +263,7 @@ def test_a_key_ring_that_lags_behind_opens_the_newer_store(folder, keys):
         store.rate([("a", 1)])
         store._compact()
         store.rate([("b", 2)])
-    keys.save(lagging)
+    keys.save(*lagging)
     with Store.open(folder, keys) as store:
         assert store.ratings == {"a": 1, "b": 2}
         require_settled(store)

@@ -125,7 +125,7 @@ def test_a_snapshot_that_was_renamed_but_not_anchored_must_be_whole(path, keys, 
         store.rate([("a", 1), ("b", 2)])
         before = keys.load()
         store._rewrite(store._ring, store._log.header.key_id)
-    keys.save(before)
+    keys.save(*before)
     data = path.read_bytes()
     for length in range(HEADER_BYTES, len(data)):
         require_refused(path, keys, data[:length], errors.StoreCorruptError)
@@ -141,16 +141,41 @@ def test_a_newer_format_asks_for_an_upgrade(path, keys):
 
 
 def test_a_newer_key_ring_asks_for_an_upgrade(path, keys):
-    keys.save(keys.load().replace(b'"version": 1', b'"version": 2'))
+    secret, anchor = keys.load()
+    keys.save(secret.replace(b'"version": 2', b'"version": 3'), anchor)
     require_refused(path, keys, path.read_bytes(), errors.StoreVersionError)
 
 
 @pytest.mark.parametrize(
-    "secret", [b"", b"{", b"[]", b"\xff", b'{"version": 1}', b'{"version": 1, "keys": {}, "anchor": 0}']
+    "secret", [b"", b"{", b"[]", b"\xff", b'{"version": 2}', b'{"version": 1, "keys": {}, "anchor": 0}']
 )
 def test_a_damaged_key_ring_is_refused(path, keys, secret):
-    keys.save(secret)
+    keys.save(secret, keys.load().anchor)
     require_refused(path, keys, path.read_bytes(), errors.StoreKeyError)
+
+
+@pytest.mark.parametrize("change", ["none", "empty", "lower", "higher", "mark", "text", "huge", "of another store"])
+def test_an_anchor_that_is_missing_or_made_up_is_refused(path, keys, tmp_path, change):
+    Store.open(tmp_path / "elsewhere", FileKey(tmp_path / "other")).close()
+    secret, anchor = keys.load()
+    number, mark = anchor.split()
+    made_up = {
+        "none": None,
+        "empty": b"",
+        "lower": b"3 " + mark,
+        "higher": b"5 " + mark,
+        "mark": number + b" " + mark[:-1] + (b"1" if mark.endswith(b"0") else b"0"),
+        "text": "vïer 4".encode(),
+        "huge": b"9" * 5000 + b" " + mark,
+        "of another store": FileKey(tmp_path / "other").load().anchor,
+    }[change]
+    if made_up is None:
+        (tmp_path / "key.anchor").unlink()
+    else:
+        keys.save(secret, made_up)
+    require_refused(path, keys, path.read_bytes(), errors.StoreKeyError)
+    keys.save(secret, anchor)
+    Store.open(path.parent, keys).close()
 
 
 def test_the_keys_of_another_store_are_refused(path, keys, tmp_path):

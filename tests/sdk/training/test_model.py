@@ -9,6 +9,10 @@ SIGNS = random_signs(20, 16, 0)
 NOISY = {"privacy_mode": model_pb2.PRIVACY_MODE_SECAGG_DP}
 
 
+def noise_of(rows, sums, counts):
+    return model_pb2.Noise(rows_thousandths=rows, sums_thousandths=sums, counts_thousandths=counts)
+
+
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
@@ -21,10 +25,11 @@ NOISY = {"privacy_mode": model_pb2.PRIVACY_MODE_SECAGG_DP}
         ({"mean_user": bytes(31)}, "mean_user"),
         ({"mean_user": np.full(16, 257, "<i2").tobytes()}, "mean_user leaves"),
         ({"open_rows": bytes(2)}, "open_rows"),
-        ({"noise": model_pb2.Noise(rows_thousandths=800, sums_thousandths=800)}, "noise belongs to mode SECAGG_DP"),
+        ({"noise": model_pb2.Noise(rows_thousandths=800)}, "noise belongs to mode SECAGG_DP"),
         ({"privacy_mode": model_pb2.PRIVACY_MODE_SECAGG_DP}, "which cannot be without"),
-        ({**NOISY, "noise": model_pb2.Noise(rows_thousandths=499, sums_thousandths=800)}, "noise is not 500"),
-        ({**NOISY, "noise": model_pb2.Noise(rows_thousandths=800, sums_thousandths=1_000_001)}, "noise is not 500"),
+        ({**NOISY, "noise": noise_of(499, 800, 800)}, "noise is not 500"),
+        ({**NOISY, "noise": noise_of(800, 1_000_001, 800)}, "noise is not 500"),
+        ({**NOISY, "noise": noise_of(800, 800, 0)}, "noise is not 500"),
     ],
 )
 def test_a_model_that_breaks_the_protocol_is_refused_with_the_reason(fields, reason):
@@ -54,6 +59,6 @@ def test_a_decoded_model_is_the_one_that_was_encoded():
 
 
 def test_noise_is_that_of_the_message_and_absent_without_its_mode():
-    noise = model_pb2.Noise(rows_thousandths=500, sums_thousandths=1_000_000)
+    noise = noise_of(500, 1_000_000, 500)
     assert make_model(SIGNS, **NOISY, noise=noise).noise == noise
     assert make_model(SIGNS, privacy_mode=model_pb2.PRIVACY_MODE_SECAGG).noise is None

@@ -11,7 +11,7 @@ from math import isqrt
 from typing import Any
 
 from lightfr_harness.audits.finding import Finding, at_most, counted, for_information
-from lightfr_harness.devices.scenario import NOISE_ROWS, NOISE_SUMS
+from lightfr_harness.devices.scenario import NOISE
 
 SOURCE = "docs/secagg.md"
 UPLOAD, MESSAGES = "bytes of a secure upload, measured", "bytes of a secure round's messages, measured"
@@ -76,13 +76,15 @@ def limit_bytes(scenario: dict[str, Any]) -> float:
 def _upload_bytes(scenario: dict[str, Any]) -> tuple[float, float]:
     """The rows of a masked vector, and the sums beside them."""
     cohort, f = scenario["cohort"], scenario["bits"]
-    has_noise = scenario["privacy"] == "secagg+dp"
-    weight = 1 if has_noise else LARGEST_WEIGHT
-    row_bits = _bits(cohort, NOISE_ROWS if has_noise else 0.0, cohort)
-    sum_bits = _bits(weight * cohort, NOISE_SUMS if has_noise else 0.0, cohort)
-    n_sums = f * (f - 1) // 2 + f + 1
+    if scenario["privacy"] == "secagg+dp":
+        # A gradient is at most 1.6 f, and a bit.
+        row_bits = _bits(cohort * (16 * f // 10 + 1), NOISE["noise_rows"], cohort)
+        sum_bits = _bits(cohort, NOISE["noise_sums"], cohort)
+    else:
+        row_bits = (2 * (cohort + min(cohort, 32))).bit_length()
+        sum_bits = _bits(LARGEST_WEIGHT * cohort, 4 * cohort**0.5, cohort)
     # Each of the up to three blocks ends with a whole byte.
-    return scenario["open_rows"] * f * row_bits / 8, n_sums * sum_bits / 8 + 3
+    return scenario["open_rows"] * f * row_bits / 8, (f + 1) * sum_bits / 8 + 3
 
 
 def _bits(largest_sum: int, deviation: float, cohort: int) -> int:

@@ -15,11 +15,12 @@ MODES: dict[str, dict[str, Any]] = {
     "clear-exact": {"upload": "exact"},
     "clear": {"upload": "ternary"},
     "secagg": {"upload": "ternary", "privacy": "secagg"},
-    "secagg+dp": {"upload": "ternary", "privacy": "secagg+dp"},
+    "secagg+dp": {"privacy": "secagg+dp"},
 }
 SECURE_MODES = ("secagg", "secagg+dp")
 # The other side of the gate, for what the published matrices say.
 GATE_ONLY = {"paper": 10, "secagg": 0}
+MOST_CLEAR_ROUNDS = 10
 DEFAULT_FRACTION = 0.6
 SMALL_COHORTS = (1, 2, 3, 5, 10, 50, 256)
 
@@ -32,13 +33,13 @@ class AuditOptions:
     data: Path | None = None
     format: str = "ml-100k"
     synthetic: str = "small"
-    rounds: int = 10
+    # Of secure modes; what is sent in the clear says everything within MOST_CLEAR_ROUNDS.
+    rounds: int = 200
     cohorts: tuple[int, ...] = ()
     minimum_cohort: int = 256
     bits: int = 64
-    # Standard deviations of each device's noise in mode secagg+dp.
-    noise_rows: float = 3.0
-    noise_sums: float = 3.0
+    # Of mode secagg+dp.
+    epsilon: float = 8.0
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -58,11 +59,10 @@ class AuditOptions:
             format=self.format,
             synthetic=self.synthetic,
             seed=self.seed,
-            rounds=self.rounds,
+            rounds=self.rounds if mode in SECURE_MODES else min(self.rounds, MOST_CLEAR_ROUNDS),
             bits=self.bits,
             gate=gate,
-            noise_rows=self.noise_rows if is_noisy else 0.0,
-            noise_sums=self.noise_sums if is_noisy else 0.0,
+            epsilon=self.epsilon if is_noisy else 0.0,
             **MODES[mode],
         )
 

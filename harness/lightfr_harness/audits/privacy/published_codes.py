@@ -1,43 +1,45 @@
 """Claim: nobody can read user codes from the published item codes.
 
-A row that one device alone moves becomes that device's code or its opposite, for every device to download. The attack
-claims every row of every published matrix, and its opposite: O(rounds x rows x users x f) to score, nothing to
-compute. A code counts as read when a row is right in 90 % of its bits. Guessing: the colluders' own codes and their
-mean.
+The attacker has downloaded every matrix, and nothing else. A row that one device alone moves becomes that device's code
+or its opposite, so the attack claims every row of a matrix, and its opposite; and since what a round changed in the
+rows is a coarse picture of its sum, it separates those changes as it separates rows (`sums`). A code counts as read
+when a claim is right in 90 % of its bits. O(rounds x rows x users x f).
+
+Guessing: the same claims tried on bystanders, devices outside the round's cohort, whose codes are not in the matrix but
+suit it as well as the others do.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from lightfr_harness.audits.capture import Capture, RoundView, Signs, Truth
-from lightfr_harness.audits.finding import Finding, at_most, for_information
-from lightfr_harness.audits.privacy.scoring import OUR_CLAIM, READ, best_agreement, share_of_trials, source_of
-from lightfr_harness.audits.privacy.user_code_recovery import guessed_codes
+from lightfr_harness.audits.capture import Capture, CohortSum, RoundView, Signs, Truth
+from lightfr_harness.audits.finding import Finding
+from lightfr_harness.audits.privacy.scoring import READ, best_agreement, judged, share_of_trials
+from lightfr_harness.audits.privacy.sums import codes_by_separation
 
 CLAIM = "user codes read from published item codes"
-UNIT = "share of codes"
-LIMIT = 0.005
+UNIT = "share of codes, by device and round"
 
 
-def claims(view: RoundView) -> Signs:
-    """Every row after the round, and its opposite."""
-    rows = np.unique(view.after, axis=0)
-    return np.concatenate([rows, -rows])
+def claims(views: tuple[RoundView, ...]) -> Signs:
+    """What the matrices up to and including the last round's say of it: its rows, their opposites, and the changes."""
+    rows = np.unique(views[-1].after, axis=0)
+    changes = [(view.after - view.before) // 2 for view in views]
+    sums = [CohortSum(change, rows.sum(axis=0), 0, views[-1].total.n_devices) for change in changes]
+    return np.concatenate([rows, -rows, codes_by_separation(sums)])
 
 
 def audit(capture: Capture, truth: Truth, *, promised: bool) -> Finding:
-    """A user's code counts as read when it is read in any round; where the gate is a promise, the limit is 0.5 %."""
+    """Every device of the last rounds, in each of them; `promised` where there is a gate."""
     scored = set(truth.scored)
-    read: dict[int, bool] = {}
-    guessed: dict[int, bool] = {}
-    for index, (view, codes) in enumerate(zip(capture.rounds, truth.codes, strict=True)):
-        users = [user for user in codes if user in scored]
-        true = np.array([codes[user] for user in users], np.int8).reshape(-1, view.model.code_bits)
-        for found, said in ((read, claims(view)), (guessed, guessed_codes(capture, index))):
-            hits = best_agreement(said, true) >= READ
-            found.update({user: found.get(user, False) or bool(hit) for user, hit in zip(users, hits, strict=True)})
-    what = share_of_trials(np.array(list(read.values())), np.array(list(guessed.values())))
-    if promised:
-        return at_most(CLAIM, OUR_CLAIM, what, UNIT, LIMIT, capture.mode)
-    return for_information(CLAIM, source_of(capture.mode), what, UNIT, capture.mode)
+    read, by_luck = [], []
+    rounds = len(truth.bystanders)
+    views, codes_of = capture.rounds[-rounds:], truth.codes[-rounds:]
+    for index, (codes, bystanders) in enumerate(zip(codes_of, truth.bystanders, strict=True)):
+        said = claims(views[: index + 1])
+        true = np.array([code for user, code in codes.items() if user in scored], np.int8)
+        read.append(best_agreement(said, true.reshape(-1, said.shape[1])) >= READ)
+        by_luck.append(best_agreement(said, bystanders) >= READ)
+    what = share_of_trials(np.concatenate(read), np.concatenate(by_luck))
+    return judged(CLAIM, what, UNIT, capture.mode, private=promised)

@@ -9,11 +9,15 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from lightfr import __version__, _kernel
-from lightfr_harness.audits.capture import Capture, CapturingRun, Ints, Truth, split_capture
+from lightfr_harness.audits.capture import LAST_ROUNDS, Capture, CapturingRun, Truth, split_capture
 from lightfr_harness.audits.finding import Finding
 from lightfr_harness.audits.privacy import (
-    intersection,
+    blind_separation,
+    chosen_cohorts,
+    differences,
     item_set_recovery,
+    known_items,
+    participation,
     published_codes,
     rating_membership,
     rating_recovery,
@@ -29,10 +33,7 @@ from lightfr_harness.simulation.training import RunOptions
 
 # Called with what is being done and the share of all work that is done.
 Progress = Callable[[str, float], None]
-# Devices in the small-cohort trials of one size, about, and trials at most.
-TRIAL_DEVICES, MOST_TRIALS = 48, 8
 MASKED_UPLOADS = "the SDK's own in the first round of each run; of the other rounds the sum alone, made without masks"
-DIFFERENCES = 20
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def run(options: AuditOptions, progress: Progress = lambda what, share: None) ->
 def _audit(options: AuditOptions, scenario: Scenario) -> tuple[list[Finding], PrivacyRun]:
     training = options.training(scenario.mode, scenario.gate)
     split = load_split(training)
-    plan = RunOptions(options.rounds, min(1.0, scenario.cohort / split.train.n_users), 0.0, options.seed)
+    plan = RunOptions(training.rounds, min(1.0, scenario.cohort / split.train.n_users), 0.0, options.seed)
     server, fleet = make_server(training, split.train), Fleet.of(split.train, options.bits, options.seed)
     captured = CapturingRun(server, fleet, plan)
     for _ in captured:
@@ -82,7 +83,7 @@ def _audit(options: AuditOptions, scenario: Scenario) -> tuple[list[Finding], Pr
     if not scenario.gate_only:
         findings = _uploads(capture, truth, scenario, options) + findings
         if not capture.is_clear:
-            findings += _cohorts(captured, capture, truth, scenario, options)
+            findings += _sums(captured, capture, truth, scenario, options)
     return findings, figures
 
 
@@ -93,7 +94,7 @@ def _uploads(capture: Capture, truth: Truth, scenario: Scenario, options: AuditO
         *user_code_recovery.audit(capture, truth, decoded, private=private),
         *rating_recovery.audit(capture, truth, decoded, private=private),
         *item_set_recovery.audit(capture, truth, decoded, private=private),
-        *rating_membership.audit(capture, truth, decoded, options.seed),
+        *rating_membership.audit(capture.last(LAST_ROUNDS), truth.last(LAST_ROUNDS), decoded, options.seed),
     ]
 
 
@@ -102,62 +103,30 @@ def _is_private(mode: str, cohort: int, options: AuditOptions) -> bool:
     return mode in SECURE_MODES and cohort >= options.minimum_cohort
 
 
-def _cohorts(
+def _sums(
     captured: CapturingRun, capture: Capture, truth: Truth, scenario: Scenario, options: AuditOptions
 ) -> list[Finding]:
-    """Intersections within the campaign; small cohorts and differences once, after the largest campaign."""
+    """Attacks on the campaign's sums and on chosen cohorts; small cohorts once, after the largest campaign."""
     private = _is_private(scenario.mode, scenario.cohort, options)
-    findings = intersection.audit_campaign(capture, truth, private=private)
-    largest = min(max(options.cohorts, default=scenario.cohort), capture.n_users)
-    if scenario.cohort != largest:
+    findings = [
+        blind_separation.audit(capture, truth, private=private),
+        *known_items.audit(capture, truth, options.seed, private=private),
+        participation.audit(capture, truth, private=private),
+    ]
+    trials = chosen_cohorts.gate_pairs(captured, scenario.cohort, options.seed)
+    findings.append(differences.audit_gate(trials, capture, private=private))
+    for setting, next_matrix in (("same matrix", False), ("next matrix", True)):
+        apart = chosen_cohorts.round_pairs(captured, scenario.cohort, options.seed, next_matrix=next_matrix)
+        findings += differences.audit_rounds(apart, capture, setting, private=private)
+    if scenario.cohort < min(max(options.cohorts, default=scenario.cohort), capture.n_users):
         return findings
     for size in SMALL_COHORTS:
-        if size <= capture.n_users:
-            trials = _trials(captured, capture, size, options.seed)
+        if size < capture.n_users:
+            sums = chosen_cohorts.small_cohorts(captured, size, options.seed)
             private = _is_private(scenario.mode, size, options)
             name = f"{scenario.mode}, cohort {size}"
-            findings += small_cohort.audit(trials, capture.item_counts, name, private=private)
-    for setting, next_matrix in (("same matrix", False), ("next matrix", True)):
-        apart = _differences(captured, capture, scenario.cohort, options.seed, next_matrix=next_matrix)
-        findings += intersection.audit_differences(apart, setting, capture.item_counts, scenario.name)
+            findings += small_cohort.audit(sums, capture, name, private=private)
     return findings
-
-
-def _trials(captured: CapturingRun, capture: Capture, size: int, seed: int) -> list[small_cohort.CohortTrial]:
-    """Sums over random cohorts of one size for the final matrix; the devices' codes are put back after each."""
-    trials, before = [], captured.fleet.codes().copy()
-    for index in range(max(1, min(MOST_TRIALS, TRIAL_DEVICES // size))):
-        rng = np.random.default_rng([seed, 23, size, index])
-        cohort = _draw(rng, capture.n_users, size)
-        guesses, bystanders = user_code_recovery.guessed_codes(capture, -1), captured.bystanders(cohort)
-        view, codes, rows = captured.observe(cohort, rng)
-        trials.append(small_cohort.CohortTrial(view, guesses, bystanders, codes, rows))
-        captured.fleet.restore(before)
-    return trials
-
-
-def _differences(
-    captured: CapturingRun, capture: Capture, size: int, seed: int, *, next_matrix: bool
-) -> list[intersection.DifferenceTrial]:
-    """Cohorts of `size` devices, and the same with one device less: before it on this matrix, or on the one before."""
-    trials, before = [], captured.fleet.codes().copy()
-    state = {name: value.copy() for name, value in captured.server.state().items()}
-    for index in range(DIFFERENCES):
-        rng = np.random.default_rng([seed, 29, index])
-        cohort = _draw(rng, capture.n_users, size)
-        target = int(rng.choice(cohort))
-        without, *_ = captured.observe(cohort[cohort != target], rng)
-        if next_matrix:
-            captured.move(without)
-        with_one, codes, rows = captured.observe(cohort, rng)
-        trials.append(intersection.DifferenceTrial(without, with_one, codes[target], rows[target]))
-        captured.fleet.restore(before)
-        captured.server.restore({name: value.copy() for name, value in state.items()})
-    return trials
-
-
-def _draw(rng: np.random.Generator, n_users: int, size: int) -> Ints:
-    return np.sort(rng.choice(n_users, size, replace=False))
 
 
 def _record(options: AuditOptions, findings: list[Finding], runs: list[PrivacyRun]) -> PrivacyRecord:

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from lightfr_harness.audits.capture import Floats, Signs
+from lightfr_harness.audits.capture import Floats, Ints, Signs
 from lightfr_harness.audits.finding import Finding, Measurement, at_most, bootstrap_ratio, for_information, wilson
 
 Hits = npt.NDArray[np.bool_]
 
 # A code counts as read when this share of its bits is right.
 READ = 0.9
+NEWTON_STEPS = 8
 # How far above guessing a private mode may be, as a share.
 MARGIN = 0.02
 OUR_CLAIM = "secure aggregation and the gate, docs/protocol.md"
@@ -28,6 +29,21 @@ def best_agreement(claims: Signs, codes: Signs) -> Floats:
     products = codes.astype(np.float32) @ claims.astype(np.float32).T
     agreement: Floats = (0.5 + products.max(axis=1) / (2 * codes.shape[1])).astype(np.float64)
     return agreement
+
+
+def logistic_fit(features: Floats, labels: Floats) -> Floats:
+    """Weights of a logistic regression, by Newton's method with a small ridge."""
+    weights = np.zeros(features.shape[1])
+    for _ in range(NEWTON_STEPS):
+        chance = 1 / (1 + np.exp(-np.clip(features @ weights, -30, 30)))
+        curvature = (features * (chance * (1 - chance))[:, None]).T @ features + np.eye(len(weights))
+        weights = weights + np.linalg.solve(curvature, features.T @ (labels - chance) - weights)
+    return weights
+
+
+def named(scores: Floats, count: int) -> Ints:
+    """The `count` items of highest score, ties to the more popular, which is the lower index."""
+    return np.argsort(-scores, kind="stable")[:count]
 
 
 def share_of_trials(hits: Hits, guesses: Hits, note: str = "") -> Measurement:

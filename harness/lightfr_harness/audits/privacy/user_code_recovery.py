@@ -1,10 +1,10 @@
 """Claim: nobody can tell a device's user code from what it uploads.
 
-Attack on clear uploads: `clear_uploads`; with the
-catalogue objective the field user_code says it, and the rows alone are tried beside it. Attack on sums: `sums`. Those
-claims are anonymous, so a device's code counts as read when any claim is right in 90 % of its bits; there is at most
-one claim per device. Guessing: the codes that the colluding devices fitted themselves and the signs of their mean;
-against sums topped up with codes of devices outside the cohort, until there are as many guesses as claims.
+Attack on clear uploads: `clear_uploads`; with the catalogue objective the field user_code says it, and the rows alone
+are tried beside it. Attack on the last round's sum: `sums`, lone rows and then separation. Those claims are anonymous,
+so a device's code counts as read when any claim is right in 90 % of its bits; there is at most one claim per device.
+Guessing: the codes that the colluding devices fitted themselves and the signs of their mean; against a sum, the same
+claims tried on devices outside the cohort, whose codes are not in it but resemble those that are.
 """
 
 from __future__ import annotations
@@ -25,12 +25,9 @@ UNIT = "share of codes"
 
 
 def codes_from_sum(total: CohortSum) -> Signs:
-    """Anonymous codes, at most one per device: proven ones first, then those of lone rows. Noise leaves neither."""
-    if total.is_noisy:
-        return sums.codes_from_spectrum(total)
-    proven = sums.codes_from_products(total)
+    """Anonymous codes, at most one per device: those of lone rows first, which noise leaves none of."""
     lone, _ = sums.codes_from_lone_rows(total)
-    return np.concatenate([proven, lone])[: total.n_devices]
+    return np.concatenate([lone, sums.codes_by_separation([total])])[: total.n_devices]
 
 
 def codes_from_rows_alone(view: RoundView) -> dict[int, Signs]:
@@ -38,17 +35,11 @@ def codes_from_rows_alone(view: RoundView) -> dict[int, Signs]:
     return {device: clear_uploads.code_from_rows_alone(view, upload) for device, upload in view.read()}
 
 
-def guessed_codes(capture: Capture, round_index: int) -> Signs:
-    """Without the capture: the colluders' own codes and their mean."""
-    own = capture.knowledge.codes[round_index]
+def guessed_codes(capture: Capture) -> Signs:
+    """Without the capture: the colluders' own codes of the last round, and their mean."""
+    own = np.array(list(capture.knowledge.codes[-1].values()), np.int8).reshape(-1, capture.rounds[-1].model.code_bits)
     mean = np.where(own.sum(axis=0, dtype=np.int64) >= 0, 1, -1).astype(np.int8)
     return np.concatenate([own, mean[None]])
-
-
-def as_many_guesses(claimed: Signs, guessed: Signs, bystanders: Signs | None) -> Signs:
-    """Users resemble each other, so the more claims, the more lucky ones: guessing gets as many, from bystanders."""
-    more = max(0, len(claimed) - len(guessed))
-    return guessed if bystanders is None else np.concatenate([guessed, bystanders[:more]])
 
 
 def audit(capture: Capture, truth: Truth, decoded: Decoded | None, *, private: bool) -> list[Finding]:
@@ -61,9 +52,9 @@ def audit(capture: Capture, truth: Truth, decoded: Decoded | None, *, private: b
     true = np.array([codes[user] for user in users], np.int8).reshape(-1, view.model.code_bits)
     if decoded is None:
         claimed = codes_from_sum(view.total)
-        guesses = best_agreement(as_many_guesses(claimed, guessed_codes(capture, -1), truth.bystanders), true)
+        guesses = best_agreement(claimed, truth.bystanders[-1])
         return _findings(best_agreement(claimed, true), guesses, capture.mode, private=private)
-    guesses = best_agreement(guessed_codes(capture, -1), true)
+    guesses = best_agreement(guessed_codes(capture), true)
     findings = _findings(_linked(decoded.codes[-1], codes, users), guesses, capture.mode, private=private)
     if view.model.objective == model_pb2.OBJECTIVE_CATALOGUE:
         hits = _linked(codes_from_rows_alone(view), codes, users)

@@ -43,8 +43,8 @@ def assignment(world: World) -> None:
         f"deadline_ms about {longest}: uploads come in the third phase",
         given.deadline_ms,
     )
-    # 72 open rows of 32 numbers of 4 bits; 496 products, 32 and 1 numbers of 10 bits.
-    largest = 72 * 32 * 4 // 8 + 620 + 40 + 2
+    # 72 open rows of 32 numbers of 5 bits; 32 and 1 numbers of 11 bits.
+    largest = 72 * 32 * 5 // 8 + 44 + 2
     expect(
         given.upload_limit_bytes >= largest + 200,
         f"upload_limit_bytes of at least {largest + 200}",

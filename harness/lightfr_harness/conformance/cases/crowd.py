@@ -26,8 +26,7 @@ PHASES = "docs/protocol.md#a-round-with-secure-aggregation"
 STEP_2 = "docs/secagg.md#2-share"
 STEP_3 = "docs/secagg.md#3-mask-and-upload"
 STEP_4 = "docs/secagg.md#4-unmask"
-# How many stay away at each step of the round with dropouts, from the first device on. Sums over the 63 that are left
-# after the first of them would fit one bit less than those over the 70 of the roster, by whom the bits are counted.
+# How many stay away at each step of the round with dropouts, from the first device on.
 NO_SHARES, NO_UPLOAD, NO_REVEAL = 7, 5, 6
 # Rows of each of the seventy. The weights add up to 4096: wherever just one of 36 and 60 counts as negative, the mean
 # user is exactly halfway between two numbers, which smaller cohorts cannot have.
@@ -148,7 +147,7 @@ def inbox(world: World) -> None:
 @case("crowd.bits", "More devices, larger sums: 8 and 14 bits a number.", STEP_3, kits=CROWD)
 def bits(world: World) -> None:
     current = world.secure.shared(everybody)
-    size = 72 * 32 + 496 * 14 // 8 + 32 * 14 // 8 + 2
+    size = 72 * 32 + 32 * 14 // 8 + 2
     expect_equal("bytes of an accepted vector", len(current.peers[0].good(UPLOAD).masked_vector), size)
 
 

@@ -42,9 +42,9 @@ def too_early(world: World) -> None:
     current = world.secure.fresh()
     peer = current.peers[0]
     for method in (ADVERTISE, SHARE):
-        peer.send(UPLOAD, dropouts.any_upload(peer, 1814)).refusal("UPLOAD_INVALID")
+        peer.send(UPLOAD, dropouts.any_upload(peer, 1486)).refusal("UPLOAD_INVALID")
         current.take_step(peer, method)
-        peer.send(UPLOAD, dropouts.any_upload(peer, 1814)).refusal("UPLOAD_INVALID")
+        peer.send(UPLOAD, dropouts.any_upload(peer, 1486)).refusal("UPLOAD_INVALID")
         current.walk(method)
     current.finish_exactly()
 
@@ -60,8 +60,8 @@ def size(world: World) -> None:
 def padding(world: World) -> None:
     current = _begun(world)
     vector = current.peers[0].good(UPLOAD).masked_vector
-    # The weight has 10 bits in the last 2 bytes.
-    _require_refused(current, vector[:-1] + bytes([vector[-1] | 0x04]), vector[:-1] + bytes([vector[-1] | 0x80]))
+    # The weight has 11 bits in the last 2 bytes.
+    _require_refused(current, vector[:-1] + bytes([vector[-1] | 0x08]), vector[:-1] + bytes([vector[-1] | 0x80]))
 
 
 @case("masked.row-update", "Rows in the clear are what this mode is there to prevent.", PHASES, kits=SECAGG)

@@ -121,9 +121,9 @@ def without_reveals(world: World) -> None:
 def smallest_cohort(world: World) -> None:
     current = world.secure.shared(dropouts.few)
     current.require_played()
-    # Three devices need 3 and 9 bits, six need 4 and 10.
+    # Three devices need 4 and 10 bits, six need 5 and 11.
     expect_equal("devices in the roster", current.cohort().size, 3)
-    expect_equal("bytes of a masked vector of 3 devices", len(current.peers[0].good(UPLOAD).masked_vector), 1460)
+    expect_equal("bytes of a masked vector of 3 devices", len(current.peers[0].good(UPLOAD).masked_vector), 1194)
     current.require_exact()
 
 

@@ -108,11 +108,13 @@ class Authority:
             self._load_revocations()
 
     def device_of(self, certificate: Mapping[str, Any] | None) -> str | None:
-        """The device that a verified peer's `getpeercert()` names; None when it is revoked or not one of ours.
+        """The device that a verified peer's `getpeercert()` names; None when it is revoked, has ended or is not ours.
 
         A connection can outlive the right to it, so ask anew with every request.
         """
         if not certificate or certificate.get("issuer") != self._issuer_name:
+            return None
+        if ssl.cert_time_to_seconds(certificate["notAfter"]) <= self._now().timestamp():
             return None
         match certificate.get("subject"):
             case ((("commonName", str(device_id)),),) if _DEVICE_ID.fullmatch(device_id):

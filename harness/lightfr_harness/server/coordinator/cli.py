@@ -51,7 +51,8 @@ def serve(
         str, typer.Option(help="secagg: the server learns only sums. secagg+dp: sums with noise. clear: NOT PRIVATE.")
     ] = "secagg",
     noise_rows: Annotated[float, typer.Option(help="secagg+dp: standard deviation per device, in rows.")] = 0.0,
-    noise_sums: Annotated[float, typer.Option(help="secagg+dp: standard deviation per device, in sums.")] = 0.0,
+    noise_sums: Annotated[float, typer.Option(help="secagg+dp: standard deviation per device, in user sums.")] = 0.0,
+    noise_counts: Annotated[float, typer.Option(help="secagg+dp: standard deviation per device, in counts.")] = 0.0,
     gate_every: Annotated[int, typer.Option(help="Training rounds between two counts of each item's devices.")] = 50,
     tolerance: Annotated[
         float | None, typer.Option(help="Warn when the reported hit rate falls this far below the best.")
@@ -77,10 +78,13 @@ def serve(
     with errors_as_messages():
         items = ItemList.read(catalogue, integer_ids=integer_ids)
         items = items if codes is None else items.with_codes(codes, bits)
-        if not math.isfinite(noise_rows) or not math.isfinite(noise_sums):
-            raise SettingsError("--noise-rows and --noise-sums must be finite numbers")
-        noise = (round(1000 * noise_rows), round(1000 * noise_sums))
-        settings = Settings(bits, gate, seed, integer_ids, items.sha256, privacy, *noise, items.codes_sha256)
+        levels = (noise_rows, noise_sums, noise_counts)
+        if not all(math.isfinite(level) for level in levels):
+            raise SettingsError("--noise-rows, --noise-sums and --noise-counts must be finite numbers")
+        in_rows, in_sums, in_counts = (round(1000 * level) for level in levels)
+        settings = Settings(
+            bits, gate, seed, integer_ids, items.sha256, privacy, in_rows, in_sums, in_counts, items.codes_sha256
+        )
         settings.require_private(host, allow_clear_uploads=allow_clear_uploads)
         goal = settings.usual_goal if goal is None else goal
         minimum = settings.usual_minimum(goal) if minimum is None else minimum

@@ -19,6 +19,7 @@ from typing import TypeVar
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import error_pb2, manifest_pb2
 from lightfr_harness.server.coordinator import secure_steps
+from lightfr_harness.server.coordinator.clock import SteadyClock
 from lightfr_harness.server.coordinator.cohort import PHASE_NAMES, REVEALING, UPLOADING, Cohort
 from lightfr_harness.server.coordinator.folder import CrashPoint, FolderError, lock_folder, no_crash
 from lightfr_harness.server.coordinator.options import ItemList, MakeRule, Settings, make_rule
@@ -65,7 +66,7 @@ class Coordinator:
         signer: Signer,
         log: Log,
         metrics: Metrics | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
         make_rule: MakeRule = make_rule,
         crash_point: CrashPoint = no_crash,
     ) -> None:
@@ -75,7 +76,8 @@ class Coordinator:
         self.largest_upload_bytes = 0
         self.metrics = metrics or Metrics()
         self.log = log
-        self._signer, self._clock = signer, clock
+        # Deadlines go by this clock. What is only shown is told by the system's, which somebody may set.
+        self._signer, self._clock = signer, clock or SteadyClock()
         # Uploads are user data: nobody else on this machine reads them.
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lock = lock_folder(folder)
@@ -86,7 +88,9 @@ class Coordinator:
         # One thread for what takes long: it is waited for before the folder is let go.
         self._worker = ThreadPoolExecutor(1, "aggregation")
         self._changed = asyncio.Event()
-        self.steps = SecureSteps(self._storage, clock, lambda round_id: self.book.find(round_id), self._changed.set)
+        self.steps = SecureSteps(
+            self._storage, self._clock, lambda round_id: self.book.find(round_id), self._changed.set
+        )
         # Set when nothing can be promised any more: the process must end and start again.
         self.failed = asyncio.Event()
 
@@ -118,7 +122,7 @@ class Coordinator:
         self._lock.close()
 
     def now(self) -> float:
-        """Seconds since 1970 by the clock that deadlines go by."""
+        """By the clock that deadlines go by."""
         return self._clock()
 
     def _storage_failed(self, error: BaseException) -> None:
@@ -127,7 +131,7 @@ class Coordinator:
 
     async def _begin(self) -> None:
         catalogue = self._publisher.put_catalogue(self.items)
-        version = self._made_version(self._publisher.publish(self._rule, 1, self._clock(), catalogue))
+        version = self._made_version(self._publisher.publish(self._rule, 1, time.time(), catalogue))
         first = self._new_round(1, version)
         await self._storage.begin(self.settings.as_dict(), version.serialised, first)
         self._adopt(version)
@@ -143,6 +147,7 @@ class Coordinator:
         self._adopt(version)
         current = known.pop() if last.state not in (FINISHED, ABANDONED) else None
         if current is not None:
+            current.resume(self._clock())
             self._gather(current)
             secure_steps.resume(self._storage, current, self._signer.manifest_key)
         self._storage.start()
@@ -194,7 +199,8 @@ class Coordinator:
         """Whether the cohort shall count who rates what: when no row is open yet, and again after many rounds."""
         if not self.settings.is_secure or self._rule.gate <= 1:
             return False
-        return not self._rule.open_rows.any() or self._since_refresh >= self.plan.gate_every
+        is_due = not self._rule.open_rows.any() or self._since_refresh >= self.plan.gate_every
+        return is_due or self._rule.awaits_refresh
 
     # What devices ask for.
 
@@ -377,7 +383,7 @@ class Coordinator:
             self._rule.finish_round()
         older = [manifest_pb2.Manifest.FromString(manifest) for manifest in self._manifests]
         number = self.version.manifest.model_version + 1
-        return self._made_version(self._publisher.publish(self._rule, number, self._clock(), older[0].catalogue, older))
+        return self._made_version(self._publisher.publish(self._rule, number, time.time(), older[0].catalogue, older))
 
     async def _end(self, current: Round, state: int, version: Version | None) -> None:
         """End a round for good. Whoever is told of it waits for the storage first."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from html import escape
 
@@ -19,6 +19,7 @@ from lightfr_harness.server.coordinator.storage import AccuracyReport, PastRound
 
 _LARGEST_REPORT_BYTES = 1024
 PAGE_REFRESH_SECONDS = 3
+_LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --ink: #1b1f24; --paper: #fff; --soft: #5b6470;
   --accent: #0a62c9; --other: #a84a00 }
@@ -65,13 +66,24 @@ def application(coordinator: Coordinator, is_ready: Callable[[], bool]) -> web.A
         return await _take_report(coordinator, request)
 
     _watch_phases(coordinator)
-    made = web.Application(client_max_size=_LARGEST_REPORT_BYTES)
+    made = web.Application(client_max_size=_LARGEST_REPORT_BYTES, middlewares=[_require_loopback_host])
     made.router.add_get("/", status)
     made.router.add_get("/metrics", metrics)
     made.router.add_get("/healthz", healthz)
     made.router.add_get("/readyz", readyz)
     made.router.add_post("/accuracy", accuracy)
     return made
+
+
+@web.middleware
+async def _require_loopback_host(
+    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    """A page in somebody's browser may reach this port under a name of its own that leads here, and is not answered."""
+    port = request.get_extra_info("sockname", ("", 0))[1]
+    if request.headers.get("Host") in [f"{host}:{port}" for host in _LOOPBACK_HOSTS]:
+        return await handler(request)
+    return web.Response(status=421, text=f"This port answers to http://127.0.0.1:{port} only: use that address.\n")
 
 
 def _watch_phases(coordinator: Coordinator) -> None:

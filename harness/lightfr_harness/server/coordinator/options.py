@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from lightfr.cohorts import DEFAULT_MINIMUM_COHORT
 from lightfr.errors import CodeLengthError, InvalidInputError
+from lightfr.training.model import LEAST_NOISE, MOST_NOISE
 from lightfr.v1 import model_pb2
 from lightfr_harness.server.rules import PRIVACY_MODES, TERNARY_ROWS, CatalogueRule
 
@@ -100,6 +101,7 @@ class Settings:
     # Standard deviations of the noise that each device adds, in thousandths; in mode secagg+dp alone.
     noise_rows_thousandths: int = 0
     noise_sums_thousandths: int = 0
+    noise_counts_thousandths: int = 0
     # Of the first codes, when they came from a file.
     codes_sha256: str = ""
 
@@ -108,11 +110,12 @@ class Settings:
             raise CodeLengthError(self.bits)
         if self.privacy not in PRIVACY_MODES:
             raise SettingsError(f"--privacy is {self.privacy}, expected one of {', '.join(PRIVACY_MODES)}")
-        noise = (self.noise_rows_thousandths, self.noise_sums_thousandths)
-        if self.privacy == "secagg+dp" and not all(0 < value < 2**32 for value in noise):
-            raise SettingsError("--privacy secagg+dp needs --noise-rows and --noise-sums of at least 0.001 each")
+        noise = (self.noise_rows_thousandths, self.noise_sums_thousandths, self.noise_counts_thousandths)
+        names = "--noise-rows, --noise-sums and --noise-counts"
+        if self.privacy == "secagg+dp" and not all(LEAST_NOISE <= value <= MOST_NOISE for value in noise):
+            raise SettingsError(f"--privacy secagg+dp needs {names} of 0.5 to 1000 each")
         if self.privacy != "secagg+dp" and any(noise):
-            raise SettingsError("--noise-rows and --noise-sums need --privacy secagg+dp")
+            raise SettingsError(f"{names} need --privacy secagg+dp")
 
     @property
     def is_secure(self) -> bool:
@@ -154,7 +157,9 @@ class Settings:
         if self.privacy != "secagg+dp":
             return None
         return model_pb2.Noise(
-            rows_thousandths=self.noise_rows_thousandths, sums_thousandths=self.noise_sums_thousandths
+            rows_thousandths=self.noise_rows_thousandths,
+            sums_thousandths=self.noise_sums_thousandths,
+            counts_thousandths=self.noise_counts_thousandths,
         )
 
 
@@ -163,15 +168,16 @@ def make_rule(settings: Settings, items: ItemList) -> CatalogueRule:
     counts: npt.NDArray[np.int64] = np.array(items.device_counts or np.zeros(len(items.ids)), np.int64)
     # Devices that mask what they send can count who rates what; others cannot without telling.
     has_gate = items.device_counts is not None or (settings.is_secure and settings.gate > 1)
+    noise = settings.noise()
     rule = CatalogueRule(
         counts,
         settings.bits,
-        upload_kind=model_pb2.UPLOAD_KIND_TERNARY,
+        upload_kind=model_pb2.UPLOAD_KIND_TERNARY if noise is None else model_pb2.UPLOAD_KIND_EXACT,
         gate=settings.gate if has_gate else 0,
-        max_rows=TERNARY_ROWS,
+        max_rows=TERNARY_ROWS if noise is None else 0,
         seed=settings.seed,
         privacy_mode=PRIVACY_MODES[settings.privacy],
-        noise=settings.noise(),
+        noise=noise,
     )
     if items.first_codes is not None:
         rule.codes = np.frombuffer(items.first_codes, np.uint8).reshape(rule.codes.shape).copy()

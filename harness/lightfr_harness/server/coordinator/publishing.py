@@ -217,7 +217,7 @@ class Version:
 def blocks_of(rule: CatalogueRule, kind: int, devices: int) -> tuple[Block, ...]:
     """What a cohort of so many devices adds up."""
     if kind == GATE_REFRESH:
-        return gate_blocks(rule.n_items, devices)
+        return gate_blocks(rule.n_items, devices, rule.noise)
     return round_blocks(int(rule.upload_rows.sum()), rule.code_bits, devices, rule.noise)
 
 

@@ -1,6 +1,6 @@
 """Rounds as pure logic: who gets a place, whose upload is taken, when a round closes, when to come back.
 
-Nothing here waits, writes or looks at a clock of its own: times are seconds since 1970, passed in.
+Nothing here waits, writes or looks at a clock of its own: times are seconds of a SteadyClock, passed in.
 """
 
 from __future__ import annotations
@@ -117,6 +117,14 @@ class Round:
     def new(cls, number: int, model_version: int, manifest_sha256: bytes, plan: Plan, now: float) -> Round:
         identity = secrets.token_bytes(16)
         return cls(number, identity, model_version, manifest_sha256, plan.goal, plan.places, plan.deadline_seconds, now)
+
+    def resume(self, now: float) -> None:
+        """After a restart: times that lie too far ahead were told by a clock that has been set back since."""
+        self.opened_at = min(self.opened_at, now)
+        if self.first_place_at is not None:
+            self.first_place_at = min(self.first_place_at, now)
+        if self.deadline is not None:
+            self.deadline = min(self.deadline, now + self.deadline_seconds)
 
     def is_late(self, now: float) -> bool:
         return self.deadline is not None and now >= self.deadline

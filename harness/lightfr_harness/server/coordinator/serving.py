@@ -15,6 +15,13 @@ from lightfr_harness.server.authority import Authority
 from lightfr_harness.server.coordinator import operations
 from lightfr_harness.server.coordinator.coordinator import Coordinator
 from lightfr_harness.server.coordinator.folder import write_atomically
+from lightfr_harness.server.coordinator.limits import (
+    FOR_DEVICES,
+    FOR_NEWCOMERS,
+    FOR_OPERATORS,
+    Connections,
+    Limits,
+)
 from lightfr_harness.server.coordinator.options import ItemList, MakeRule, Settings, make_rule
 from lightfr_harness.server.coordinator.rounds import Plan
 from lightfr_harness.server.coordinator.service import CoordinatorService, EnrollmentService
@@ -83,25 +90,39 @@ async def serve_until_stopped(
 
 @asynccontextmanager
 async def serving(
-    coordinator: Coordinator, authority: Authority, wanted: Addresses, log: Log, observer: Observer | None = None
+    coordinator: Coordinator,
+    authority: Authority,
+    wanted: Addresses,
+    log: Log,
+    observer: Observer | None = None,
+    for_devices: Limits = FOR_DEVICES,
+    for_newcomers: Limits = FOR_NEWCOMERS,
 ) -> AsyncIterator[Addresses]:
     """Listen for devices, newcomers and the operator; on leaving, answer the requests that were begun."""
-    service = CoordinatorService(coordinator, authority)
-    devices = HttpService(service, authority.device_of, coordinator.metrics, log, observer)
-    newcomers = HttpService(EnrollmentService(authority), lambda _: "", coordinator.metrics, log)
+    service, metrics = CoordinatorService(coordinator, authority), coordinator.metrics
+    devices = HttpService(service, authority.device_of, metrics, log, for_devices, observer)
+    newcomers = HttpService(EnrollmentService(authority), lambda _: "", metrics, log, for_newcomers)
     applications = (
         (
             devices.application(coordinator.artifacts, coordinator.artifact_kind),
             wanted.host,
             wanted.port,
             authority.server_context(),
+            devices.connections,
         ),
-        (newcomers.application(), wanted.host, wanted.enrollment_port, authority.enrollment_context()),
+        (
+            newcomers.application(),
+            wanted.host,
+            wanted.enrollment_port,
+            authority.enrollment_context(),
+            newcomers.connections,
+        ),
         (
             operations.application(coordinator, lambda: not devices.is_closing),
             "127.0.0.1",
             wanted.operations_port,
             None,
+            Connections(FOR_OPERATORS),
         ),
     )
     runners, ports = [], []
@@ -111,7 +132,7 @@ async def serving(
             runners.append(runner)
             ports.append(port)
         listening = runners[0].server
-        coordinator.metrics.connections.set_function(lambda: len(listening.connections) if listening else 0)
+        metrics.connections.set_function(lambda: len(listening.connections) if listening else 0)
         yield Addresses(wanted.host, *ports)
     finally:
         devices.is_closing = newcomers.is_closing = True

@@ -1,20 +1,27 @@
 """What must survive a crash, in SQLite: versions, rounds, places, uploads.
 
 An awaited method returns when its change is durable. Another data base would offer the same methods.
+
+What devices send is kept under a key of its round, whose end overwrites the key: to overwrite all that was sent
+would write as much again, twice.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
 from lightfr_harness.server.coordinator.cohort import UPLOADING, PhaseResult
-from lightfr_harness.server.coordinator.database import Database
+from lightfr_harness.server.coordinator.database import Database, StorageError
 from lightfr_harness.server.coordinator.folder import CrashPoint, no_crash
 from lightfr_harness.server.coordinator.rounds import (
     ABANDONED,
@@ -26,9 +33,10 @@ from lightfr_harness.server.coordinator.rounds import (
     Round,
 )
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 # Versions whose manifests, and so whose artifacts, are kept.
 REMEMBERED_VERSIONS = 16
+_KEY_BYTES, _NONCE_BYTES = 32, 12
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS settings (id INTEGER PRIMARY KEY CHECK (id = 1), value TEXT NOT NULL);
@@ -45,6 +53,8 @@ CREATE TABLE IF NOT EXISTS places (
 CREATE TABLE IF NOT EXISTS uploads (
   number INTEGER NOT NULL, device TEXT NOT NULL, upload_id BLOB NOT NULL, request_sha256 BLOB NOT NULL,
   body BLOB, size_bytes INTEGER NOT NULL, UNIQUE (number, device));
+-- What the bodies of a round, in uploads and deliveries, are encrypted with while it lasts.
+CREATE TABLE IF NOT EXISTS body_keys (number INTEGER PRIMARY KEY, key BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS accuracy (
   model_version INTEGER PRIMARY KEY, users INTEGER NOT NULL, hit_rate REAL NOT NULL, ndcg REAL NOT NULL);
 -- What a round of secure aggregation leaves while it lasts.
@@ -141,16 +151,18 @@ class Storage(Database):
     def deliveries(self, number: int, phase: int) -> Iterator[tuple[str, bytes]]:
         """Device and request, one at a time, of all that was delivered in a phase of a round."""
         if phase == UPLOADING:
-            yield from self._connection.execute("SELECT device, body FROM uploads WHERE number = ?", (number,))
+            rows = self._connection.execute("SELECT device, body FROM uploads WHERE number = ?", (number,))
         else:
             query = "SELECT device, body FROM deliveries WHERE number = ? AND phase = ?"
-            yield from self._connection.execute(query, (number, phase))
+            rows = self._connection.execute(query, (number, phase))
+        for device, sealed in rows:
+            yield device, _unsealed(self._connection, number, sealed)
 
     def history(self, limit: int) -> list[PastRound]:
         """Ended rounds, newest first."""
         rows = self._connection.execute(
             "SELECT number, state, model_version, upload_count, upload_bytes,"
-            " ended_at - coalesce(first_place_at, opened_at)"
+            " max(ended_at - coalesce(first_place_at, opened_at), 0)"
             " FROM rounds WHERE state IN (?, ?) ORDER BY number DESC LIMIT ?",
             (FINISHED, ABANDONED, limit),
         )
@@ -200,8 +212,12 @@ class Storage(Database):
 
     def deliver(self, number: int, phase: int, device: str, body: bytes) -> asyncio.Future[Any]:
         """Keep what a device delivered in a phase of secure aggregation. Uploads are kept with their receipts."""
-        row = (number, phase, device, body)
-        return self._submit(lambda connection: connection.execute("INSERT INTO deliveries VALUES (?, ?, ?, ?)", row))
+
+        def job(connection: sqlite3.Connection) -> None:
+            row = (number, phase, device, _sealed(connection, number, body))
+            connection.execute("INSERT INTO deliveries VALUES (?, ?, ?, ?)", row)
+
+        return self._submit(job)
 
     def settle(self, current: Round, settled: PhaseResult) -> asyncio.Future[Any]:
         """Keep what a phase of secure aggregation fixed, and the deadline of the next one."""
@@ -214,8 +230,12 @@ class Storage(Database):
         return self._submit(job)
 
     def add_upload(self, number: int, device: str, receipt: Receipt, body: bytes) -> asyncio.Future[Any]:
-        row = (number, device, receipt.upload_id, receipt.request_sha256, body, len(body))
-        return self._submit(lambda connection: connection.execute("INSERT INTO uploads VALUES (?, ?, ?, ?, ?, ?)", row))
+        def job(connection: sqlite3.Connection) -> None:
+            sealed = _sealed(connection, number, body)
+            row = (number, device, receipt.upload_id, receipt.request_sha256, sealed, len(body))
+            connection.execute("INSERT INTO uploads VALUES (?, ?, ?, ?, ?, ?)", row)
+
+        return self._submit(job)
 
     def start_aggregating(self, a_round: Round) -> asyncio.Future[Any]:
         """Keep that the round takes no more; gives the bodies of its uploads, unless they are added up already."""
@@ -225,7 +245,8 @@ class Storage(Database):
             connection.execute("UPDATE rounds SET state = ? WHERE number = ?", (state, number))
             if is_masked:
                 return []
-            return [body for (body,) in connection.execute("SELECT body FROM uploads WHERE number = ?", (number,))]
+            rows = connection.execute("SELECT body FROM uploads WHERE number = ?", (number,))
+            return [_unsealed(connection, number, sealed) for (sealed,) in rows]
 
         return self._submit(job)
 
@@ -260,7 +281,27 @@ class Storage(Database):
         )
 
 
+def _sealed(connection: sqlite3.Connection, number: int, body: bytes) -> bytes:
+    nonce = os.urandom(_NONCE_BYTES)
+    return nonce + _cipher(connection, number).encrypt(nonce, body, None)
+
+
+def _unsealed(connection: sqlite3.Connection, number: int, sealed: bytes) -> bytes:
+    try:
+        return _cipher(connection, number).decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], None)
+    except (InvalidTag, ValueError) as error:
+        raise StorageError(f"what devices sent in round {number} is damaged: restore the folder") from error
+
+
+def _cipher(connection: sqlite3.Connection, number: int) -> AESGCM:
+    row = connection.execute("SELECT key FROM body_keys WHERE number = ?", (number,)).fetchone()
+    if row is None:
+        raise StorageError(f"the key of round {number} is missing: restore the folder")
+    return AESGCM(row[0])
+
+
 def _insert_round(connection: sqlite3.Connection, opened: Round) -> None:
+    connection.execute("INSERT INTO body_keys VALUES (?, ?)", (opened.number, os.urandom(_KEY_BYTES)))
     connection.execute(
         "INSERT INTO rounds (number, round_id, model_version, manifest_sha256, goal, places, deadline_seconds,"
         " opened_at, state, kind) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -297,10 +338,14 @@ def _end(connection: sqlite3.Connection, ended: Round) -> None:
             ended.number,
         ),
     )
+    # The key is overwritten, so whole pages of what it encrypted need not be.
+    connection.execute("DELETE FROM body_keys WHERE number = ?", (ended.number,))
+    connection.execute("PRAGMA secure_delete = FAST")
     connection.execute("UPDATE uploads SET body = NULL WHERE number = ?", (ended.number,))
-    # Keys, shares and sets of a masked round, and who was who in its roster.
-    for table in ("deliveries", "settled"):
-        connection.execute(f"DELETE FROM {table} WHERE number = ?", (ended.number,))  # noqa: S608
+    connection.execute("DELETE FROM deliveries WHERE number = ?", (ended.number,))
+    connection.execute("PRAGMA secure_delete = ON")
+    # Keys and sets of a masked round, and who was who in its roster.
+    connection.execute("DELETE FROM settled WHERE number = ?", (ended.number,))
     connection.execute("UPDATE places SET peer_id = x'' WHERE number = ?", (ended.number,))
     for table in ("places", "uploads"):
         connection.execute(f"DELETE FROM {table} WHERE number <= ?", (ended.number - REMEMBERED_ROUNDS,))  # noqa: S608

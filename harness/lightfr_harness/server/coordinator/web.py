@@ -7,9 +7,10 @@ import re
 import ssl
 import time
 from asyncio import sslproto
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from aiohttp import web
 
@@ -17,6 +18,7 @@ from lightfr.errors import InvalidInputError
 from lightfr.v1 import error_pb2
 from lightfr_harness.server.coordinator import downloads
 from lightfr_harness.server.coordinator.database import StorageError
+from lightfr_harness.server.coordinator.limits import Connections, Limits, Requests, address_of, doors, overloaded
 from lightfr_harness.server.coordinator.refusals import STATUS_OF_CODE, Refusal, connect_error
 from lightfr_harness.server.coordinator.service import CoordinatorService, EnrollmentService, seconds_allowed
 from lightfr_harness.server.coordinator.telemetry import Log, Metrics
@@ -38,6 +40,18 @@ _TIMEOUT = re.compile(r"\d{1,10}", re.ASCII)
 # The device that a connection belongs to; None: nobody that we know.
 Identify = Callable[[Any], str | None]
 Service = CoordinatorService | EnrollmentService
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Caller(NamedTuple):
+    """Who sent a request: the device, empty for a newcomer, and the name that it is counted by, device or address."""
+
+    device: str
+    name: str
+
+
+# Of the request at hand.
+_caller: ContextVar[Caller] = ContextVar("caller")
 
 
 class Observer(Protocol):
@@ -51,13 +65,21 @@ class Observer(Protocol):
 
 
 class HttpService:
-    """One service behind HTTP."""
+    """One service behind HTTP, and the connections to it."""
 
     def __init__(
-        self, service: Service, identify: Identify, metrics: Metrics, log: Log, observer: Observer | None = None
+        self,
+        service: Service,
+        identify: Identify,
+        metrics: Metrics,
+        log: Log,
+        limits: Limits,
+        observer: Observer | None = None,
     ) -> None:
         self._service, self._identify = service, identify
         self._metrics, self._log, self._observer = metrics, log, observer
+        self._limits, self._requests = limits, Requests(limits)
+        self.connections = Connections(limits, metrics.connections_refused.inc)
         self._active = 0
         self.is_closing = False
 
@@ -65,7 +87,7 @@ class HttpService:
         self, artifacts: Path | None = None, kind_of: Callable[[str], str] = lambda _: "unknown"
     ) -> web.Application:
         """The routes: procedures, and downloads where there are any. `kind_of`: what the observer calls a digest."""
-        application = web.Application()
+        application = web.Application(middlewares=[self._limited])
         for name in self._service.methods:
             application.router.add_post(f"/{self._service.name}/{name}", self._route(name))
         if artifacts is not None:
@@ -73,6 +95,25 @@ class HttpService:
             application.router.add_get("/artifacts/{digest:[0-9a-f]{64}}", self._download)
         application.on_response_prepare.append(_drop_server_header)
         return application
+
+    @web.middleware
+    async def _limited(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Ask who calls, anew with every request, and let each caller have its share."""
+        try:
+            peer, device = request.get_extra_info("peername"), self._identify(request.get_extra_info("peercert"))
+            if device is None:
+                message = "this identity has ended, is revoked or unknown: enrol again"
+                raise Refusal(error_pb2.ERROR_REASON_IDENTITY, message)
+            if peer is None:
+                raise overloaded("the connection is closed")
+            if device:
+                self.connections.prove(peer, device)
+            caller = Caller(device, device or address_of(peer))
+            _caller.set(caller)
+            with self._requests.one_of(caller.name):
+                return await handler(request)
+        except Refusal as refusal:
+            return self._refuse(refusal)
 
     def _route(self, name: str) -> Callable[[web.Request], Any]:
         async def handle(request: web.Request) -> web.Response:
@@ -94,11 +135,13 @@ class HttpService:
         try:
             body = await self._call(request, name)
         except Refusal as refusal:
+            if refusal.reason == error_pb2.ERROR_REASON_TOKEN:
+                self._note_wrong_token(_caller.get().name)
             return self._refuse(refusal)
         except TimeoutError:
             return self._error("deadline_exceeded", "the request took longer than its timeout")
         except StorageError:
-            return self._refuse(Refusal(error_pb2.ERROR_REASON_OVERLOADED, "the server is stopping: try again later"))
+            return self._refuse(overloaded("the server is stopping: try again later"))
         except Exception as error:  # A fault of ours: it must not tell the device anything, nor stop the others.
             self._log.fault("internal_error", error)
             return self._error("internal", "internal error")
@@ -107,37 +150,31 @@ class HttpService:
 
     async def _call(self, request: web.Request, name: str) -> bytes:
         if self.is_closing or self._active > MOST_REQUESTS_AT_ONCE:
-            raise Refusal(error_pb2.ERROR_REASON_OVERLOADED, "the server is busy or stopping: try again later")
-        device = self._device(request)
+            raise overloaded("the server is busy or stopping: try again later")
         if request.headers.get("Connect-Protocol-Version", "1") != "1":
             raise Refusal(error_pb2.ERROR_REASON_MALFORMED, "this server speaks version 1 of the Connect protocol")
         seconds = _timeout_seconds(request)
         seconds_allowed.set(seconds)
         async with asyncio.timeout(seconds):
-            body = await _read(request, self._service.limit_bytes(name))
+            body = await _read(request, self._service.limit_bytes(name), self._limits)
             self._metrics.received.inc(len(body))
-            answer = await self._service.methods[name](device, body)
+            answer = await self._service.methods[name](_caller.get().device, body)
         if self._observer is not None:
-            self._observer.called(device, name, len(body), len(answer))
+            self._observer.called(_caller.get().device, name, len(body), len(answer))
         return answer
 
-    def _device(self, request: web.Request) -> str:
-        device = self._identify(request.get_extra_info("peercert"))
-        if device is None:
-            raise Refusal(error_pb2.ERROR_REASON_IDENTITY, "this identity is revoked or unknown: enrol again")
-        return device
+    def _note_wrong_token(self, address: str) -> None:
+        self._requests.had_wrong_token(address)
+        self._metrics.wrong_tokens.inc()
+        self._log.event("wrong_token", address=address)
 
     async def _download(self, request: web.Request) -> web.StreamResponse:
-        try:
-            device = self._device(request)
-        except Refusal as refusal:
-            return self._refuse(refusal)
         digest = request.match_info["digest"]
         kind = self._kind_of(digest) if self._observer else ""
         response, size = await downloads.answer(request, self._artifacts, digest)
         self._metrics.sent.inc(size)
         if self._observer is not None and response.status in (200, 206):
-            self._observer.downloaded(device, kind, size)
+            self._observer.downloaded(_caller.get().device, kind, size)
         return response
 
     def _refuse(self, refusal: Refusal) -> web.Response:
@@ -162,15 +199,19 @@ def _timeout_seconds(request: web.Request) -> float:
     return min(int(header) / 1000, LONGEST_REQUEST_SECONDS)
 
 
-async def _read(request: web.Request, limit_bytes: int) -> bytes:
-    """The body, if it is within the limit: by what is announced, and while it comes."""
+async def _read(request: web.Request, limit_bytes: int, limits: Limits) -> bytes:
+    """The body, if it is within the limit, by what is announced and while it comes, and if it comes fast enough."""
     if request.content_length is not None:
         _require_size(request.content_length, limit_bytes)
-    body = bytearray()
+    body, latest = bytearray(), asyncio.get_running_loop().time() + limits.body_seconds
     try:
-        async for chunk in request.content.iter_any():
-            body += chunk
-            _require_size(len(body), limit_bytes)
+        async with asyncio.timeout_at(latest) as deadline:
+            async for chunk in request.content.iter_any():
+                body += chunk
+                _require_size(len(body), limit_bytes)
+                deadline.reschedule(latest + len(body) / limits.body_bytes_per_second)
+    except TimeoutError as error:
+        raise overloaded("the body came too slowly: try again on a better link") from error
     except (web.RequestPayloadError, ConnectionError) as error:
         raise Refusal(error_pb2.ERROR_REASON_MALFORMED, "the body ended early") from error
     return bytes(body)
@@ -187,7 +228,7 @@ async def _drop_server_header(_: web.Request, response: web.StreamResponse) -> N
 
 
 async def listen(
-    application: web.Application, host: str, port: int, context: ssl.SSLContext | None
+    application: web.Application, host: str, port: int, context: ssl.SSLContext | None, connections: Connections
 ) -> tuple[web.AppRunner, int]:
     """Start to serve; the runner and the port it got."""
     sslproto.SSLProtocol.max_size = TLS_BUFFER_BYTES
@@ -200,9 +241,9 @@ async def listen(
         shutdown_timeout=SHUTDOWN_SECONDS,
     )
     await runner.setup()
-    site = web.TCPSite(runner, host, port, ssl_context=context, backlog=1024)
     try:
-        await site.start()
+        for door in doors(host, port, connections):
+            await web.SockSite(runner, door, ssl_context=context, backlog=1024).start()
     except OSError as error:
         await runner.cleanup()
         raise InvalidInputError(

@@ -9,7 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from lightfr import _kernel
-from lightfr.training.constants import CATALOGUE_WEIGHT, LEAST_CATALOGUE_RATINGS, MEAN_UNIT, catalogue_target
+from lightfr.training.constants import (
+    CATALOGUE_WEIGHT,
+    CLIPPED_WEIGHT,
+    LEAST_CATALOGUE_RATINGS,
+    MEAN_UNIT,
+    catalogue_target,
+)
 from lightfr.v1 import model_pb2
 from lightfr_harness.server.rules.bits import unpack_signs
 from lightfr_harness.server.rules.rule import AggregationRule
@@ -22,14 +28,17 @@ FORGETTING_SHIFT = 4
 # Keeps |Q| below 2^31: it cannot pass 16 times the largest sum.
 LARGEST_SUM = 2**26
 _ROWS_AT_A_TIME = 65_536
+_NO_COUNTS = np.zeros(0, np.int64)
 
 
 class CatalogueRule(AggregationRule):
     """Q <- Q - (Q >> 4) + S, d = sign(Q). Q, the memory, never leaves the server."""
 
     by_row = ("codes", "memory")
-    # What a cohort added up in secret in this round: products, user sum, weight.
-    _summed: tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], int] | None
+    # Counts of the first of two gate refreshes; empty when none waits for the second.
+    first_counts = _NO_COUNTS
+    # What a cohort added up in secret in this round: user sum and weight.
+    _summed: tuple[npt.NDArray[np.int64], int] | None
 
     def __init__(self, device_counts: npt.NDArray[np.int64], code_bits: int, **options: Any) -> None:
         self.memory = np.zeros((len(device_counts), code_bits), np.int32)
@@ -46,41 +55,45 @@ class CatalogueRule(AggregationRule):
             "mean_user": self.mean_user,
             "device_counts": self.device_counts,
             "has_own_code": self.has_own_code,
+            "first_counts": self.first_counts,
         }
 
     def restore(self, state: dict[str, npt.NDArray[Any]]) -> None:
         """Take up a state."""
         self.codes, self.memory, self.mean_user = state["codes"], state["memory"], state["mean_user"]
         self.device_counts, self.has_own_code = state["device_counts"], state["has_own_code"]
+        self.first_counts = state["first_counts"]
         self.begin_round()
 
+    @property
+    def awaits_refresh(self) -> bool:
+        """Whether one gate refresh is in, and another, of other devices, must follow before rows open or close."""
+        return len(self.first_counts) > 0
+
     def set_gate(self, counts: npt.NDArray[np.int64], seed: int) -> None:
-        """Open and close rows by new counts, and begin a round.
+        """Take the counts of a gate refresh, and begin a round. Two refreshes in a row open and close rows.
 
         A row that opens for the first time gets a random code and an empty memory; one that closes keeps what it has.
         """
-        self.device_counts = np.asarray(counts, np.int64)
-        fresh = self.open_rows & ~self.has_own_code
-        random = np.random.default_rng(seed).integers(0, 256, self.codes.shape, dtype=np.uint8)
-        self.codes = np.where(fresh[:, None], random, self.codes)
-        self.memory = np.where(fresh[:, None], np.int32(0), self.memory)
-        self.has_own_code = self.has_own_code | fresh
+        if not self.awaits_refresh:
+            self.first_counts = np.asarray(counts, np.int64)
+        else:
+            # The median lies on the side of the gate where two of the three do: one refresh alone moves no row across.
+            self.device_counts = np.sort([self.device_counts, self.first_counts, counts], axis=0)[1]
+            self.first_counts = _NO_COUNTS
+            fresh = self.open_rows & ~self.has_own_code
+            random = np.random.default_rng(seed).integers(0, 256, self.codes.shape, dtype=np.uint8)
+            self.codes = np.where(fresh[:, None], random, self.codes)
+            self.memory = np.where(fresh[:, None], np.int32(0), self.memory)
+            self.has_own_code = self.has_own_code | fresh
         self.begin_round()
 
     def add_sums(
-        self,
-        rows: npt.NDArray[np.int64],
-        products: npt.NDArray[np.int64],
-        user_sum: npt.NDArray[np.int64],
-        weight: npt.NDArray[np.int64],
+        self, rows: npt.NDArray[np.int64], user_sum: npt.NDArray[np.int64], weight: npt.NDArray[np.int64]
     ) -> None:
         """Count what a cohort added up in secret, in the blocks of docs/secagg.md, once in a round without uploads."""
         self._row_sums[self.upload_rows] = rows.reshape(-1, self.code_bits)
-        full = np.diag(np.full(self.code_bits, float(weight[0])))
-        above = np.triu_indices(self.code_bits, 1)
-        full[above] = products
-        full.T[above] = products
-        self._summed = full, user_sum, int(weight[0])
+        self._summed = user_sum, int(weight[0])
 
     def add_cohort(self, sums: Mapping[str, npt.NDArray[np.int64]], survivors: int) -> None:
         """Count the sums over so many devices."""
@@ -90,9 +103,11 @@ class CatalogueRule(AggregationRule):
         """The sums as add_sums takes them. With noise all devices weigh the same, and no block says how much."""
         if self.noise is None:
             return dict(sums)
-        weight = max(self.max_rows, LEAST_CATALOGUE_RATINGS)
-        weighted = {name: weight * sums[name] for name in ("products", "user_sum")}
-        return {"rows": sums["rows"], **weighted, "weight": np.array([weight * survivors])}
+        return {
+            "rows": sums["rows"],
+            "user_sum": CLIPPED_WEIGHT * sums["user_sum"],
+            "weight": np.array([CLIPPED_WEIGHT * survivors]),
+        }
 
     def _model_fields(self) -> dict[str, Any]:
         mean = self.mean_user.astype("<i2").tobytes() if self.mean_user.any() else b""
@@ -112,38 +127,36 @@ class CatalogueRule(AggregationRule):
     def _grow(self, n_new: int) -> None:
         self.memory = np.concatenate([self.memory, np.zeros((n_new, self.code_bits), np.int32)])
         self.has_own_code = np.concatenate([self.has_own_code, np.ones(n_new, np.bool_)])
+        self.first_counts = _NO_COUNTS  # they do not say who rates the new items
 
-    def _cohort_sums(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], int]:
-        """W = sum w b b', v = sum w b and w: all that the catalogue term needs. float64 is exact below 2^53."""
+    def _cohort_sums(self) -> tuple[npt.NDArray[np.int64], int]:
+        """v = sum w b and w: all that the catalogue term needs."""
         if self._summed is not None:
             return self._summed
-        if not self._user_codes:
-            return np.zeros((self.code_bits, self.code_bits)), np.zeros(self.code_bits, np.int64), 0
         signs = unpack_signs(b"".join(self._user_codes), (len(self._user_codes), self.code_bits))
-        users, weights = signs.astype(np.float64), np.array(self._weights, np.int64)
-        weighted = users * weights[:, None]
-        return users.T @ weighted, weighted.sum(axis=0).astype(np.int64), int(weights.sum())
+        weights = np.array(self._weights, np.int64)
+        return weights @ signs.astype(np.int64), int(weights.sum())
 
     def _apply(self, *, balanced: bool) -> None:
-        products, user_sum, weight = self._cohort_sums()
+        user_sum, weight = self._cohort_sums()
         for first in range(0, self.n_items, _ROWS_AT_A_TIME):
-            rows = slice(first, min(first + _ROWS_AT_A_TIME, self.n_items))
-            self._apply_rows(rows, products, user_sum, weight)
+            self._apply_rows(slice(first, min(first + _ROWS_AT_A_TIME, self.n_items)), user_sum, weight)
         if weight > 0:
             mean = (2 * MEAN_UNIT * user_sum + weight) // (2 * weight)
             # Beyond the unit only by noise, or by a device that lies.
             self.mean_user = np.clip(mean, -MEAN_UNIT, MEAN_UNIT).astype(np.int16)
 
-    def _apply_rows(
-        self, rows: slice, products: npt.NDArray[np.float64], user_sum: npt.NDArray[np.int64], weight: int
-    ) -> None:
+    def _apply_rows(self, rows: slice, user_sum: npt.NDArray[np.int64], weight: int) -> None:
         packed, memory = np.ascontiguousarray(self.codes[rows]), np.ascontiguousarray(self.memory[rows])
-        signs = unpack_signs(packed, memory.shape)
-        others = (signs.astype(np.float64) @ products).astype(np.int64) - weight * signs.astype(np.int64)
-        others += catalogue_target(self.code_bits) * user_sum
-        against = UNIT * CATALOGUE_WEIGHT * others // (self.n_items * self.code_bits)
-        sums = np.clip(self._individual(rows) - against, -LARGEST_SUM, LARGEST_SUM).astype(np.int32)
-        _kernel.aggregate(sums.data, sums.size, FORGETTING_SHIFT, memory.data, packed.data)
+        sums = self._individual(rows)
+        if weight > 0:
+            # v v' / w stands for the sum of w b b', which would tell the codes of single devices.
+            signs = unpack_signs(packed, memory.shape).astype(np.int64)
+            others = ((signs @ user_sum)[:, None] - signs * user_sum) * user_sum // weight
+            others += catalogue_target(self.code_bits) * user_sum
+            sums -= UNIT * CATALOGUE_WEIGHT * others // (self.n_items * self.code_bits)
+        limited = np.clip(sums, -LARGEST_SUM, LARGEST_SUM).astype(np.int32)
+        _kernel.aggregate(limited.data, limited.size, FORGETTING_SHIFT, memory.data, packed.data)
         self.codes[rows], self.memory[rows] = packed, memory
 
     def _individual(self, rows: slice) -> npt.NDArray[np.int64]:

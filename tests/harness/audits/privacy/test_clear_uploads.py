@@ -28,8 +28,8 @@ def one_upload(*, objective, upload_kind, seed, n_rated=30):
     interactions = Interactions([(int(i), LEVELS[s]) for i, s in zip(items, steps, strict=True)])
     update = make_update(model, interactions, UserCode(pack_signs(code).tobytes()), rng.bytes)
     message = model_pb2.RoundModel(code_bits=64, item_count=200, objective=objective, upload_kind=upload_kind)
-    nothing = CohortSum(np.zeros((200, 64)), np.zeros((64, 64)), np.zeros(64), 0, 1)
-    view = RoundView(signs, signs, message, np.ones(200, bool), (7,), (encode_update(update),), nothing)
+    nothing = CohortSum(np.zeros((200, 64)), np.zeros(64), 0, 1)
+    view = RoundView(signs, signs, model, message, np.ones(200, bool), (7,), (encode_update(update),), nothing)
     return view, code, items, steps
 
 

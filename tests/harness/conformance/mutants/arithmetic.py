@@ -95,9 +95,10 @@ def term_rounded():
 
 
 def _with_term(divide):
-    def apply_rows(self, rows, products, user_sum, weight):
+    def apply_rows(self, rows, user_sum, weight):
         signs = unpack_signs(self.codes[rows], self.memory[rows].shape).astype(np.int64)
-        against = signs @ products.astype(np.int64) - weight * signs + catalogue.catalogue_target(32) * user_sum
+        others = ((signs @ user_sum)[:, None] - signs * user_sum) * user_sum // max(weight, 1)
+        against = others + catalogue.catalogue_target(32) * user_sum
         moved = 256 * self._row_sums[rows] - divide(512 * against, self.n_items * self.code_bits)
         memory = self.memory[rows] - (self.memory[rows] >> 4) + moved
         self.memory[rows], self.codes[rows] = memory, pack_signs(_kept_at_zero(memory, signs))
@@ -105,13 +106,14 @@ def _with_term(divide):
     CatalogueRule._apply_rows = apply_rows
 
 
-@mutant("diagonal-stays", "the diagonal of W is not taken away", "aggregate.vectors-1")
+@mutant("diagonal-stays", "a bit is compared with itself", "aggregate.vectors-1")
 def diagonal_stays():
-    @around(CatalogueRule, "_cohort_sums")
-    def _(original, self):
-        products, user_sum, weight = original(self)
+    @around(CatalogueRule, "_individual")
+    def _(original, self, rows):
+        user_sum, weight = self._cohort_sums()
+        signs = unpack_signs(self.codes[rows], self.memory[rows].shape).astype(np.int64)
         # The server takes it away once.
-        return products + weight * np.eye(self.code_bits), user_sum, weight
+        return original(self, rows) - 512 * (signs * user_sum**2 // max(weight, 1)) // (self.n_items * self.code_bits)
 
 
 @mutant("weight-of-rows", "an upload of fewer than 32 rows weighs what it has", "aggregate.light-uploads")
@@ -155,6 +157,6 @@ def mean_half_to_even():
 def _with_mean(rounded):
     @around(CatalogueRule, "_apply")
     def _(original, self, *, balanced):
-        _, user_sum, weight = self._cohort_sums()
+        user_sum, weight = self._cohort_sums()
         original(self, balanced=balanced)
         self.mean_user = rounded(user_sum, weight).astype(np.int16)

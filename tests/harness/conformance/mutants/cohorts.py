@@ -228,8 +228,9 @@ def threshold_not_awaited():
 @mutant(
     "bits-of-the-included",
     "numbers have the bits that the included need, not the roster",
-    "crowd.sum-with-dropouts",
-    "crowd",
+    # Sums over four fit one bit less than those over the six of the roster.
+    "sums.vector-2-without-shares",
+    SECAGG,
 )
 def bits_of_the_included():
     @around(Cohort, "__init__")

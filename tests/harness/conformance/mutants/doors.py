@@ -208,15 +208,15 @@ def conflict_as_precondition():
 @mutant("no-limit", "requests above the limit are read and judged like others", "connect.too-large")
 def no_limit():
     @around(web, "_read")
-    async def _(original, request, limit_bytes):
-        return await original(request, 2**40)
+    async def _(original, request, limit_bytes, limits):
+        return await original(request, 2**40, limits)
 
 
 @mutant("limit-after-reading", "the limit is looked at when the whole body has come", "connect.announced-too-large")
 def limit_after_reading():
     @around(web, "_read")
-    async def _(original, request, limit_bytes):
-        body = await original(request, 2**60)
+    async def _(original, request, limit_bytes, limits):
+        body = await original(request, 2**60, limits)
         web._require_size(len(body), limit_bytes)
         return body
 

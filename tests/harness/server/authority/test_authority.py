@@ -35,7 +35,11 @@ def server_certificate(folder):
 def peer(authority, device_id):
     """What ssl tells of a verified device."""
     (name,) = authority._issuer.certificate.subject
-    return {"subject": ((("commonName", device_id),),), "issuer": ((("commonName", name.value),),)}
+    return {
+        "subject": ((("commonName", device_id),),),
+        "issuer": ((("commonName", name.value),),),
+        "notAfter": "Jan  1 00:00:00 2100 GMT",
+    }
 
 
 def test_keys_are_readable_by_their_owner_alone(fresh_folder):
@@ -149,6 +153,16 @@ def test_a_device_is_known_until_it_is_revoked(authority):
 @pytest.mark.parametrize("device_id", ["", "A" * 32, "0" * 31, "0" * 33, "0" * 32 + "\n", "lightfr server"])
 def test_a_name_of_another_form_is_nobody(authority, device_id):
     assert authority.device_of(peer(authority, device_id)) is None
+
+
+def test_a_device_is_known_until_its_certificate_ends(authority):
+    device_id, _ = authority.issue(signing_request())
+    ends = (datetime.now(UTC) + timedelta(days=100)).replace(microsecond=0)
+    certificate = peer(authority, device_id) | {"notAfter": ends.strftime("%b %d %H:%M:%S %Y GMT")}
+    for now, known in ((ends - timedelta(seconds=1), device_id), (ends, None)):
+        later = Authority(authority.folder, now=lambda at=now: at)
+        assert later.device_of(certificate) == known
+        later.close()
 
 
 def test_no_certificate_or_one_of_another_issuer_is_nobody(authority):

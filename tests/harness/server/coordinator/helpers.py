@@ -3,7 +3,8 @@
 import asyncio
 import hashlib
 import io
-from contextlib import asynccontextmanager
+import sqlite3
+from contextlib import asynccontextmanager, closing
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -141,6 +142,17 @@ def feed(server, bodies):
 
 def same_state(server, other):
     return all(np.array_equal(value, other.state()[name]) for name, value in server.state().items())
+
+
+def body_keys(folder):
+    """What the bodies of the open round are encrypted with."""
+    with closing(sqlite3.connect(folder / "coordinator.sqlite")) as connection:
+        return [key for (key,) in connection.execute("SELECT key FROM body_keys")]
+
+
+def is_in_files(folder, secret):
+    """Whether any file of a folder, the data base's log for one, has these bytes."""
+    return any(secret in path.read_bytes() for path in folder.iterdir() if path.is_file())
 
 
 def digest(body):

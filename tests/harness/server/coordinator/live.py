@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr_harness.server.coordinator.coordinator import Coordinator
+from lightfr_harness.server.coordinator.limits import FOR_DEVICES, FOR_NEWCOMERS
 from lightfr_harness.server.coordinator.options import make_rule
 from lightfr_harness.server.coordinator.rounds import Plan
 from lightfr_harness.server.coordinator.serving import Addresses, serving
@@ -22,9 +23,21 @@ TIMEOUT_SECONDS = 20
 
 
 class Live:
-    def __init__(self, folder, authority, items=ITEMS, settings=SETTINGS, make_rule=make_rule, observer=None, **plan):
+    def __init__(
+        self,
+        folder,
+        authority,
+        items=ITEMS,
+        settings=SETTINGS,
+        make_rule=make_rule,
+        observer=None,
+        for_devices=FOR_DEVICES,
+        for_newcomers=FOR_NEWCOMERS,
+        **plan,
+    ):
         self.folder, self.authority, self.log = folder, authority, io.StringIO()
         self._make_rule, self._observer = make_rule, observer
+        self._limits = (for_devices, for_newcomers)
         self._made = (items, settings, Plan(**{"goal": 3, "over_selection": 1.5, **plan}))
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
@@ -48,7 +61,8 @@ class Live:
         )
         await self.coordinator.start()
         rounds = asyncio.create_task(self.coordinator.run())
-        async with serving(self.coordinator, self.authority, Addresses(), log, self._observer) as addresses:
+        served = serving(self.coordinator, self.authority, Addresses(), log, self._observer, *self._limits)
+        async with served as addresses:
             self.addresses = json.loads(addresses.as_json())
             self._ready.set()
             await self._stop.wait()

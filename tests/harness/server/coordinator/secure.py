@@ -32,7 +32,7 @@ def update_of(seed):
 
 
 def training_vector(update, devices, n_open=N_OPEN):
-    """A RowUpdate as the dense vector of docs/secagg.md."""
+    """A RowUpdate as the dense vector of docs/secagg.md, without noise: sums can then be foretold."""
     indices = np.frombuffer(update.item_indices, "<u4")
     shape = (len(indices), BITS)
     planes = (unpack_signs(plane, shape) > 0 for plane in (update.ternary.nonzero, update.ternary.positive))
@@ -40,9 +40,8 @@ def training_vector(update, devices, n_open=N_OPEN):
     rows = np.zeros((n_open, BITS), int)
     rows[indices] = nonzero * (2 * positive.astype(int) - 1)
     user, weight = unpack_signs(update.user_code, (BITS,)).astype(int), max(len(indices), 32)
-    products = (weight * np.outer(user, user))[np.triu_indices(BITS, 1)]
     vector = Vector(round_blocks(n_open, BITS, devices))
-    for name, values in (("rows", rows), ("products", products), ("user_sum", weight * user), ("weight", [weight])):
+    for name, values in (("rows", rows), ("user_sum", weight * user), ("weight", [weight])):
         np.asarray(vector[name])[:] = np.ravel(values)
     return vector
 

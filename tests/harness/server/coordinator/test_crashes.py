@@ -13,8 +13,19 @@ from hypothesis import strategies as st
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr_harness.server.coordinator.database import StorageError
 from lightfr_harness.server.coordinator.refusals import Refusal
-from lightfr_harness.server.coordinator.rounds import Plan
-from tests.harness.server.coordinator.helpers import Clock, Crash, Small, feed, oracle, run, same_state, upload_request
+from lightfr_harness.server.coordinator.rounds import ABANDONED, Plan, Receipt
+from tests.harness.server.coordinator.helpers import (
+    Clock,
+    Crash,
+    Small,
+    body_keys,
+    feed,
+    is_in_files,
+    oracle,
+    run,
+    same_state,
+    upload_request,
+)
 
 PLAN = Plan(goal=3, over_selection=1.4, minimum=2, deadline_seconds=60)
 DEVICES = "abcdef"
@@ -199,7 +210,7 @@ def test_a_crash_at_each_step_of_a_whole_round_is_survived(tmp_path, first):
 
 
 def test_uploads_are_gone_from_every_file_once_their_round_has_ended(tmp_path):
-    """Bodies are user data: neither the data base nor its log holds them afterwards."""
+    """Bodies are user data: no file ever holds them in the clear, nor afterwards what could decrypt them."""
 
     async def story():
         it = Small(tmp_path / "f", Clock(), PLAN)
@@ -211,10 +222,35 @@ def test_uploads_are_gone_from_every_file_once_their_round_has_ended(tmp_path):
         planes = [pb.UploadRequest.FromString(body).row_update.ternary.nonzero for body in bodies]
         longest = max(planes, key=len)
         assert len(longest) >= 8
-        assert any(longest in path.read_bytes() for path in (tmp_path / "f").iterdir() if path.is_file())
+        assert not is_in_files(tmp_path / "f", longest)
+        (key,) = body_keys(tmp_path / "f")
+        assert is_in_files(tmp_path / "f", key)
         assert await it.coordinator.end_due_round()
         await it.coordinator.close()
-        assert not any(longest in path.read_bytes() for path in (tmp_path / "f").iterdir() if path.is_file())
+        assert not is_in_files(tmp_path / "f", key)
+        assert key not in body_keys(tmp_path / "f")
+
+    run(story())
+
+
+def test_an_upload_is_written_twice_and_not_once_more_to_be_forgotten(tmp_path):
+    """To the data base's log and to the data base; overwriting it when the round ends would be twice again."""
+
+    def written_bytes():
+        return int(Path("/proc/self/io").read_text().split("wchar:")[1].split()[0])
+
+    async def story():
+        it = Small(tmp_path / "f", Clock(), PLAN)
+        await it.coordinator.start()
+        storage, current, size = it.coordinator._storage, it.coordinator.book.current, 500_000
+        before = written_bytes()
+        for number in range(4):
+            receipt = Receipt(bytes(16), bytes(32))
+            await storage.add_upload(current.number, f"device-{number}", receipt, bytes(size))
+        current.state = ABANDONED
+        await storage.end_round(current, None, None)
+        await it.coordinator.close()
+        assert 2 * 4 * size < written_bytes() - before < 2.5 * 4 * size
 
     run(story())
 

@@ -4,6 +4,7 @@ import json
 import re
 import time
 from html.parser import HTMLParser
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -85,6 +86,24 @@ def test_metrics_count_what_happened(live, device):
     assert metric(live, "lightfr_model_version") == 1
     assert metric(live, "lightfr_round_uploads") == 1
     assert metric(live, "lightfr_received_bytes_total") == len(CHECK_IN) + len(body) + 1
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
+def test_it_answers_to_the_names_of_loopback_with_its_port(live, host):
+    port = urlsplit(live.addresses["operations"]).port
+    assert live.operations("GET", "/metrics", headers={"Host": f"{host}:{port}"})[0] == 200
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example:{port}", "127.0.0.1", "localhost:1", "127.0.0.1.evil.example:{port}", ""]
+)
+@pytest.mark.parametrize(("method", "path"), [("GET", "/"), ("GET", "/metrics"), ("POST", "/accuracy"), ("GET", "/no")])
+def test_a_page_that_reaches_it_under_another_name_is_told_nothing(live, host, method, path):
+    port = urlsplit(live.addresses["operations"]).port
+    named = {"Host": host.format(port=port)}
+    status, _, body = live.operations(method, path, json.dumps(REPORT), JSON | named)
+    assert status == 421
+    assert body == f"This port answers to http://127.0.0.1:{port} only: use that address.\n".encode()
 
 
 def test_health_says_when_nothing_can_be_promised(live):

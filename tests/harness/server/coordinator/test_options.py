@@ -126,7 +126,7 @@ def test_devices_read_the_catalogue_that_was_published(tmp_path):
     [
         ({"privacy": "none"}, "secagg, secagg\\+dp, clear"),
         ({"privacy": "secagg+dp"}, "--noise-rows"),
-        ({"privacy": "secagg+dp", "noise_rows_thousandths": 5}, "--noise-sums"),
+        ({"privacy": "secagg+dp", "noise_rows_thousandths": 5000, "noise_sums_thousandths": 5000}, "--noise-counts"),
         ({"privacy": "secagg", "noise_sums_thousandths": 5}, "need --privacy secagg\\+dp"),
     ],
 )

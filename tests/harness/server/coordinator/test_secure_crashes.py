@@ -163,6 +163,8 @@ def test_each_phase_is_resumed_with_its_roster_and_its_time(tmp_path, until):
         ("share", "DELETE FROM deliveries WHERE phase = 2 AND device = 'device-0'"),
         ("upload", "DELETE FROM uploads WHERE device = 'device-0'"),
         ("upload", "UPDATE uploads SET body = x'ff' WHERE device = 'device-0'"),
+        ("upload", "UPDATE uploads SET body = zeroblob(length(body)) WHERE device = 'device-0'"),
+        ("upload", "DELETE FROM body_keys"),
     ],
 )
 def test_a_folder_that_would_lead_to_another_set_than_was_signed_is_refused(tmp_path, until, sql):

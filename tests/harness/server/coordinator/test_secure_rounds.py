@@ -13,7 +13,7 @@ from lightfr.v1 import manifest_pb2, model_pb2
 from lightfr_harness.server.coordinator import secure_steps
 from lightfr_harness.server.coordinator.cohort import ADVERTISING, REVEALING, UPLOADING
 from lightfr_harness.server.coordinator.refusals import Refusal
-from tests.harness.server.coordinator.helpers import N_ITEMS, oracle, run, same_state
+from tests.harness.server.coordinator.helpers import N_ITEMS, body_keys, is_in_files, oracle, run, same_state
 from tests.harness.server.coordinator.secure import SECURE, STEPS, UNCOUNTED, rated_by, secure, update_of
 
 
@@ -230,17 +230,21 @@ def gate_plan(**plan):
     return {"items": UNCOUNTED, "settings": replace(SECURE, gate=5), "goal": 8, **plan}
 
 
-def test_the_first_round_counts_who_rates_what_and_opens_rows_by_it(tmp_path):
+def test_the_first_two_rounds_count_who_rates_what_and_open_rows_by_it(tmp_path):
     async def story():
         async with secure(tmp_path, **gate_plan()) as it:
             first = it.coordinator._rule.codes.copy()
             assert len(np.unique(first, axis=0)) == 1
-            devices = await it.run_steps(it.devices(8), absent={"upload": [2]})
-            assert devices[0].place.kind == pb.ROUND_KIND_GATE_REFRESH
-            counts = sum(rated_by(seed).astype(int) for seed in range(8) if seed != 2)
+            counts = []
+            for first_device in (0, 8):
+                absent = first_device + 2
+                devices = await it.run_steps(it.devices(8, first_device), absent={"upload": [absent]})
+                assert devices[0].place.kind == pb.ROUND_KIND_GATE_REFRESH
+                seeds = set(range(first_device, first_device + 8)) - {absent}
+                counts.append(sum(rated_by(seed).astype(int) for seed in seeds))
             server = it.coordinator._rule
-            assert np.array_equal(server.device_counts, counts)
-            is_open = counts >= 5
+            is_open = np.minimum(*counts) >= 5
+            assert np.array_equal(server.open_rows, is_open)
             assert 2 < is_open.sum() < N_ITEMS - 2
             assert np.array_equal(server.codes[~is_open], first[~is_open])
             assert len(np.unique(server.codes[is_open], axis=0)) == is_open.sum()
@@ -261,38 +265,41 @@ def test_counts_are_asked_for_again_after_so_many_rounds_also_across_restarts(tm
                 await it.run_steps(it.devices(2))
 
     seen = []
-    run(kinds(tmp_path, 3))
-    assert seen == [pb.ROUND_KIND_TRAINING, pb.ROUND_KIND_TRAINING, pb.ROUND_KIND_GATE_REFRESH]
+    run(kinds(tmp_path, 4))
+    training, refresh = pb.ROUND_KIND_TRAINING, pb.ROUND_KIND_GATE_REFRESH
+    assert seen == [training, training, refresh, refresh]
 
 
 def test_noise_is_in_the_manifest(tmp_path):
-    settings = replace(SECURE, privacy="secagg+dp", noise_rows_thousandths=1500, noise_sums_thousandths=70_000)
+    noise = {f"noise_{name}_thousandths": level for name, level in (("rows", 1500), ("sums", 70_000), ("counts", 900))}
+    settings = replace(SECURE, privacy="secagg+dp", **noise)
 
     async def story():
         async with secure(tmp_path, settings=settings) as it:
             model = manifest_pb2.Manifest.FromString(it.coordinator.version.serialised).model
             assert model.privacy_mode == model_pb2.PRIVACY_MODE_SECAGG_DP
             assert (model.noise.rows_thousandths, model.noise.sums_thousandths) == (1500, 70_000)
+            assert model.noise.counts_thousandths == 900
+            assert model.upload_kind == model_pb2.UPLOAD_KIND_EXACT
 
     run(story())
 
 
 def test_shares_keys_and_masked_vectors_are_gone_from_every_file_afterwards(tmp_path):
-    def is_anywhere(secret):
-        return any(secret in path.read_bytes() for path in tmp_path.iterdir() if path.is_file())
+    """Public keys and peer ids are overwritten. The rest is encrypted under a key that is."""
 
     async def story():
         async with secure(tmp_path) as it:
             devices = await it.run_steps(it.devices(6), "upload")
             await devices[0].reveal()
             sent = devices[0].sent
-            secrets = [body[-40:] for body in sent.values()] + [sent["AdvertiseKeys"][20:50]]
-            assert all(is_anywhere(secret) for secret in secrets)
+            assert not any(is_in_files(tmp_path, body[-40:]) for body in sent.values())
+            secrets = [*body_keys(tmp_path), sent["AdvertiseKeys"][20:50], *(one.place.peer_id for one in devices)]
+            assert all(is_in_files(tmp_path, secret) for secret in secrets)
             for device in devices[1:]:
                 await device.reveal()
             assert it.coordinator.book.current.cohort.delivered[UPLOADING]
             await it.go_on()
-        assert not any(is_anywhere(secret) for secret in secrets)
-        assert not any(is_anywhere(device.place.peer_id) for device in devices)
+        assert not any(is_in_files(tmp_path, secret) for secret in secrets)
 
     run(story())

@@ -4,15 +4,17 @@ import json
 import socket
 import ssl
 import time
+from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit
 
 import pytest
 
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import enrollment_pb2, error_pb2, manifest_pb2
+from lightfr_harness.server.authority import Authority
 from tests.certificates import CLIENT_FAULTS, client_context, client_pem, common_name_of, connect, signing_request
 from tests.harness.server.coordinator.helpers import CAPABILITIES, CHECK_IN, upload_request
-from tests.harness.server.coordinator.live import COORDINATOR, ENROLLMENT, PROTO, call, exchange, place, reason_of
+from tests.harness.server.coordinator.live import COORDINATOR, ENROLLMENT, PROTO, Live, call, exchange, place, reason_of
 
 # Header, tag and content type of one record of TLS 1.3.
 TLS_RECORD_BYTES = 22
@@ -167,6 +169,23 @@ def test_a_device_that_is_revoked_on_an_open_connection_is_refused_by_the_next_r
         assert response.status == 403
         assert reason_of(response.read()).reason == error_pb2.ERROR_REASON_IDENTITY
     connection.close()
+
+
+def test_a_certificate_that_ends_on_an_open_connection_is_refused_by_the_next_request(tmp_path, authority):
+    """OpenSSL has looked at it in the handshake, and never looks again."""
+    shift = timedelta()
+    aging = Authority(authority.folder, now=lambda: datetime.now(UTC) + shift)
+    with Live(tmp_path / "folder", aging) as live:
+        connection = live.connection(client_context(aging, client_pem(aging, tmp_path)))
+        for shift, status in ((timedelta(days=364), 200), (timedelta(days=366), 403)):  # noqa: B007
+            for method, path in (("POST", COORDINATOR + "CheckIn"), ("GET", "/artifacts/" + "0" * 64)):
+                connection.request(method, path, CHECK_IN if method == "POST" else None, PROTO)
+                response = connection.getresponse()
+                body = response.read()
+                assert response.status == (404 if status == 200 and method == "GET" else status)
+                assert status == 200 or reason_of(body).reason == error_pb2.ERROR_REASON_IDENTITY
+        connection.close()
+    aging.close()
 
 
 def test_a_device_enrols_on_its_own_port_without_a_certificate(live, authority):

@@ -1,7 +1,7 @@
 // How the server adds up and moves the item codes: docs/protocol.md, "The server". All of it is integer arithmetic;
 // with at most 8,192 devices every number stays below 2^53, where JavaScript's numbers are exact.
 //
-// D: item codes as signs, m rows of f. Q: the server's memory, as D. W, v, w: sums of weighted user codes.
+// D: item codes as signs, m rows of f. Q: the server's memory, as D. v, w: sums of weighted user codes.
 import { bitmap, hasBit, readU32s } from "./bytes.js";
 import type { RowUpdate } from "./gen/lightfr/v1/update_pb.js";
 
@@ -14,8 +14,6 @@ export interface Shape {
 export interface Sums {
   /** R, m x f. */
   rows: Int32Array;
-  /** W, f x f, with its diagonal. */
-  products: Int32Array;
   /** v, f. */
   userSum: Int32Array;
   /** w. */
@@ -53,7 +51,6 @@ export function signsOf(codes: Uint8Array): Int8Array {
 export function emptySums({ codeBits, itemCount }: Shape): Sums {
   return {
     rows: new Int32Array(itemCount * codeBits),
-    products: new Int32Array(codeBits * codeBits),
     userSum: new Int32Array(codeBits),
     weight: 0,
   };
@@ -71,14 +68,8 @@ export function addUpload(sums: Sums, update: RowUpdate, { codeBits }: Shape): v
       }
     });
   }
-  addUser(sums, signsOf(update.userCode), Math.max(indices.length, LEAST_WEIGHT));
-}
-
-function addUser(sums: Sums, user: Int8Array, weight: number): void {
-  user.forEach((left, j) => {
-    sums.userSum[j] += weight * left;
-    user.forEach((right, k) => (sums.products[j * user.length + k] += weight * left * right));
-  });
+  const weight = Math.max(indices.length, LEAST_WEIGHT);
+  signsOf(update.userCode).forEach((sign, k) => (sums.userSum[k] += weight * sign));
   sums.weight += weight;
 }
 
@@ -88,9 +79,12 @@ export function nextModel(model: Model, sums: Sums, { codeBits: f, itemCount: m 
   const memory = Int32Array.from(model.memory);
   for (let item = 0; item < m; item++) {
     const row = signs.subarray(item * f, (item + 1) * f);
+    const likeness = row.reduce((sum, sign, k) => sum + sign * sums.userSum[k], 0);
     for (let k = 0; k < f; k++) {
       const at = item * f + k;
-      memory[at] += stepOf(row, k, sums, sums.rows[at], m) - (memory[at] >> MEMORY_SHIFT);
+      const step =
+        256 * sums.rows[at] - catalogueTerm(likeness - row[k] * sums.userSum[k], sums.userSum[k], sums, f, m);
+      memory[at] += clamp(step, LARGEST_STEP) - (memory[at] >> MEMORY_SHIFT);
     }
   }
   // A zero in memory keeps the old bit.
@@ -98,17 +92,15 @@ export function nextModel(model: Model, sums: Sums, { codeBits: f, itemCount: m 
   return { codes, memory, meanUser: nextMeanUser(model.meanUser, sums) };
 }
 
-/** S_ik = 256 R_ik - floor( 256 beta ((D W)_ik - w d_ik + tau v_k) / (m f) ), clamped. */
-function stepOf(row: Int8Array, k: number, sums: Sums, votes: number, itemCount: number): number {
-  const f = row.length;
+/** floor( 256 beta C / (m f) ) with C = floor(others v_k / w) + tau v_k, and 0 unless w > 0. */
+function catalogueTerm(others: number, userSum: number, { weight }: Sums, f: number, m: number): number {
+  if (weight <= 0) return 0;
   const tau = floorDivide(4 * f + 5, 10);
-  let catalogue = tau * sums.userSum[k] - sums.weight * row[k];
-  for (let j = 0; j < f; j++) catalogue += row[j] * sums.products[j * f + k];
-  return clamp(256 * votes - floorDivide(256 * CATALOGUE_WEIGHT * catalogue, itemCount * f), LARGEST_STEP);
+  return floorDivide(256 * CATALOGUE_WEIGHT * (floorDivide(others * userSum, weight) + tau * userSum), m * f);
 }
 
-/** mu_k = floor((512 v_k + w) / (2 w)) within -256 .. 256, unchanged when w = 0. */
+/** mu_k = floor((512 v_k + w) / (2 w)) within -256 .. 256, unchanged unless w > 0. */
 function nextMeanUser(meanUser: number[], { userSum, weight }: Sums): number[] {
-  if (weight === 0) return meanUser;
+  if (weight <= 0) return meanUser;
   return Array.from(userSum, (sum) => clamp(floorDivide(512 * sum + weight, 2 * weight), 256));
 }

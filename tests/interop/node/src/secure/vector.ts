@@ -13,16 +13,24 @@ export interface Block {
 /** ceil(log2(count)). */
 const bitsFor = (count: number): number => Math.ceil(Math.log2(count));
 
-/** The blocks of a training round among `devices`: rows, products, user_sum, weight. */
+/** The blocks of a training round among `devices`: rows, user_sum, weight. Each has room for the devices' noise. */
 export function trainingBlocks(devices: number, openRows: number, codeBits: number): Block[] {
-  const rowBits = bitsFor(2 * devices + 1);
-  const sumBits = bitsFor(128 * devices + 1);
+  const thousandths = isqrt(16_000_000n * BigInt(devices));
+  const sumRoom = Math.ceil(Number(isqrt(BigInt(devices) * (10n * thousandths) ** 2n)) / 1000);
+  const sumBits = bitsFor(2 * (64 * devices + sumRoom) + 1);
   return [
-    { values: openRows * codeBits, bits: rowBits },
-    { values: (codeBits * (codeBits - 1)) / 2, bits: sumBits },
+    { values: openRows * codeBits, bits: bitsFor(2 * (devices + Math.min(devices, 32)) + 1) },
     { values: codeBits, bits: sumBits },
     { values: 1, bits: sumBits },
   ];
+}
+
+/** floor(sqrt(n)), exactly. */
+function isqrt(n: bigint): bigint {
+  let root = BigInt(Math.floor(Math.sqrt(Number(n))));
+  while (root * root > n) root--;
+  while ((root + 1n) * (root + 1n) <= n) root++;
+  return root;
 }
 
 const packedBytes = ({ values, bits }: Block): number => Math.ceil((values * bits) / 8);
@@ -91,14 +99,9 @@ export function signedBlocks(vector: Uint32Array, blocks: Block[]): Int32Array[]
 }
 
 /** The unmasked sum in the form that the server's arithmetic takes. */
-export function sumsOf([rows, products, userSum, [weight]]: Int32Array[], openRows: number[], shape: Shape): Sums {
+export function sumsOf([rows, userSum, [weight]]: Int32Array[], openRows: number[], shape: Shape): Sums {
   const f = shape.codeBits;
   const sums = { ...emptySums(shape), userSum, weight };
   openRows.forEach((item, row) => sums.rows.set(rows.subarray(row * f, (row + 1) * f), item * f));
-  let next = 0;
-  for (let j = 0; j < f; j++) {
-    sums.products[j * f + j] = weight; // the square of a sign is 1, so the diagonal is not sent
-    for (let k = j + 1; k < f; k++) sums.products[j * f + k] = sums.products[k * f + j] = products[next++];
-  }
   return sums;
 }

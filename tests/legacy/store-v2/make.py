@@ -1,4 +1,4 @@
-"""Make this folder's files: `python tests/legacy/store-v1/make.py FOLDER`. Keys and nonces differ each time."""
+"""Make this folder's files: `python tests/legacy/store-v2/make.py FOLDER`. Keys and nonces differ each time."""
 
 import sys
 from pathlib import Path
@@ -16,7 +16,7 @@ def make(folder):
         store.unrate("before")
         store.update({"user": bytes(range(256)), "gone": None, "empty": b""})
     (folder / "store.lock").unlink()
-    PassphraseKey(folder / "passphrase.key", "correct horse").save(b"a secret of version 1")
+    PassphraseKey(folder / "passphrase.key", "correct horse").save(b"a secret of version 2", b"an anchor")
 
 
 if __name__ == "__main__":

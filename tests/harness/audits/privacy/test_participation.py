@@ -1,0 +1,57 @@
+"""Regression on taking part: codes that stand still are read by name, and noise hides them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lightfr_harness.audits.privacy import known_items, participation
+from tests.helpers import random_signs
+
+
+def planted(capture, truth, deviation, rounds=150):
+    """A campaign in which every device always adds the same code to v, under noise."""
+    rng = np.random.default_rng(5)
+    codes = random_signs(capture.n_users, 64, 6)
+    views, of_round = [], []
+    for _ in range(rounds):
+        devices = np.sort(rng.choice(capture.n_users, 38, replace=False))
+        user_sum = 40 * codes[devices].astype(np.int64).sum(axis=0) + rng.normal(0, deviation, 64).astype(np.int64)
+        total = replace(capture.rounds[0].total, user_sum=user_sum)
+        views.append(replace(capture.rounds[0], devices=tuple(devices.tolist()), total=total))
+        of_round.append({int(user): codes[user] for user in devices})
+    known = {user: codes[user] for user in capture.knowledge.colluders}
+    knowledge = replace(capture.knowledge, codes=(known,) * rounds)
+    capture = replace(capture, rounds=tuple(views), knowledge=knowledge)
+    return capture, replace(truth, codes=tuple(of_round))
+
+
+@pytest.mark.parametrize(("deviation", "verdict"), [(0, "broken"), (2_000, "holds")])
+def test_codes_in_sums_without_noise_are_read_by_name(secagg, deviation, verdict):
+    found = participation.audit(*planted(*secagg[1:], deviation), private=True)
+    assert (found.verdict, found.measured > 0.9) == (verdict, verdict == "broken")
+
+
+def test_the_weights_add_up_to_what_each_user_adds(secagg):
+    capture, _ = planted(*secagg[1:], 0)
+    weights, present = participation.regression(capture), capture.participation()
+    assert (weights * present.T).sum(axis=1) == pytest.approx(1)
+    assert weights.sum(axis=1) == pytest.approx(0, abs=1e-9)
+    assert np.abs((weights @ present) - np.eye(capture.n_users)).mean() < 0.05
+
+
+def test_ten_known_items_lead_to_others_where_devices_leave_their_noise_out(small, small_leaking):
+    gains = []
+    for _, capture, truth in (small, small_leaking):
+        codes, items = known_items.audit(capture, truth, 0, private=True)
+        assert codes.claim == known_items.CODES_CLAIM
+        gains.append(items.measured - items.predicted)
+    assert gains[1] > 0.04
+    assert gains[1] > 2 * gains[0]
+
+
+def test_the_attacker_is_told_ten_items_of_each_and_no_more(secagg):
+    _, capture, truth = secagg
+    known = known_items.choose_known(capture, truth, seed=0)
+    assert {len(items) for items in known.values()} == {10}
+    assert all(np.isin(items, truth.items[user]).all() for user, items in known.items())
