@@ -22,6 +22,7 @@ _CERTIFICATES_LIMIT_BYTES = 65_536
 ROUND_ID_BYTES = 16
 UPLOAD_ID_BYTES = 16
 UPLOAD_KINDS = (model_pb2.UPLOAD_KIND_TERNARY, model_pb2.UPLOAD_KIND_EXACT, model_pb2.UPLOAD_KIND_CODES)
+TRAINING, GATE_REFRESH = coordinator_pb2.ROUND_KIND_TRAINING, coordinator_pb2.ROUND_KIND_GATE_REFRESH
 
 Answer = TypeVar("Answer", bound=Message)
 
@@ -36,7 +37,8 @@ class Assignment(NamedTuple):
     deadline_seconds: float
     # Modes with secure aggregation: this device's name in the round.
     peer_id: bytes
-    is_gate_refresh: bool
+    # What the cohort adds up, a RoundKind: TRAINING or GATE_REFRESH.
+    kind: int
 
 
 class RetryWindow(NamedTuple):
@@ -84,6 +86,7 @@ def _assignment(message: coordinator_pb2.Assignment) -> Assignment:
     require(len(message.manifest_sha256) == 32, "manifest_sha256 must be 32 bytes")
     require(1 <= message.deadline_ms <= _DAY_MS, "a deadline is out of range")
     require(len(message.peer_id) in (0, ROUND_ID_BYTES), "peer_id must be 16 bytes")
+    require(message.kind in (0, TRAINING, GATE_REFRESH), "this release does not know the kind of the round")
     return Assignment(
         message.round_id,
         message.model_version,
@@ -91,7 +94,7 @@ def _assignment(message: coordinator_pb2.Assignment) -> Assignment:
         message.upload_limit_bytes,
         message.deadline_ms / 1000,
         message.peer_id,
-        message.kind == coordinator_pb2.ROUND_KIND_GATE_REFRESH,
+        message.kind or TRAINING,
     )
 
 

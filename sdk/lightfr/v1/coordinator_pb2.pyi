@@ -25,6 +25,7 @@ class RetryReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     RETRY_REASON_AGGREGATING: _ClassVar[RetryReason]
     RETRY_REASON_TRAINING_FINISHED: _ClassVar[RetryReason]
     RETRY_REASON_NOT_CAPABLE: _ClassVar[RetryReason]
+    RETRY_REASON_FAULTY: _ClassVar[RetryReason]
 
 class RoundState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -42,6 +43,7 @@ RETRY_REASON_ALREADY_UPLOADED: RetryReason
 RETRY_REASON_AGGREGATING: RetryReason
 RETRY_REASON_TRAINING_FINISHED: RetryReason
 RETRY_REASON_NOT_CAPABLE: RetryReason
+RETRY_REASON_FAULTY: RetryReason
 ROUND_STATE_UNSPECIFIED: RoundState
 ROUND_STATE_OPEN: RoundState
 ROUND_STATE_AGGREGATING: RoundState
