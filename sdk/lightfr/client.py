@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from lightfr._wire.channel import Channel
     from lightfr.keys import KeyProvider
     from lightfr.participation import Participation, Progress, RoundStage
+    from lightfr.rounds import Trusted
 
 
 # Name of a value in the store.
@@ -185,7 +186,7 @@ class Client:
         try:
             with self._network_call(stop):
                 self._user.drop_damaged_model()
-                outcome = Offer(self._user, self._channel, self._terms, progress, stop).make()
+                outcome = Offer(self._user, self._channel, self._terms, self._trusted, progress, stop).make()
         except LightFRError as error:
             if not stop.is_set():
                 log("a round failed: %s", error)
@@ -193,6 +194,16 @@ class Client:
             outcome = CANCELLED
         log("took part in a round" if outcome.took_part else f"did not take part in a round: {outcome.reason}")
         return outcome
+
+    def _trusted(self, server_key: bytes) -> Trusted:
+        """Return whom this device trusts in a masked round of a server with this key, and who it is there."""
+        import time
+
+        from lightfr.device import Identity
+        from lightfr.rounds import Trusted
+
+        member = Identity(self._identity, self._trust).member()
+        return Trusted(server_key, self._trust.membership_keys, member, time.time())
 
     @contextmanager
     def _network_call(self, stop: threading.Event) -> Iterator[None]:

@@ -20,22 +20,25 @@ if TYPE_CHECKING:
     from lightfr._wire.channel import Channel
     from lightfr.model.folder import LoadedModel
     from lightfr.participation import Progress, Terms
-    from lightfr.rounds import MakeVector
+    from lightfr.rounds import MakeVector, Trusted
     from lightfr.secagg import Vector
     from lightfr.store import Store
     from lightfr.user import User
 
     Round = ClearRound | RoundParticipant
 
-# A round has four phases, each with its deadline; a device that waited longer than all of them leaves.
-_DEADLINES = 5
+# The deadline of an assignment covers the phases up to the upload; the two that follow are shorter together.
+_DEADLINES = 2
 # When to offer again after coming too late, in seconds; the server's own window is not known then.
 _PAUSE_AFTER_LATE = (1.0, 10.0)
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _STAGES = {
     "AdvertiseKeys": RoundStage.KEYS_SENT,
     "ShareKeys": RoundStage.SHARES_SENT,
+    "AcknowledgeShares": RoundStage.SHARES_ACKNOWLEDGED,
+    "SignIncluded": RoundStage.INCLUDED_SIGNED,
     "Upload": RoundStage.UPLOADED,
+    "SignSurvivors": RoundStage.SURVIVORS_SIGNED,
     "RevealShares": RoundStage.REVEALED,
 }
 
@@ -43,8 +46,16 @@ _STAGES = {
 class Offer:
     """One offer to take part, from the check-in to the end of the round. Whoever makes it holds the channel."""
 
-    def __init__(self, user: User, channel: Channel, terms: Terms, progress: Progress, stop: threading.Event) -> None:
-        self._user, self._channel, self._terms = user, channel, terms
+    def __init__(
+        self,
+        user: User,
+        channel: Channel,
+        terms: Terms,
+        trusted: Callable[[bytes], Trusted],
+        progress: Progress,
+        stop: threading.Event,
+    ) -> None:
+        self._user, self._channel, self._terms, self._trusted = user, channel, terms, trusted
         self._progress, self._stop = progress, stop
 
     def make(self) -> Participation:
@@ -97,7 +108,8 @@ class Offer:
         self._require_private(model)
         model.published.set_open_rows(user.models.open_rows(self._channel, model.manifest))
         if model.manifest.message.model.privacy_mode != model_pb2.PRIVACY_MODE_CLEAR:
-            masked = RoundParticipant.begin(assignment, model.manifest.signing_key, self._terms.minimum_cohort)
+            trusted = self._trusted(model.manifest.signing_key)
+            masked = RoundParticipant.begin(assignment, trusted, self._terms.minimum_cohort)
             user.store.update(masked.values())
             return masked
         with user.lock:

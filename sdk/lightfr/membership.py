@@ -1,7 +1,7 @@
-"""Who is a member: a device's long-term key, and the authority's compact statement about it.
+"""The authority's statement that a key belongs to one of its devices, short enough to check without certificates.
 
-A membership is 104 bytes: member public key (32), end (8, little-endian unix seconds), and the authority's Ed25519
-signature of both (64). Devices check each other's with no certificate parser, which would cost 16 MB.
+A membership is 104 bytes: the member key, 32; when the membership ends, in Unix seconds, 8, little-endian; and the
+signature of the authority's membership key over a context and both, 64.
 """
 
 from __future__ import annotations
@@ -11,62 +11,68 @@ from typing import TYPE_CHECKING, NamedTuple
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from lightfr.errors import BufferSizeError, PrivacyError
+from lightfr.errors import PrivacyError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
+MEMBERSHIP_CONTEXT = b"lightfr member v1\n"
+MEMBER_KEY_BYTES = 32
 MEMBERSHIP_BYTES = 104
-_KEY_BYTES = 32
-_END_BYTES = 8
-_LABEL = b"lightfr member v1\n"
+_STATEMENT_BYTES = MEMBER_KEY_BYTES + 8
 
 
 class MemberKey:
-    """The private Ed25519 key by which a cohort knows a device."""
+    """The key by which the other devices of a cohort know this one; Ed25519. Its repr says nothing."""
 
-    def __init__(self, raw: bytes) -> None:
-        """Take 32 private bytes."""
-        self.raw = raw
-        self._key = Ed25519PrivateKey.from_private_bytes(raw)
+    def __init__(self, key: Ed25519PrivateKey) -> None:
+        """Use new() or from_private() instead."""
+        self._key = key
+        # 32 raw bytes.
+        self.public: bytes = key.public_key().public_bytes_raw()
 
-    def __repr__(self) -> str:
-        return "<MemberKey>"
+    @classmethod
+    def new(cls) -> MemberKey:
+        """Make a new random key."""
+        return cls(Ed25519PrivateKey.generate())
+
+    @classmethod
+    def from_private(cls, private: bytes) -> MemberKey:
+        """Return the key of 32 private bytes; raises ValueError for another number of them."""
+        return cls(Ed25519PrivateKey.from_private_bytes(private))
 
     @property
-    def public(self) -> bytes:
-        """The raw public key, 32 bytes."""
-        return self._key.public_key().public_bytes_raw()
+    def private(self) -> bytes:
+        """The 32 private bytes, for the device's own disk."""
+        return self._key.private_bytes_raw()
 
     def sign(self, message: bytes) -> bytes:
-        """Return a signature, 64 bytes."""
+        """Return the signature of a message, 64 bytes."""
         return self._key.sign(message)
 
 
 class Member(NamedTuple):
-    """A device's key and the statement about it."""
+    """What a device shows to its cohort: its key, and the authority's statement about it."""
 
     key: MemberKey
     membership: bytes
 
 
-def member_message(public_key: bytes, ends: bytes) -> bytes:
-    """Return what the authority signs."""
-    return _LABEL + public_key + ends
-
-
-def require_membership(membership: bytes, membership_keys: Iterable[bytes], now_unix_seconds: float) -> bytes:
-    """Return the member key; raises PrivacyError unless an authority's key signed it and it has not ended."""
+def require_membership(membership: bytes, membership_keys: Sequence[bytes], now_unix_seconds: float) -> bytes:
+    """Return the member key that one of the authority's keys vouches for now; raises PrivacyError."""
     if len(membership) != MEMBERSHIP_BYTES:
-        raise BufferSizeError("a membership", len(membership), MEMBERSHIP_BYTES)
-    public_key, ends = membership[:_KEY_BYTES], membership[_KEY_BYTES : _KEY_BYTES + _END_BYTES]
-    if int.from_bytes(ends, "little") <= now_unix_seconds:
-        raise PrivacyError("the membership of a device of the cohort has ended: leave the round")
-    signature, message = membership[_KEY_BYTES + _END_BYTES :], member_message(public_key, ends)
-    for key in membership_keys:
-        try:
-            Ed25519PublicKey.from_public_bytes(key).verify(signature, message)
-        except InvalidSignature:
-            continue
-        return public_key
-    raise PrivacyError("the authority does not vouch for a device of the cohort: leave the round")
+        raise PrivacyError(f"a membership has {len(membership)} bytes, not {MEMBERSHIP_BYTES}: leave the round")
+    statement, signature = membership[:_STATEMENT_BYTES], membership[_STATEMENT_BYTES:]
+    if not any(_is_signed(key, MEMBERSHIP_CONTEXT + statement, signature) for key in membership_keys):
+        raise PrivacyError("a membership was not signed by the authority of this device: leave the round")
+    if int.from_bytes(statement[MEMBER_KEY_BYTES:], "little") <= now_unix_seconds:
+        raise PrivacyError("a membership has ended: leave the round")
+    return statement[:MEMBER_KEY_BYTES]
+
+
+def _is_signed(key: bytes, message: bytes, signature: bytes) -> bool:
+    try:
+        Ed25519PublicKey.from_public_bytes(key).verify(signature, message)
+    except InvalidSignature:
+        return False
+    return True

@@ -23,7 +23,10 @@ class RoundStage(StrEnum):
     PLACED = "placed"
     KEYS_SENT = "keys_sent"
     SHARES_SENT = "shares_sent"
+    SHARES_ACKNOWLEDGED = "shares_acknowledged"
+    INCLUDED_SIGNED = "included_signed"
     UPLOADED = "uploaded"
+    SURVIVORS_SIGNED = "survivors_signed"
     REVEALED = "revealed"
 
 
@@ -35,6 +38,8 @@ class Reason(StrEnum):
     AGGREGATING = "aggregating"
     TRAINING_FINISHED = "training_finished"
     NOT_CAPABLE = "not_capable"
+    # What this device delivered in earlier rounds did not fit together.
+    FAULTY = "faulty"
     # The round went on without this device.
     TOO_LATE = "too_late"
     # The app cancelled the call, or called forget().

@@ -18,7 +18,7 @@ from google.protobuf.message import Message
 from lightfr._wire import secure
 from lightfr._wire.coordinator import TRAINING, Assignment
 from lightfr.errors import PrivacyError
-from lightfr.membership import Member, MemberKey, member_message
+from lightfr.membership import MEMBERSHIP_CONTEXT, Member, MemberKey
 from lightfr.rounds import RoundParticipant, Trusted
 from lightfr.secagg import Vector, blocks_of, round_vector
 from lightfr.secagg.roster import ID_BYTES
@@ -56,8 +56,9 @@ Absent = npt.NDArray[np.bool_]
 
 def simulated_member(authority: Ed25519PrivateKey) -> Member:
     """A device that this authority vouches for until the end of time."""
-    key, ends = MemberKey(os.urandom(32)), b"\xff" * 8
-    return Member(key, key.public + ends + authority.sign(member_message(key.public, ends)))
+    key = MemberKey.new()
+    statement = key.public + b"\xff" * 8
+    return Member(key, statement + authority.sign(MEMBERSHIP_CONTEXT + statement))
 
 
 class SecureRound:

@@ -110,7 +110,7 @@ class DeviceSession:
         require_minimum_cohort(minimum_cohort)
         self._state = SessionState(
             place.round_id, place.peer_id, place.manifest_sha256, place.kind, place.server_key,
-            b"".join(place.membership_keys), member.key.raw, member.membership, minimum_cohort, now_unix_seconds,
+            b"".join(place.membership_keys), member.key.private, member.membership, minimum_cohort, now_unix_seconds,
         )  # fmt: skip
         self._random = random
 
@@ -148,7 +148,7 @@ class DeviceSession:
         )
         entry = self._own_entry()
         message = entry_message(state.round_id, entry.peer_id, entry.mask_key, entry.share_key)
-        return VouchedEntry(entry, state.membership, MemberKey(state.member_private).sign(message))
+        return VouchedEntry(entry, state.membership, MemberKey.from_private(state.member_private).sign(message))
 
     def share(self, roster: Roster, vouchers: bytes, signature: bytes) -> list[SealedRecord]:
         """Check the signed roster; return both secrets in shares, one sealed message for each holder, by index."""
@@ -159,7 +159,7 @@ class DeviceSession:
         if roster.entry(own_index) != self._own_entry():
             raise PrivacyError("the roster has other keys for this device than it advertised: leave the round")
         others = [i for i in range(roster.size) if i != own_index]
-        holders = sample([*others], roster.degree, self._random)
+        holders = sample([*others], roster.holders, self._random)
         witnesses = sample(others, WITNESSES, self._random)
         neighbours = roster.neighbours(own_index)
         self._require_vouched(roster, vouchers, {*neighbours, *holders}, witnesses)
@@ -199,7 +199,7 @@ class DeviceSession:
         message = included_message(state.roster_digest, included)
         require_signature("the server, of the included set,", state.server_key, signature, message)
         self._state = replace(state, next_step="mask", included=included, included_signature=signature)
-        return MemberKey(state.member_private).sign(message)
+        return MemberKey.from_private(state.member_private).sign(message)
 
     def mask(self, vector: Vector, signers: bytes, signatures: bytes) -> bytes:
         """Check that a quorum signed the included set; mask the vector IN PLACE and return it packed."""
@@ -230,7 +230,7 @@ class DeviceSession:
         message = survivors_message(state.roster_digest, state.included, survivors)
         require_signature("the server, of the survivor set,", state.server_key, signature, message)
         self._state = replace(state, next_step="reveal", survivors=survivors, survivors_signature=signature)
-        return MemberKey(state.member_private).sign(message)
+        return MemberKey.from_private(state.member_private).sign(message)
 
     def reveal(self, signers: bytes, signatures: bytes) -> RevealedShares:
         """Check that a quorum signed the survivor set; return one share, never two, of each owner held."""
