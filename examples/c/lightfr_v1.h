@@ -149,8 +149,9 @@ enum { /* message ShareStep */
   LFR_V1_SHARE_STEP_ENTRIES = 1, /* 0a bytes */
   LFR_V1_SHARE_STEP_VOUCHERS = 2, /* 12 bytes */
   LFR_V1_SHARE_STEP_DEGREE = 3, /* 18 uint32 */
-  LFR_V1_SHARE_STEP_THRESHOLD = 4, /* 20 uint32 */
-  LFR_V1_SHARE_STEP_SIGNATURE = 5, /* 2a bytes */
+  LFR_V1_SHARE_STEP_HOLDERS = 4, /* 20 uint32 */
+  LFR_V1_SHARE_STEP_THRESHOLD = 5, /* 28 uint32 */
+  LFR_V1_SHARE_STEP_SIGNATURE = 6, /* 32 bytes */
 };
 
 enum { /* message AcknowledgeStep */

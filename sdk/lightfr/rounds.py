@@ -201,7 +201,8 @@ class RoundParticipant:
 
     def _share(self, step: secure.Share) -> list[tuple[int, bytes]]:
         kind = self._session.state.kind
-        roster = Roster(self.round_id, self.manifest_sha256, kind, step.degree, step.threshold, step.entries)
+        numbers = step.degree, step.holders, step.threshold
+        roster = Roster(self.round_id, self.manifest_sha256, kind, *numbers, step.entries)
         return self._session.share(roster, step.vouchers, step.signature)
 
     def _upload(self, step: secure.Upload, make_vector: MakeVector) -> bytes:

@@ -30,11 +30,12 @@ class Wait(NamedTuple):
 
 
 class Share(NamedTuple):
-    """Step 2 is due: the roster's entries and vouchers, its degree and threshold, and the server's signature."""
+    """Step 2 is due: the roster's entries, vouchers and numbers, and the server's signature."""
 
     entries: bytes
     vouchers: bytes
     degree: int
+    holders: int
     threshold: int
     signature: bytes
 
@@ -149,7 +150,9 @@ def decode_step(body: bytes) -> Step:
             return Wait(answer.wait_ms / 1000)
         case "share":
             share = answer.share
-            return Share(share.entries, share.vouchers, share.degree, share.threshold, share.signature)
+            return Share(
+                share.entries, share.vouchers, share.degree, share.holders, share.threshold, share.signature
+            )
         case "acknowledge":
             return Acknowledge(sealed_records(answer.acknowledge.sealed_shares))
         case "included":

@@ -28,10 +28,13 @@ ENTRY_BYTES = ID_BYTES + 3 * PUBLIC_KEY_BYTES
 VOUCHER_BYTES = MEMBERSHIP_BYTES - PUBLIC_KEY_BYTES + SIGNATURE_BYTES
 _SHA256_BYTES = 32
 
-# Neighbours and holders of a device. Cohorts up to the complete size have no others.
-DEFAULT_DEGREE = 64
+# Neighbours of a device, holders of its shares, and how many of these and itself give a secret back. In cohorts up to
+# the complete size everybody is everybody's neighbour and holder.
+USUAL_DEGREE = 64
+USUAL_HOLDERS = 80
+USUAL_THRESHOLD = 39
 COMPLETE_SIZE = 129
-MAX_DEGREE = 256
+_MOST = 256
 
 _GRAPH_LABEL = b"lightfr graph v1\n"
 
@@ -99,6 +102,7 @@ class Roster:
     manifest_sha256: bytes
     kind: int
     degree: int
+    holders: int
     threshold: int
     entries: bytes
 
@@ -112,18 +116,22 @@ class Roster:
 
     @classmethod
     def of(cls, round_id: bytes, manifest_sha256: bytes, kind: int, entries: Iterable[RosterEntry]) -> Roster:
-        """Put entries in order and choose the usual degree and threshold."""
+        """Put entries in order and choose the usual numbers."""
         ordered = sorted(entry.to_bytes() for entry in entries)
-        degree = usual_degree(len(ordered))
-        return cls(round_id, manifest_sha256, kind, degree, least_threshold(degree), b"".join(ordered))
+        return cls(round_id, manifest_sha256, kind, *usual_numbers(len(ordered)), b"".join(ordered))
 
     def _require_graph(self) -> None:
-        others = self.size - 1
-        complete = self.degree == others <= MAX_DEGREE
-        sparse = DEFAULT_DEGREE <= self.degree <= min(MAX_DEGREE, others // 2) and self.degree % 2 == 0
-        _require(complete or sparse, f"{self.degree} neighbours do not fit {self.size} devices")
-        least, most = least_threshold(self.degree), self.degree + 1
-        _require(least <= self.threshold <= most, f"its threshold {self.threshold} is not {least} to {most}")
+        others, given = self.size - 1, (self.degree, self.holders, self.threshold)
+        if self.size <= COMPLETE_SIZE:
+            fits = given == usual_numbers(self.size)
+        else:
+            fits = (
+                USUAL_DEGREE <= self.degree <= min(_MOST, others // 2)
+                and self.degree % 2 == 0
+                and USUAL_HOLDERS <= self.holders <= min(_MOST, others)
+                and least_threshold(self.holders) <= self.threshold <= self.holders
+            )
+        _require(fits, "its numbers {} neighbours, {} holders, threshold {} do not fit".format(*given))
 
     def _require_distinct(self) -> None:
         ids = self._ids
@@ -151,8 +159,8 @@ class Roster:
 
     @cached_property
     def digest(self) -> bytes:
-        """SHA-256 of round id, manifest digest, kind, size, degree and threshold (uint32 each), and the entries."""
-        numbers = b"".join(n.to_bytes(4, "little") for n in (self.kind, self.size, self.degree, self.threshold))
+        """SHA-256 of round id, manifest digest, five numbers (uint32 each, little-endian), and the entries."""
+        numbers = struct.pack("<5I", self.kind, self.size, self.degree, self.holders, self.threshold)
         return hashlib.sha256(self.round_id + self.manifest_sha256 + numbers + self.entries).digest()
 
     def entry(self, index: int) -> RosterEntry:
@@ -193,14 +201,16 @@ class Roster:
         return sorted(self._adjacent[index])
 
 
-def usual_degree(size: int) -> int:
-    """Return the number of holders, and the most neighbours, of a device in a cohort of this size."""
-    return size - 1 if size <= COMPLETE_SIZE else DEFAULT_DEGREE
+def usual_numbers(size: int) -> tuple[int, int, int]:
+    """Return the degree, the number of holders and the threshold that a server chooses for a cohort of this size."""
+    if size <= COMPLETE_SIZE:
+        return size - 1, size - 1, size // 2 + 1
+    return USUAL_DEGREE, USUAL_HOLDERS, USUAL_THRESHOLD
 
 
-def least_threshold(degree: int) -> int:
-    """Return the smallest majority of a device and its holders."""
-    return (degree + 1) // 2 + 1
+def least_threshold(n_holders: int) -> int:
+    """Return the smallest threshold: devices that collude, a fifth of the cohort, hardly ever reach it among holders."""
+    return -(-USUAL_THRESHOLD * n_holders // USUAL_HOLDERS)
 
 
 def least_neighbours(n_neighbours: int) -> int:

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17lightfr/v1/secure.proto\x12\nlightfr.v1\"\x82\x01\n\x14\x41\x64vertiseKeysRequest\x12\x10\n\x08round_id\x18\x01 \x01(\x0c\x12\x17\n\x0fmask_public_key\x18\x02 \x01(\x0c\x12\x18\n\x10share_public_key\x18\x03 \x01(\x0c\x12\x12\n\nmembership\x18\x04 \x01(\x0c\x12\x11\n\tsignature\x18\x05 \x01(\x0c\"\x17\n\x15\x41\x64vertiseKeysResponse\";\n\x10ShareKeysRequest\x12\x10\n\x08round_id\x18\x01 \x01(\x0c\x12\x15\n\rsealed_shares\x18\x02 \x01(\x0c\"\x13\n\x11ShareKeysResponse\">\n\x18\x41\x63knowledgeSharesRequest\x12\x10\n\x08round_id\x18\x01 \x01(\x0c\x12\x10\n\x08unopened\x18\x02 \x01(\x0c\"\x1b\n\x19\x41\x63knowledgeSharesResponse\":\n\x13SignIncludedRequest\x12\x10\n\x08round_id\x18\x01 \x01(\x0c\x12\x11\n\tsignature\x18\x02 \x01(\x0c\"\x16\n\x14SignIncludedResponse\";\n\x14SignSurvivorsRequest\x12\x10\n\x08round_id\x18\x01 \x01(\x0c\x12\x11\n\tsignature\x18\x02 \x01(\x0c\"\x17\n\x15SignSurvivorsResponse\"I\n\x13RevealSharesRequest\x12\x10\n\x08round_id\x18\x01 \x01(\x0c\x12\r\n\x05seeds\x18\x02 \x01(\x0c\x12\x11\n\tmask_keys\x18\x03 \x01(\x0c\"\x16\n\x14RevealSharesResponse\"7\n\x0eGetStepRequest\x12\x10\n\x08round_id\x18\x01 \x01(\x0c\x12\x13\n\x0bmax_wait_ms\x18\x02 \x01(\r\"\xe1\x02\n\x0fGetStepResponse\x12\x11\n\x07wait_ms\x18\x01 \x01(\rH\x00\x12&\n\x05share\x18\x02 \x01(\x0b\x32\x15.lightfr.v1.ShareStepH\x00\x12\x32\n\x0b\x61\x63knowledge\x18\x03 \x01(\x0b\x32\x1b.lightfr.v1.AcknowledgeStepH\x00\x12,\n\x08included\x18\x04 \x01(\x0b\x32\x18.lightfr.v1.IncludedStepH\x00\x12(\n\x06upload\x18\x05 \x01(\x0b\x32\x16.lightfr.v1.UploadStepH\x00\x12.\n\tsurvivors\x18\x06 \x01(\x0b\x32\x19.lightfr.v1.SurvivorsStepH\x00\x12(\n\x06reveal\x18\x07 \x01(\x0b\x32\x16.lightfr.v1.RevealStepH\x00\x12%\n\x04\x64one\x18\x08 \x01(\x0b\x32\x15.lightfr.v1.RoundDoneH\x00\x42\x06\n\x04step\"d\n\tShareStep\x12\x0f\n\x07\x65ntries\x18\x01 \x01(\x0c\x12\x10\n\x08vouchers\x18\x02 \x01(\x0c\x12\x0e\n\x06\x64\x65gree\x18\x03 \x01(\r\x12\x11\n\tthreshold\x18\x04 \x01(\r\x12\x11\n\tsignature\x18\x05 \x01(\x0c\"(\n\x0f\x41\x63knowledgeStep\x12\x15\n\rsealed_shares\x18\x01 \x01(\x0c\"3\n\x0cIncludedStep\x12\x10\n\x08included\x18\x01 \x01(\x0c\x12\x11\n\tsignature\x18\x02 \x01(\x0c\"1\n\nUploadStep\x12\x0f\n\x07signers\x18\x01 \x01(\x0c\x12\x12\n\nsignatures\x18\x02 \x01(\x0c\"5\n\rSurvivorsStep\x12\x11\n\tsurvivors\x18\x01 \x01(\x0c\x12\x11\n\tsignature\x18\x02 \x01(\x0c\"1\n\nRevealStep\x12\x0f\n\x07signers\x18\x01 \x01(\x0c\x12\x12\n\nsignatures\x18\x02 \x01(\x0c\"\x0b\n\tRoundDoneb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17lightfr/v1/secure.proto\x12\nlightfr.v1\"\x82\x01\n\x14\x41\x64vertiseKeysRequest\x12\x10\n\x08round_id\x18\x01 \x01(\x0c\x12\x17\n\x0fmask_public_key\x18\x02 \x01(\x0c\x12\x18\n\x10share_public_key\x18\x03 \x01(\x0c\x12\x12\n\nmembership\x18\x04 \x01(\x0c\x12\x11\n\tsignature\x18\x05 \x01(\x0c\"\x17\n\x15\x41\x64vertiseKeysResponse\";\n\x10ShareKeysRequest\x12\x10\n\x08round_id\x18\x01 \x01(\x0c\x12\x15\n\rsealed_shares\x18\x02 \x01(\x0c\"\x13\n\x11ShareKeysResponse\">\n\x18\x41\x63knowledgeSharesRequest\x12\x10\n\x08round_id\x18\x01 \x01(\x0c\x12\x10\n\x08unopened\x18\x02 \x01(\x0c\"\x1b\n\x19\x41\x63knowledgeSharesResponse\":\n\x13SignIncludedRequest\x12\x10\n\x08round_id\x18\x01 \x01(\x0c\x12\x11\n\tsignature\x18\x02 \x01(\x0c\"\x16\n\x14SignIncludedResponse\";\n\x14SignSurvivorsRequest\x12\x10\n\x08round_id\x18\x01 \x01(\x0c\x12\x11\n\tsignature\x18\x02 \x01(\x0c\"\x17\n\x15SignSurvivorsResponse\"I\n\x13RevealSharesRequest\x12\x10\n\x08round_id\x18\x01 \x01(\x0c\x12\r\n\x05seeds\x18\x02 \x01(\x0c\x12\x11\n\tmask_keys\x18\x03 \x01(\x0c\"\x16\n\x14RevealSharesResponse\"7\n\x0eGetStepRequest\x12\x10\n\x08round_id\x18\x01 \x01(\x0c\x12\x13\n\x0bmax_wait_ms\x18\x02 \x01(\r\"\xe1\x02\n\x0fGetStepResponse\x12\x11\n\x07wait_ms\x18\x01 \x01(\rH\x00\x12&\n\x05share\x18\x02 \x01(\x0b\x32\x15.lightfr.v1.ShareStepH\x00\x12\x32\n\x0b\x61\x63knowledge\x18\x03 \x01(\x0b\x32\x1b.lightfr.v1.AcknowledgeStepH\x00\x12,\n\x08included\x18\x04 \x01(\x0b\x32\x18.lightfr.v1.IncludedStepH\x00\x12(\n\x06upload\x18\x05 \x01(\x0b\x32\x16.lightfr.v1.UploadStepH\x00\x12.\n\tsurvivors\x18\x06 \x01(\x0b\x32\x19.lightfr.v1.SurvivorsStepH\x00\x12(\n\x06reveal\x18\x07 \x01(\x0b\x32\x16.lightfr.v1.RevealStepH\x00\x12%\n\x04\x64one\x18\x08 \x01(\x0b\x32\x15.lightfr.v1.RoundDoneH\x00\x42\x06\n\x04step\"u\n\tShareStep\x12\x0f\n\x07\x65ntries\x18\x01 \x01(\x0c\x12\x10\n\x08vouchers\x18\x02 \x01(\x0c\x12\x0e\n\x06\x64\x65gree\x18\x03 \x01(\r\x12\x0f\n\x07holders\x18\x04 \x01(\r\x12\x11\n\tthreshold\x18\x05 \x01(\r\x12\x11\n\tsignature\x18\x06 \x01(\x0c\"(\n\x0f\x41\x63knowledgeStep\x12\x15\n\rsealed_shares\x18\x01 \x01(\x0c\"3\n\x0cIncludedStep\x12\x10\n\x08included\x18\x01 \x01(\x0c\x12\x11\n\tsignature\x18\x02 \x01(\x0c\"1\n\nUploadStep\x12\x0f\n\x07signers\x18\x01 \x01(\x0c\x12\x12\n\nsignatures\x18\x02 \x01(\x0c\"5\n\rSurvivorsStep\x12\x11\n\tsurvivors\x18\x01 \x01(\x0c\x12\x11\n\tsignature\x18\x02 \x01(\x0c\"1\n\nRevealStep\x12\x0f\n\x07signers\x18\x01 \x01(\x0c\x12\x12\n\nsignatures\x18\x02 \x01(\x0c\"\x0b\n\tRoundDoneb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -60,17 +60,17 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETSTEPRESPONSE']._serialized_start=699
   _globals['_GETSTEPRESPONSE']._serialized_end=1052
   _globals['_SHARESTEP']._serialized_start=1054
-  _globals['_SHARESTEP']._serialized_end=1154
-  _globals['_ACKNOWLEDGESTEP']._serialized_start=1156
-  _globals['_ACKNOWLEDGESTEP']._serialized_end=1196
-  _globals['_INCLUDEDSTEP']._serialized_start=1198
-  _globals['_INCLUDEDSTEP']._serialized_end=1249
-  _globals['_UPLOADSTEP']._serialized_start=1251
-  _globals['_UPLOADSTEP']._serialized_end=1300
-  _globals['_SURVIVORSSTEP']._serialized_start=1302
-  _globals['_SURVIVORSSTEP']._serialized_end=1355
-  _globals['_REVEALSTEP']._serialized_start=1357
-  _globals['_REVEALSTEP']._serialized_end=1406
-  _globals['_ROUNDDONE']._serialized_start=1408
-  _globals['_ROUNDDONE']._serialized_end=1419
+  _globals['_SHARESTEP']._serialized_end=1171
+  _globals['_ACKNOWLEDGESTEP']._serialized_start=1173
+  _globals['_ACKNOWLEDGESTEP']._serialized_end=1213
+  _globals['_INCLUDEDSTEP']._serialized_start=1215
+  _globals['_INCLUDEDSTEP']._serialized_end=1266
+  _globals['_UPLOADSTEP']._serialized_start=1268
+  _globals['_UPLOADSTEP']._serialized_end=1317
+  _globals['_SURVIVORSSTEP']._serialized_start=1319
+  _globals['_SURVIVORSSTEP']._serialized_end=1372
+  _globals['_REVEALSTEP']._serialized_start=1374
+  _globals['_REVEALSTEP']._serialized_end=1423
+  _globals['_ROUNDDONE']._serialized_start=1425
+  _globals['_ROUNDDONE']._serialized_end=1436
 # @@protoc_insertion_point(module_scope)

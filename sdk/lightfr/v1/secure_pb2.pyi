@@ -113,18 +113,20 @@ class GetStepResponse(_message.Message):
     def __init__(self, wait_ms: _Optional[int] = ..., share: _Optional[_Union[ShareStep, _Mapping]] = ..., acknowledge: _Optional[_Union[AcknowledgeStep, _Mapping]] = ..., included: _Optional[_Union[IncludedStep, _Mapping]] = ..., upload: _Optional[_Union[UploadStep, _Mapping]] = ..., survivors: _Optional[_Union[SurvivorsStep, _Mapping]] = ..., reveal: _Optional[_Union[RevealStep, _Mapping]] = ..., done: _Optional[_Union[RoundDone, _Mapping]] = ...) -> None: ...
 
 class ShareStep(_message.Message):
-    __slots__ = ("entries", "vouchers", "degree", "threshold", "signature")
+    __slots__ = ("entries", "vouchers", "degree", "holders", "threshold", "signature")
     ENTRIES_FIELD_NUMBER: _ClassVar[int]
     VOUCHERS_FIELD_NUMBER: _ClassVar[int]
     DEGREE_FIELD_NUMBER: _ClassVar[int]
+    HOLDERS_FIELD_NUMBER: _ClassVar[int]
     THRESHOLD_FIELD_NUMBER: _ClassVar[int]
     SIGNATURE_FIELD_NUMBER: _ClassVar[int]
     entries: bytes
     vouchers: bytes
     degree: int
+    holders: int
     threshold: int
     signature: bytes
-    def __init__(self, entries: _Optional[bytes] = ..., vouchers: _Optional[bytes] = ..., degree: _Optional[int] = ..., threshold: _Optional[int] = ..., signature: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, entries: _Optional[bytes] = ..., vouchers: _Optional[bytes] = ..., degree: _Optional[int] = ..., holders: _Optional[int] = ..., threshold: _Optional[int] = ..., signature: _Optional[bytes] = ...) -> None: ...
 
 class AcknowledgeStep(_message.Message):
     __slots__ = ("sealed_shares",)

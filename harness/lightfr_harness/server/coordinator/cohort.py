@@ -63,6 +63,7 @@ class PhaseResult:
     entries: bytes = b""
     vouchers: bytes = b""
     degree: int = 0
+    holders: int = 0
     threshold: int = 0
     roster_signature: bytes = b""
     included: bytes = b""
@@ -132,20 +133,12 @@ class Cohort:
 
     # What devices deliver. Each raises Refusal and changes nothing unless it is what the phase needs.
 
-    def is_known(self, phase: int, device: str, digest: bytes) -> bool:
-        """Whether these bytes are in already; a refusal if others are, or if the device may not deliver now."""
-        if device not in self._peers:
-            raise Refusal(error_pb2.ERROR_REASON_NOT_ASSIGNED, "this device has no place in the round")
-        known = self.delivered[phase].get(device)
-        if known == digest:
-            return True
-        if known is not None:
-            raise Refusal(error_pb2.ERROR_REASON_UPLOAD_CONFLICT, "this device delivered other bytes for this step")
+    def require_turn(self, phase: int, device: str) -> None:
+        """Refuse what a device with a place may not deliver now."""
         if phase > self.phase:
             raise _invalid(f"the round is still {PHASE_NAMES[self.phase]}")
         if phase < self.phase or self.has_missed(device):
             raise Refusal(error_pb2.ERROR_REASON_ROUND_CLOSED, "this device is too late for this step of the round")
-        return False
 
     def take(self, phase: int, device: str, digest: bytes, request: Any) -> None:
         """Take what a device delivers in a phase; the request is the phase's message."""
@@ -173,9 +166,9 @@ class Cohort:
         self._entries[device] = vouched
 
     def _share(self, device: str, request: secure_pb2.ShareKeysRequest) -> None:
-        """One sealed share for each of as many other devices as the roster's degree says."""
+        """One sealed share for each of as many other devices as the roster says."""
         index, records = self._index(device), request.sealed_shares
-        _require(len(records) == SEALED_RECORD_BYTES * self.roster.degree, "it must have one sealed share per holder")
+        _require(len(records) == SEALED_RECORD_BYTES * self.roster.holders, "it must have one sealed share per holder")
         starts = range(0, len(records), SEALED_RECORD_BYTES)
         receivers = [int.from_bytes(records[at : at + _INDEX_BYTES], "little") for at in starts]
         others = set(receivers) - {index}
@@ -237,6 +230,7 @@ class Cohort:
                 "entries": roster.entries,
                 "vouchers": b"".join(one.voucher() for one in entries),
                 "degree": roster.degree,
+                "holders": roster.holders,
                 "threshold": roster.threshold,
                 "roster_signature": key.sign(roster_message(roster.digest)),
             }
@@ -266,7 +260,7 @@ class Cohort:
         """
         computed = self._settle(key)
         told = {name: getattr(settled, name) for name in computed}
-        sets = [name for name in computed if not name.endswith("signature") and name not in ("degree", "threshold")]
+        sets = [name for name in computed if not name.endswith("signature") and name not in ("degree", "holders", "threshold")]
         if any(computed[name] != told[name] for name in sets):
             raise FolderError(f"what the phase {PHASE_NAMES[self.phase]} settled is not made of what is stored")
         self.settled = replace(self.settled, phase=self.phase + 1, **told)
@@ -276,7 +270,8 @@ class Cohort:
         """The roster, from the phase SHARING on."""
         settled, facts = self.settled, self._facts
         return Roster(
-            facts.round_id, facts.manifest_sha256, facts.kind, settled.degree, settled.threshold, settled.entries
+            facts.round_id, facts.manifest_sha256, facts.kind,
+            settled.degree, settled.holders, settled.threshold, settled.entries,
         )
 
     @property
@@ -312,14 +307,10 @@ class Cohort:
 
     def step_for(self, device: str) -> secure_pb2.GetStepResponse | None:
         """What the device must do now; None: wait. Raises Refusal when it is out of the round."""
-        if device not in self._peers:
-            raise Refusal(error_pb2.ERROR_REASON_NOT_ASSIGNED, "this device has no place in the round")
         if self.has_missed(device):
             raise Refusal(error_pb2.ERROR_REASON_ROUND_CLOSED, "the round has gone on without this device")
-        if self.phase == ADVERTISING:
+        if self.phase == ADVERTISING or device in self.delivered[self.phase]:
             return None
-        if device in self.delivered[self.phase]:
-            return DONE if self.phase == REVEALING else None
         if self.phase == ACKNOWLEDGING:
             inbox = self._inboxes[self._index(device)]
             return secure_pb2.GetStepResponse(acknowledge=secure_pb2.AcknowledgeStep(sealed_shares=inbox))
@@ -338,6 +329,7 @@ class Cohort:
                 entries=settled.entries,
                 vouchers=settled.vouchers,
                 degree=settled.degree,
+                holders=settled.holders,
                 threshold=settled.threshold,
                 signature=settled.roster_signature,
             )

@@ -51,7 +51,7 @@ def settle_included(roster: Roster, holders: Holders, unopened: Mapping[int, fro
             sent_to[receiver] += 1
     liars = {holder for holder, bad in unopened.items() if len(bad) >= 2 and 2 * len(bad) > sent_to[holder]}
     believed = {holder: bad for holder, bad in unopened.items() if holder not in liars}
-    spare = (roster.degree + 1 - roster.threshold) // 2
+    spare = (roster.holders + 1 - roster.threshold) // 2
     devices, faulty = set(), set(liars)
     for owner in believed.keys() & holders.keys():
         complaints = sum(owner in believed.get(holder, ()) for holder in holders[owner])
