@@ -271,18 +271,22 @@ enum { /* message GetRoundStatusResponse */
 enum { /* message EnrollRequest */
   LFR_V1_ENROLL_REQUEST_TOKEN = 1, /* 0a string */
   LFR_V1_ENROLL_REQUEST_SIGNING_REQUEST = 2, /* 12 bytes */
+  LFR_V1_ENROLL_REQUEST_MEMBER_KEY = 3, /* 1a bytes */
 };
 
 enum { /* message EnrollResponse */
   LFR_V1_ENROLL_RESPONSE_CERTIFICATES = 1, /* 0a repeated bytes */
+  LFR_V1_ENROLL_RESPONSE_MEMBERSHIP = 2, /* 12 bytes */
 };
 
 enum { /* message RenewCertificateRequest */
   LFR_V1_RENEW_CERTIFICATE_REQUEST_SIGNING_REQUEST = 1, /* 0a bytes */
+  LFR_V1_RENEW_CERTIFICATE_REQUEST_MEMBER_KEY = 2, /* 12 bytes */
 };
 
 enum { /* message RenewCertificateResponse */
   LFR_V1_RENEW_CERTIFICATE_RESPONSE_CERTIFICATES = 1, /* 0a repeated bytes */
+  LFR_V1_RENEW_CERTIFICATE_RESPONSE_MEMBERSHIP = 2, /* 12 bytes */
 };
 
 enum { /* enum ErrorReason */

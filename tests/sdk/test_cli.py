@@ -112,7 +112,7 @@ def test_forgetting_leaves_no_file_and_no_key_and_no_folder(enrolled, lightfr, f
     """Whatever an interruption anywhere may have left."""
     lightfr("sync")
     lightfr("rate", "item 1", 5)
-    identity = ["identity.pem", "identity.new", "enrolling.pem", "renewing.pem", "trust.pem", "server"]
+    identity = ["identity.pem", "identity.new", "enrolling.pem", "renewing.pem", "trust.pem", "server", "enrollment"]
     data = ["data/store.lfr", "data/models/current", "data/models/0ab1.part", "data/models/0ab1.patched"]
     for name in [*identity, *data, "key"]:
         for leftover in (folder / name, folder / f"{name}.new"):

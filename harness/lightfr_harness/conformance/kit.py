@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from lightfr.membership import MemberKey
 from lightfr_harness.conformance.vectors import Vectors
 from lightfr_harness.errors import CannotRunError
 from lightfr_harness.server.authority import Authority
@@ -184,11 +185,11 @@ def _write_unnamed(path: Path, issuer: Issuer, now: datetime) -> None:
 def _write_revoked(path: Path, folder: Path) -> None:
     key, authority = new_key(), Authority.open(folder)
     try:
-        device_id, certificate = authority.issue(make_signing_request(key))
+        device_id, issued = authority.issue(make_signing_request(key), MemberKey.new().public)
         authority.revoke(device_id)
     finally:
         authority.close()
-    write_identity(path, key, [x509.load_der_x509_certificate(certificate)])
+    write_identity(path, key, [x509.load_der_x509_certificate(der) for der in issued.certificates])
 
 
 def make_signing_request(key: Any) -> bytes:

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
+from lightfr.device import Issued
 from lightfr.errors import ProtocolError
+from lightfr.membership import MEMBERSHIP_BYTES
 from lightfr.model.manifest import SIGNED_LIMIT_BYTES, WIRE_VERSION
 from lightfr.v1 import coordinator_pb2, enrollment_pb2, model_pb2
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from lightfr._wire.channel import Channel
 
@@ -123,24 +125,28 @@ def upload(channel: Channel, request: bytes) -> None:
     require(receipt.request_sha256 == hashlib.sha256(request).digest(), "a receipt is for another upload")
 
 
-def enroll(channel: Channel, token: str, signing_request: bytes) -> list[bytes]:
-    """Spend an invitation's token; returns the device's certificates, DER, its own first."""
-    request = enrollment_pb2.EnrollRequest(token=token, signing_request=signing_request).SerializeToString()
+def enroll(channel: Channel, token: str, signing_request: bytes, member_key: bytes) -> Issued:
+    """Spend an invitation's token."""
+    request = enrollment_pb2.EnrollRequest(
+        token=token, signing_request=signing_request, member_key=member_key
+    ).SerializeToString()
     body = channel.call("EnrollmentService/Enroll", request, _CERTIFICATES_LIMIT_BYTES)
-    return _certificates(decode(enrollment_pb2.EnrollResponse, body).certificates)
+    return _issued(decode(enrollment_pb2.EnrollResponse, body))
 
 
-def renew(channel: Channel, signing_request: bytes) -> list[bytes]:
-    """Ask for another certificate of this device; returns its certificates, DER, its own first."""
-    request = enrollment_pb2.RenewCertificateRequest(signing_request=signing_request).SerializeToString()
-    body = channel.call("CoordinatorService/RenewCertificate", request, _CERTIFICATES_LIMIT_BYTES)
-    return _certificates(decode(enrollment_pb2.RenewCertificateResponse, body).certificates)
+def renew(channel: Channel, signing_request: bytes, member_key: bytes) -> Issued:
+    """Ask the authority for another certificate and membership of this device."""
+    request = enrollment_pb2.RenewCertificateRequest(
+        signing_request=signing_request, member_key=member_key
+    ).SerializeToString()
+    body = channel.call("EnrollmentService/RenewCertificate", request, _CERTIFICATES_LIMIT_BYTES)
+    return _issued(decode(enrollment_pb2.RenewCertificateResponse, body))
 
 
-def _certificates(answered: Iterable[bytes]) -> list[bytes]:
-    certificates = list(answered)
-    require(1 <= len(certificates) <= 4, "an answer without a certificate, or with too many")
-    return certificates
+def _issued(answer: enrollment_pb2.EnrollResponse | enrollment_pb2.RenewCertificateResponse) -> Issued:
+    require(1 <= len(answer.certificates) <= 4, "an answer without a certificate, or with too many")
+    require(len(answer.membership) == MEMBERSHIP_BYTES, f"a membership must be {MEMBERSHIP_BYTES} bytes")
+    return Issued(list(answer.certificates), answer.membership)
 
 
 def decode(kind: type[Answer], body: bytes) -> Answer:

@@ -1,4 +1,3 @@
-from lightfr.v1 import enrollment_pb2 as _enrollment_pb2
 from lightfr.v1 import manifest_pb2 as _manifest_pb2
 from lightfr.v1 import model_pb2 as _model_pb2
 from lightfr.v1 import secure_pb2 as _secure_pb2

@@ -4,7 +4,7 @@ import pytest
 
 from lightfr import Client, Device, FileKey
 from lightfr._wire import channel as channels
-from tests.certificates import client_pem
+from tests.certificates import client_pem, credentials_of
 from tests.sdk.client.publisher import Publisher
 from tests.sdk.wire.servers import ScriptedServer
 
@@ -51,7 +51,7 @@ def impatient(monkeypatch):
 def publisher(authority, tmp_path, impatient):
     """A scripted server; `publisher.server` remembers what was asked."""
     made = Publisher(authority, tmp_path)
-    with ScriptedServer(authority.server_context(), made) as made.server:
+    with ScriptedServer(credentials_of(authority).context(), made) as made.server:
         yield made
 
 

@@ -75,7 +75,6 @@ class Metrics:
         self.connections_refused = count(
             "connections_refused", "Connections ended for want of room, before any request."
         )
-        self.wrong_tokens = count("wrong_tokens", "Enrolments with a token that is unknown, expired or spent.")
         self.seconds = times("request_seconds", "Time to answer a request.", labelnames=["method"])
         self.aggregation_seconds = times("aggregation_seconds", "Time to make a version of a round.")
         self.model_version = gauge("model_version", "The newest version.")
