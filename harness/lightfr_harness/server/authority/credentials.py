@@ -21,6 +21,7 @@ from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from lightfr.device import Trust
 from lightfr.errors import OutOfRangeError
 from lightfr.v1 import manifest_pb2
 
@@ -134,8 +135,10 @@ class Credentials(Admission):
 
     def __init__(self, folder: Path, *, now: Callable[[], datetime] = utc_now) -> None:
         super().__init__(folder, now=now)
-        # Signs manifests, and the rosters and survivor sets of secure aggregation.
+        # Signs manifests, and the rosters and sets of secure aggregation.
         self.manifest_key = keys.read_ed25519_key(folder / keys.MANIFEST_KEY)
+        # Of the authority: by these the coordinator knows the member keys of devices, as devices themselves do.
+        self.membership_keys = Trust(folder / keys.TRUST).membership_keys
 
     def sign(self, manifest: bytes) -> manifest_pb2.SignedManifest:
         """A serialised Manifest with its signature, as manifest.proto says."""

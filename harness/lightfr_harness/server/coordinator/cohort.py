@@ -260,7 +260,8 @@ class Cohort:
         """
         computed = self._settle(key)
         told = {name: getattr(settled, name) for name in computed}
-        sets = [name for name in computed if not name.endswith("signature") and name not in ("degree", "holders", "threshold")]
+        numbers = ("degree", "holders", "threshold")
+        sets = [name for name in computed if not name.endswith("signature") and name not in numbers]
         if any(computed[name] != told[name] for name in sets):
             raise FolderError(f"what the phase {PHASE_NAMES[self.phase]} settled is not made of what is stored")
         self.settled = replace(self.settled, phase=self.phase + 1, **told)
@@ -270,8 +271,13 @@ class Cohort:
         """The roster, from the phase SHARING on."""
         settled, facts = self.settled, self._facts
         return Roster(
-            facts.round_id, facts.manifest_sha256, facts.kind,
-            settled.degree, settled.holders, settled.threshold, settled.entries,
+            facts.round_id,
+            facts.manifest_sha256,
+            facts.kind,
+            settled.degree,
+            settled.holders,
+            settled.threshold,
+            settled.entries,
         )
 
     @property

@@ -20,7 +20,7 @@ from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import error_pb2, manifest_pb2
 from lightfr_harness.server.coordinator import secure_steps
 from lightfr_harness.server.coordinator.clock import SteadyClock
-from lightfr_harness.server.coordinator.cohort import PHASE_NAMES, REVEALING, UPLOADING, Cohort
+from lightfr_harness.server.coordinator.cohort import PHASE_NAMES, REVEALING, UPLOADING, Cohort, RoundFacts
 from lightfr_harness.server.coordinator.folder import CrashPoint, FolderError, lock_folder, no_crash
 from lightfr_harness.server.coordinator.options import ItemList, MakeRule, Settings, make_rule
 from lightfr_harness.server.coordinator.publishing import Publisher, Signer, Version, artifact_kinds, blocks_of
@@ -89,8 +89,9 @@ class Coordinator:
         self._worker = ThreadPoolExecutor(1, "aggregation")
         self._changed = asyncio.Event()
         self.steps = SecureSteps(
-            self._storage, self._clock, lambda round_id: self.book.find(round_id), self._changed.set
-        )
+            self._storage, self._clock, lambda round_id: self.book.find(round_id), self._changed.set,
+            is_masked=settings.is_secure,
+        )  # fmt: skip
         # Set when nothing can be promised any more: the process must end and start again.
         self.failed = asyncio.Event()
 
@@ -191,9 +192,16 @@ class Coordinator:
 
     def _gather(self, a_round: Round) -> None:
         """Give a round the cohort that it needs if uploads are masked."""
-        if self.settings.is_secure:
-            blocks = functools.partial(blocks_of, self._rule, a_round.kind)
-            a_round.cohort = Cohort(a_round.round_id, a_round.places, a_round.assigned, blocks)
+        if not self.settings.is_secure:
+            return
+        facts = RoundFacts(
+            a_round.round_id, a_round.manifest_sha256, a_round.kind, self._signer.membership_keys,
+            # A membership must last until the last device of the cohort has begun, for that one checks it.
+            lambda: a_round.started_at + a_round.deadline_seconds,
+        )  # fmt: skip
+        blocks = functools.partial(blocks_of, self._rule, a_round.kind)
+        a_round.cohort = Cohort(facts, a_round.places, a_round.assigned, blocks)
+        a_round.delivered = a_round.cohort.delivered
 
     def _is_refresh_due(self) -> bool:
         """Whether the cohort shall count who rates what: when no row is open yet, and again after many rounds."""
@@ -246,8 +254,6 @@ class Coordinator:
         if known is not None:
             await self._storage.settled()
             return known
-        if addressed.cohort is not None:
-            addressed.cohort.is_known(UPLOADING, device, digest)
         addressed.require_place(device, request.manifest_sha256, self._clock())
         self._take_legal(addressed, device, request, digest)
         receipt = Receipt(request.upload_id, digest)
@@ -267,7 +273,7 @@ class Coordinator:
         if request.WhichOneof("body") != expected:
             raise Refusal(error_pb2.ERROR_REASON_UPLOAD_INVALID, f"the round's privacy mode asks for a {expected}")
         if addressed.cohort is not None:
-            addressed.cohort.upload(device, digest, request.masked_vector)
+            addressed.cohort.take(UPLOADING, device, digest, request)
             return
         try:
             self.version.reader.check(request.row_update)

@@ -15,7 +15,7 @@ from lightfr.errors import InvalidInputError, OutOfRangeError
 from lightfr.model.manifest import is_artifacts_address
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import error_pb2
-from lightfr_harness.server.coordinator.cohort import ADVERTISING, REVEALING, UPLOADING, Cohort
+from lightfr_harness.server.coordinator.cohort import ADVERTISING, PHASES, REVEALING, UPLOADING, Cohort
 from lightfr_harness.server.coordinator.refusals import Refusal
 
 OPEN, AGGREGATING = pb.ROUND_STATE_OPEN, pb.ROUND_STATE_AGGREGATING
@@ -110,6 +110,8 @@ class Round:
     # With what the roster calls each device, if there is one.
     assigned: dict[str, bytes] = field(default_factory=dict)
     receipts: dict[str, Receipt] = field(default_factory=dict)
+    # Of a round of secure aggregation: phase to device to digest of what it delivered. It stays as receipts do.
+    delivered: dict[int, dict[str, bytes]] = field(default_factory=lambda: {phase: {} for phase in PHASES})
     # While a round of secure aggregation lasts.
     cohort: Cohort | None = None
 
@@ -161,10 +163,19 @@ class Round:
             raise Refusal(error_pb2.ERROR_REASON_UPLOAD_CONFLICT, "another upload of this device is in this round")
         return receipt
 
+    def has_delivered(self, phase: int, device: str, request_sha256: bytes) -> bool:
+        """Whether these bytes are in already; a refusal if others are. Holds in every state of the round."""
+        known = self.delivered[phase].get(device, request_sha256)
+        if known != request_sha256:
+            raise Refusal(error_pb2.ERROR_REASON_UPLOAD_CONFLICT, "this device delivered other bytes for this step")
+        return device in self.delivered[phase]
+
     def require_place(self, device: str, manifest_sha256: bytes, now: float) -> None:
         """Refuse an upload that this round does not wait for."""
         if device not in self.assigned:
             raise Refusal(error_pb2.ERROR_REASON_NOT_ASSIGNED, "this device has no place in the round")
+        if self.cohort is not None and self.state == OPEN:
+            self.cohort.require_turn(UPLOADING, device)
         if not self.takes_uploads(now):
             raise Refusal(error_pb2.ERROR_REASON_ROUND_CLOSED, "the round takes no more uploads")
         if manifest_sha256 != self.manifest_sha256:

@@ -8,15 +8,20 @@ from typing import TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
+from lightfr.membership import MEMBERSHIP_BYTES
+from lightfr.secagg.views import SIGNATURE_BYTES
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import error_pb2, secure_pb2
 from lightfr_harness.server.coordinator.cohort import (
+    ACKNOWLEDGING,
     ADVERTISING,
+    CONFIRMING,
+    INCLUDING,
     REVEALED_RECORD_BYTES,
     REVEALING,
     SEALED_RECORD_BYTES,
     SHARING,
-    most_neighbours,
+    most_holders,
 )
 from lightfr_harness.server.coordinator.coordinator import Coordinator
 from lightfr_harness.server.coordinator.publishing import WIRE_VERSION
@@ -66,6 +71,9 @@ class CoordinatorService:
             "Upload": self.upload,
             "AdvertiseKeys": self.advertise_keys,
             "ShareKeys": self.share_keys,
+            "AcknowledgeShares": self.acknowledge_shares,
+            "SignIncluded": self.sign_included,
+            "SignSurvivors": self.sign_survivors,
             "RevealShares": self.reveal_shares,
             "GetStep": self.get_step,
             "GetRoundStatus": self.get_round_status,
@@ -75,12 +83,13 @@ class CoordinatorService:
         """The largest request that is read."""
         if method == "Upload":
             return self._coordinator.largest_upload_bytes
-        neighbours = most_neighbours(self._coordinator.most_places())
-        if method == "ShareKeys":
-            return SMALL_LIMIT_BYTES + neighbours * SEALED_RECORD_BYTES
-        if method == "RevealShares":
-            return SMALL_LIMIT_BYTES + (neighbours + 1) * REVEALED_RECORD_BYTES
-        return SMALL_LIMIT_BYTES
+        places = self._coordinator.most_places()
+        records = {
+            "ShareKeys": most_holders(places) * SEALED_RECORD_BYTES,
+            "AcknowledgeShares": (places + 7) // 8,
+            "RevealShares": places * REVEALED_RECORD_BYTES,
+        }
+        return SMALL_LIMIT_BYTES + records.get(method, 0)
 
     async def get_manifest(self, device: str, body: bytes) -> bytes:
         request = parse(pb.GetManifestRequest, body)
@@ -112,6 +121,8 @@ class CoordinatorService:
         require_length("round_id", request.round_id, 16)
         require_length("mask_public_key", request.mask_public_key, 32)
         require_length("share_public_key", request.share_public_key, 32)
+        require_length("membership", request.membership, MEMBERSHIP_BYTES)
+        require_length("signature", request.signature, SIGNATURE_BYTES)
         await self._coordinator.steps.deliver(ADVERTISING, device, request, body)
         return b""
 
@@ -119,6 +130,26 @@ class CoordinatorService:
         request = parse(secure_pb2.ShareKeysRequest, body)
         require_length("round_id", request.round_id, 16)
         await self._coordinator.steps.deliver(SHARING, device, request, body)
+        return b""
+
+    async def acknowledge_shares(self, device: str, body: bytes) -> bytes:
+        request = parse(secure_pb2.AcknowledgeSharesRequest, body)
+        require_length("round_id", request.round_id, 16)
+        await self._coordinator.steps.deliver(ACKNOWLEDGING, device, request, body)
+        return b""
+
+    async def sign_included(self, device: str, body: bytes) -> bytes:
+        request = parse(secure_pb2.SignIncludedRequest, body)
+        require_length("round_id", request.round_id, 16)
+        require_length("signature", request.signature, SIGNATURE_BYTES)
+        await self._coordinator.steps.deliver(INCLUDING, device, request, body)
+        return b""
+
+    async def sign_survivors(self, device: str, body: bytes) -> bytes:
+        request = parse(secure_pb2.SignSurvivorsRequest, body)
+        require_length("round_id", request.round_id, 16)
+        require_length("signature", request.signature, SIGNATURE_BYTES)
+        await self._coordinator.steps.deliver(CONFIRMING, device, request, body)
         return b""
 
     async def reveal_shares(self, device: str, body: bytes) -> bytes:

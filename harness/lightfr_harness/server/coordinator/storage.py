@@ -13,7 +13,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ from lightfr_harness.server.coordinator.rounds import (
     Round,
 )
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 # Versions whose manifests, and so whose artifacts, are kept.
 REMEMBERED_VERSIONS = 16
 _KEY_BYTES, _NONCE_BYTES = 32, 12
@@ -59,17 +59,22 @@ CREATE TABLE IF NOT EXISTS accuracy (
   model_version INTEGER PRIMARY KEY, users INTEGER NOT NULL, hit_rate REAL NOT NULL, ndcg REAL NOT NULL);
 -- What a round of secure aggregation leaves while it lasts.
 CREATE TABLE IF NOT EXISTS settled (
-  number INTEGER PRIMARY KEY, phase INTEGER NOT NULL, entries BLOB NOT NULL, degree INTEGER NOT NULL,
-  threshold INTEGER NOT NULL, roster_signature BLOB NOT NULL, included BLOB NOT NULL, survivors BLOB NOT NULL,
-  survivors_signature BLOB NOT NULL);
+  number INTEGER PRIMARY KEY, phase INTEGER NOT NULL, entries BLOB NOT NULL, vouchers BLOB NOT NULL,
+  degree INTEGER NOT NULL, holders INTEGER NOT NULL, threshold INTEGER NOT NULL, roster_signature BLOB NOT NULL,
+  included BLOB NOT NULL, included_signature BLOB NOT NULL, included_signers BLOB NOT NULL,
+  survivors BLOB NOT NULL, survivors_signature BLOB NOT NULL, survivors_signers BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS deliveries (
-  number INTEGER NOT NULL, phase INTEGER NOT NULL, device TEXT NOT NULL, body BLOB NOT NULL,
+  number INTEGER NOT NULL, phase INTEGER NOT NULL, device TEXT NOT NULL, request_sha256 BLOB NOT NULL, body BLOB,
   UNIQUE (number, phase, device));
+-- Devices whose deliveries did not fit together: how often, how at last, and when.
+CREATE TABLE IF NOT EXISTS faults (
+  device TEXT PRIMARY KEY, count INTEGER NOT NULL, reason TEXT NOT NULL, at REAL NOT NULL) WITHOUT ROWID;
 """
 _ROUND_COLUMNS = (
     "number, round_id, model_version, manifest_sha256, goal, places, deadline_seconds, opened_at, state, kind,"
     " first_place_at, deadline, ended_at, upload_bytes, next_model_version"
 )
+_SETTLED_COLUMNS = [field.name for field in fields(PhaseResult)]
 
 
 @dataclass(frozen=True)
@@ -143,8 +148,7 @@ class Storage(Database):
 
     def settled_phases(self, number: int) -> PhaseResult:
         """What the phases of a round of secure aggregation have fixed so far."""
-        columns = "phase, entries, degree, threshold, roster_signature, included, survivors, survivors_signature"
-        query = f"SELECT {columns} FROM settled WHERE number = ?"  # noqa: S608
+        query = f"SELECT {', '.join(_SETTLED_COLUMNS)} FROM settled WHERE number = ?"  # noqa: S608
         row = self._connection.execute(query, (number,)).fetchone()
         return PhaseResult() if row is None else PhaseResult(*row)
 
@@ -180,6 +184,9 @@ class Storage(Database):
         ).fetchall()
         a_round.receipts = {device: Receipt(upload_id, digest) for device, upload_id, digest, _ in uploads}
         a_round.upload_bytes = sum(size for *_, size in uploads)
+        query = "SELECT phase, device, request_sha256 FROM deliveries WHERE number = ?"
+        for phase, device, digest in self._connection.execute(query, (a_round.number,)):
+            a_round.delivered[phase][device] = digest
         return a_round
 
     # Changes, in the order in which they are asked for.
@@ -210,12 +217,12 @@ class Storage(Database):
 
         return self._submit(job)
 
-    def deliver(self, number: int, phase: int, device: str, body: bytes) -> asyncio.Future[Any]:
+    def deliver(self, number: int, phase: int, device: str, digest: bytes, body: bytes) -> asyncio.Future[Any]:
         """Keep what a device delivered in a phase of secure aggregation. Uploads are kept with their receipts."""
 
         def job(connection: sqlite3.Connection) -> None:
-            row = (number, phase, device, _sealed(connection, number, body))
-            connection.execute("INSERT INTO deliveries VALUES (?, ?, ?, ?)", row)
+            row = (number, phase, device, digest, _sealed(connection, number, body))
+            connection.execute("INSERT INTO deliveries VALUES (?, ?, ?, ?, ?)", row)
 
         return self._submit(job)
 
@@ -224,7 +231,7 @@ class Storage(Database):
         row, deadline = (current.number, *astuple(settled)), (current.deadline, current.number)
 
         def job(connection: sqlite3.Connection) -> None:
-            connection.execute("INSERT OR REPLACE INTO settled VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+            connection.execute(f"INSERT OR REPLACE INTO settled VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608
             connection.execute("UPDATE rounds SET deadline = ? WHERE number = ?", deadline)
 
         return self._submit(job)
@@ -341,11 +348,11 @@ def _end(connection: sqlite3.Connection, ended: Round) -> None:
     # The key is overwritten, so whole pages of what it encrypted need not be.
     connection.execute("DELETE FROM body_keys WHERE number = ?", (ended.number,))
     connection.execute("PRAGMA secure_delete = FAST")
-    connection.execute("UPDATE uploads SET body = NULL WHERE number = ?", (ended.number,))
-    connection.execute("DELETE FROM deliveries WHERE number = ?", (ended.number,))
+    for table in ("uploads", "deliveries"):
+        connection.execute(f"UPDATE {table} SET body = NULL WHERE number = ?", (ended.number,))  # noqa: S608
     connection.execute("PRAGMA secure_delete = ON")
     # Keys and sets of a masked round, and who was who in its roster.
     connection.execute("DELETE FROM settled WHERE number = ?", (ended.number,))
     connection.execute("UPDATE places SET peer_id = x'' WHERE number = ?", (ended.number,))
-    for table in ("places", "uploads"):
+    for table in ("places", "uploads", "deliveries"):
         connection.execute(f"DELETE FROM {table} WHERE number <= ?", (ended.number - REMEMBERED_ROUNDS,))  # noqa: S608

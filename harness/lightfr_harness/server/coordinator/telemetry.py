@@ -78,7 +78,7 @@ class Metrics:
         self.seconds = times("request_seconds", "Time to answer a request.", labelnames=["method"])
         self.aggregation_seconds = times("aggregation_seconds", "Time to make a version of a round.")
         self.model_version = gauge("model_version", "The newest version.")
-        self.round_phase = gauge("round_phase", "Phase of the current round, 1 to 4; 0 without phases.")
+        self.round_phase = gauge("round_phase", "Phase of the current round, 1 to 7; 0 without phases.")
         self.phase_devices = gauge(
             "phase_devices", "Devices that delivered, in the current round.", labelnames=["phase"]
         )
