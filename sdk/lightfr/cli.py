@@ -77,6 +77,8 @@ def _parser() -> argparse.ArgumentParser:
     recommend.add_argument("--include-rated", action="store_true", help="show items that you have rated, too")
     command("status", _status, "show the identity, the model and the counts of this device")
     command("export", _export, "print everything that this device keeps about you, as JSON")
+    views = command("views", _views, "write what the server told this device in its last rounds, for comparison")
+    views.add_argument("--export", required=True, metavar="FILE", help="the JSON file to write")
     forget = command("forget", _forget, "destroy the key, the ratings and the identity of this device")
     forget.add_argument("--yes", action="store_true", help="do not ask first")
     return parser
@@ -119,6 +121,10 @@ def _participate(options: argparse.Namespace) -> None:
             elif outcome.reason == "training_finished":
                 print("Training is finished.")
                 return
+            elif outcome.reason == "budget":
+                hours = outcome.retry_after_seconds / 3600
+                print(f"This device has given what its budget allows; it may take part again in {hours:.1f} hours.")
+                return
             else:
                 print(
                     f"There is no place now ({outcome.reason}); trying again in {outcome.retry_after_seconds:.1f} s",
@@ -144,6 +150,12 @@ def _status(options: argparse.Namespace) -> None:
 def _export(options: argparse.Namespace) -> None:
     with _client(options) as client:
         print(json.dumps(client.export_my_data(), indent=2, ensure_ascii=False))
+
+
+def _views(options: argparse.Namespace) -> None:
+    with _client(options) as client:
+        n_rounds = client.export_views(options.export)
+        print(f"Wrote what the server told in {n_rounds} rounds to {options.export}.")
 
 
 def _forget(options: argparse.Namespace) -> None:

@@ -12,6 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lightfr import _files
+from lightfr.budget import Budget, Ledger
 from lightfr.codes import ItemSet
 from lightfr.cohorts import DEFAULT_MINIMUM_COHORT, require_minimum_cohort
 from lightfr.device import Trust
@@ -67,6 +69,8 @@ class Client:
         scale: RatingScale | None = None,
         minimum_cohort: int = DEFAULT_MINIMUM_COHORT,
         allow_clear_uploads: bool = False,
+        budget: Budget | None = None,
+        require_dp: float | None = None,
     ) -> Client:
         """Open the data of one user in a folder, making it when there is none. Needs no network.
 
@@ -74,9 +78,16 @@ class Client:
         secret that encrypts the store. `scale` is the range of ratings, 1 to 5 unless given when the folder was made.
         With secure aggregation this device takes part only among at least `minimum_cohort` devices; fewer than 256 are
         for tests. `allow_clear_uploads` lets it upload in the clear, which reveals its ratings to the server: for
-        audits only.
+        audits only. `budget` limits how often the device takes part, whatever the server asks for. With `require_dp` it
+        takes part in mode secagg+dp alone, until the epsilon of all its rounds would exceed this number.
         """
         require_minimum_cohort(minimum_cohort)
+        budget = budget or Budget()
+        budget.require_valid()
+        if require_dp is not None and (allow_clear_uploads or not require_dp > 0):
+            raise InvalidInputError(
+                "require_dp must be an epsilon above 0, and does not go together with allow_clear_uploads"
+            )
         # The rest of the address and of the identity is checked before the first call to the server.
         if not server.startswith("https://"):
             raise InvalidInputError("the server's address is not https://host:port")
@@ -90,7 +101,8 @@ class Client:
         except BaseException:
             store.close()
             raise
-        return cls(user, agreed, Terms(minimum_cohort, allow_clear_uploads), server, identity, trusted)
+        terms = Terms(minimum_cohort, allow_clear_uploads, budget, require_dp)
+        return cls(user, agreed, terms, server, identity, trusted)
 
     def rate(self, item_id: str | int, rating: float) -> None:
         """Keep a rating, durably; it replaces an older one of the item. Items that the catalogue lacks are kept too."""
@@ -186,7 +198,8 @@ class Client:
         try:
             with self._network_call(stop):
                 self._user.drop_damaged_model()
-                outcome = Offer(self._user, self._channel, self._terms, self._trusted, progress, stop).make()
+                ledger = Ledger(self._store, self._terms.budget)
+                outcome = Offer(self._user, self._channel, self._terms, ledger, self._trusted, progress, stop).make()
         except LightFRError as error:
             if not stop.is_set():
                 log("a round failed: %s", error)
@@ -261,7 +274,22 @@ class Client:
                 "user_code": (self._store.get(USER_CODE) or b"").hex(),
                 "rounds": self._user.rounds,
                 "pending_upload": pending.outgoing.request.hex() if pending else "",
+                "spent": Ledger(self._store, self._terms.budget).spent()._asdict(),
             }
+
+    def export_views(self, path: str | os.PathLike[str]) -> int:
+        """Write what the server told this device in its last rounds, with its signatures; return how many rounds.
+
+        The file is JSON and holds nothing of the user's. Whoever has the files of two devices of one round can tell
+        whether the server told them the same: `lightfr-harness audit views` does.
+        """
+        from lightfr.views import exported, views_in
+
+        with self._user.lock:
+            views = views_in(self._store.get)
+        with _files.step(f"write {os.fspath(path)}"):
+            _files.save(Path(path), exported(views))
+        return len(views)
 
     def forget(self) -> None:
         """Destroy the key, then delete everything in the folder, and close. What was uploaded stays uploaded."""

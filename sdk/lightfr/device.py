@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from lightfr._wire.channel import Channel
+    from lightfr.budget import Budget
     from lightfr.client import Client
     from lightfr.interactions import RatingScale
     from lightfr.keys import KeyProvider
@@ -156,6 +157,8 @@ class Device(NamedTuple):
         scale: RatingScale | None = None,
         minimum_cohort: int = 256,
         allow_clear_uploads: bool = False,
+        budget: Budget | None = None,
+        require_dp: float | None = None,
     ) -> Client:
         """Open the data of one user of this device; the options and their defaults are those of Client.open."""
         from lightfr.client import Client
@@ -169,6 +172,8 @@ class Device(NamedTuple):
             scale=scale,
             minimum_cohort=minimum_cohort,
             allow_clear_uploads=allow_clear_uploads,
+            budget=budget,
+            require_dp=require_dp,
         )
 
     def status(self) -> DeviceStatus:

@@ -6,15 +6,21 @@ hold a proof that the server lied to one of them.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, NamedTuple
 
 from lightfr.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from lightfr.secagg.state import SessionState
 
-# Of the last so many rounds.
+# A device keeps those of its last so many rounds.
 KEPT_VIEWS = 16
+# Name of the value in the store.
+_VIEWS = "views"
+_FORMAT = "lightfr views v1"
 
 
 class View(NamedTuple):
@@ -53,3 +59,32 @@ class View(NamedTuple):
             return cls(kind=kind, **{name: bytes.fromhex(value) for name, value in fields.items()})
         except (ValueError, TypeError) as error:
             raise InvalidInputError("a view of a round lacks a field, or one is not in hexadecimal") from error
+
+
+def kept_views(newest: View | None, get: Callable[[str], bytes | None]) -> dict[str, bytes]:
+    """Return the value to keep when a round is over. `get` returns a kept value by its name."""
+    if newest is None or not newest.roster_digest:
+        return {}
+    return {_VIEWS: exported([*views_in(get), newest][-KEPT_VIEWS:])}
+
+
+def views_in(get: Callable[[str], bytes | None]) -> list[View]:
+    """Return the views that were kept, oldest first."""
+    kept = get(_VIEWS)
+    return [] if kept is None else imported(kept)
+
+
+def exported(views: Sequence[View]) -> bytes:
+    """Return the content of a file of views."""
+    return json.dumps({"format": _FORMAT, "views": [view.to_json() for view in views]}).encode()
+
+
+def imported(content: bytes) -> list[View]:
+    """Take up what exported() made; raises InvalidInputError for anything else."""
+    try:
+        fields = json.loads(content)
+        if fields["format"] != _FORMAT or not isinstance(fields["views"], list):
+            raise ValueError("another format")
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InvalidInputError("this is no file of views: make one with `lightfr views --export FILE`") from error
+    return [View.from_json(view) for view in fields["views"]]
