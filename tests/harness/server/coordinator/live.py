@@ -8,8 +8,9 @@ import threading
 from urllib.parse import urlsplit
 
 from lightfr.v1 import coordinator_pb2 as pb
+from lightfr_harness.server.authority import Credentials
 from lightfr_harness.server.coordinator.coordinator import Coordinator
-from lightfr_harness.server.coordinator.limits import FOR_DEVICES, FOR_NEWCOMERS
+from lightfr_harness.server.coordinator.limits import FOR_DEVICES
 from lightfr_harness.server.coordinator.options import make_rule
 from lightfr_harness.server.coordinator.rounds import Plan
 from lightfr_harness.server.coordinator.serving import Addresses, serving
@@ -32,12 +33,11 @@ class Live:
         make_rule=make_rule,
         observer=None,
         for_devices=FOR_DEVICES,
-        for_newcomers=FOR_NEWCOMERS,
         **plan,
     ):
         self.folder, self.authority, self.log = folder, authority, io.StringIO()
         self._make_rule, self._observer = make_rule, observer
-        self._limits = (for_devices, for_newcomers)
+        self._limits, self.credentials = for_devices, Credentials(authority.folder / "coordinator")
         self._made = (items, settings, Plan(**{"goal": 3, "over_selection": 1.5, **plan}))
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
@@ -57,11 +57,11 @@ class Live:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         log = Log(self.log)
         self.coordinator = Coordinator(
-            self.folder, items, settings, plan, self.authority, log, make_rule=self._make_rule
+            self.folder, items, settings, plan, self.credentials, log, make_rule=self._make_rule
         )
         await self.coordinator.start()
         rounds = asyncio.create_task(self.coordinator.run())
-        served = serving(self.coordinator, self.authority, Addresses(), log, self._observer, *self._limits)
+        served = serving(self.coordinator, self.credentials, Addresses(), log, self._observer, self._limits)
         async with served as addresses:
             self.addresses = json.loads(addresses.as_json())
             self._ready.set()
