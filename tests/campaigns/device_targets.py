@@ -27,6 +27,7 @@ from lightfr.training import PublishedModel
 from lightfr.v1 import coordinator_pb2, enrollment_pb2, error_pb2, manifest_pb2, model_pb2
 from lightfr_harness.server.artifacts import make_delta, write_catalogue
 from lightfr_harness.server.coordinator.refusals import CODE_OF_REASON, Refusal
+from tests.campaigns.step_targets import step_targets
 
 N_ITEMS, BITS = 30, 16
 ROW_BYTES = BITS // 8
@@ -342,4 +343,5 @@ def device_targets():
         DeviceTarget("Catalogue", None, _make_catalogues, _take_catalogue),
         DeviceTarget("Delta", None, lambda s: [make_delta(s.old, s.new)], _take_delta),
         DeviceTarget("InflatedDelta", None, _make_inflated, _take_inflated),
+        *step_targets(),
     ]

@@ -1,4 +1,4 @@
-"""How many rounds of secure aggregation end well when devices drop out: the rules of docs/secagg.md without their cryptography.
+"""How many rounds of secure aggregation end well when devices drop out: the rules of docs/secagg.md, no cryptography.
 
     python -m tests.campaigns.dropout --rounds 1000
 
@@ -97,7 +97,10 @@ def main() -> None:
     for name, drops in plans.items():
         failed = failures(options.devices, drops, options.rounds)
         steps = sorted({outcome.failed_in for outcome in failed})
-        print(f"{name}: {len(failed)} of {options.rounds} rounds of {options.devices} did not end well {steps}", flush=True)
+        print(
+            f"{name}: {len(failed)} of {options.rounds} rounds of {options.devices} did not end well {steps}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

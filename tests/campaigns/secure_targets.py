@@ -16,7 +16,10 @@ BATCH_SECONDS = 1.0
 PROCEDURES = {
     "AdvertiseKeys": ("advertise", secure_pb2.AdvertiseKeysRequest),
     "ShareKeys": ("share", secure_pb2.ShareKeysRequest),
+    "AcknowledgeShares": ("acknowledge", secure_pb2.AcknowledgeSharesRequest),
+    "SignIncluded": ("included", secure_pb2.SignIncludedRequest),
     "Upload": ("upload", pb.UploadRequest),
+    "SignSurvivors": ("survivors", secure_pb2.SignSurvivorsRequest),
     "RevealShares": ("reveal", secure_pb2.RevealSharesRequest),
     "GetStep": ("share", secure_pb2.GetStepRequest),
 }
