@@ -167,6 +167,14 @@ class Roster:
         """Return the entry at an index."""
         return RosterEntry.from_bytes(self.entries[index * ENTRY_BYTES : (index + 1) * ENTRY_BYTES])
 
+    def share_keys(self) -> bytes:
+        """Return id and share key of every device, 48 bytes each: whoever opens what others sealed needs them."""
+        entries, share = self.entries, ID_BYTES + PUBLIC_KEY_BYTES
+        return b"".join(
+            entries[at : at + ID_BYTES] + entries[at + share : at + share + PUBLIC_KEY_BYTES]
+            for at in range(0, len(entries), ENTRY_BYTES)
+        )
+
     def index_of(self, peer_id: bytes) -> int:
         """Return the index of a device; raises PrivacyError when it is not there."""
         index = bisect_left(self._ids, peer_id)
@@ -185,20 +193,12 @@ class Roster:
         orders = struct.iter_unpack(f"<{n}Q", stream)
         return [sorted(range(n), key=order.__getitem__) for order in orders]
 
-    @cached_property
-    def _adjacent(self) -> list[set[int]]:
-        adjacent: list[set[int]] = [set() for _ in range(self.size)]
-        for cycle in self._cycles:
-            for one, other in pairwise([*cycle, cycle[0]]):
-                adjacent[one].add(other)
-                adjacent[other].add(one)
-        return adjacent
-
     def neighbours(self, index: int) -> list[int]:
         """Return the indices of a device's neighbours, ascending: those beside it in the cycles, or all."""
         if self.is_complete:
             return [i for i in range(self.size) if i != index]
-        return sorted(self._adjacent[index])
+        places = ((cycle, cycle.index(index)) for cycle in self._cycles)
+        return sorted({cycle[(at + step) % self.size] for cycle, at in places for step in (-1, 1)})
 
 
 def usual_numbers(size: int) -> tuple[int, int, int]:
@@ -209,7 +209,7 @@ def usual_numbers(size: int) -> tuple[int, int, int]:
 
 
 def least_threshold(n_holders: int) -> int:
-    """Return the smallest threshold: devices that collude, a fifth of the cohort, hardly ever reach it among holders."""
+    """Return the smallest threshold: if a fifth of the cohort colludes, it hardly ever has so many of the holders."""
     return -(-USUAL_THRESHOLD * n_holders // USUAL_HOLDERS)
 
 

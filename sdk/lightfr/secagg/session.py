@@ -173,7 +173,7 @@ class DeviceSession:
             cohort=roster.size,
             threshold=roster.threshold,
             own_index=own_index,
-            senders=b"".join(map(_sender, map(roster.entry, range(roster.size)))),
+            senders=roster.share_keys(),
             neighbours=_stored((i, roster.entry(i).peer_id + roster.entry(i).mask_key) for i in neighbours),
             holders=_stored((i, b"") for i in holders),
             witnesses=_stored((i, roster.entry(i).member_key) for i in witnesses),
@@ -278,7 +278,8 @@ class DeviceSession:
         and holders; what must not be invented are the signatures that it counts, so it checks the witnesses.
         """
         state = self._state
-        require_bytes("the vouchers of the roster", vouchers, VOUCHER_BYTES * roster.size)
+        if len(vouchers) != VOUCHER_BYTES * roster.size:
+            raise PrivacyError(f"{len(vouchers)} bytes do not vouch for {roster.size} devices: leave the round")
         keys = [state.membership_keys[at : at + KEY_BYTES] for at in range(0, len(state.membership_keys), KEY_BYTES)]
         for index in confidants.union(witnesses):
             voucher = vouchers[index * VOUCHER_BYTES : (index + 1) * VOUCHER_BYTES]
@@ -344,11 +345,6 @@ class DeviceSession:
             return None
         parts = shares[: shamir.SHARE_BYTES], shares[shamir.SHARE_BYTES :]
         return shares if all(map(shamir.is_share, parts)) else None
-
-
-def _sender(entry: RosterEntry) -> bytes:
-    """Return what opens the shares of a device."""
-    return entry.peer_id + entry.share_key
 
 
 def _stored(records: Iterable[tuple[int, bytes]]) -> bytes:
