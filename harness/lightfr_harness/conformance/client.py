@@ -54,7 +54,11 @@ AnyMessage = TypeVar("AnyMessage", bound=Message)
 
 
 class NoAnswer(Exception):  # noqa: N818 - what some cases want to see
-    """The connection or its handshake ended without an HTTP answer; says how."""
+    """The connection or its handshake ended without an HTTP answer; says how, and whether the server hangs."""
+
+    def __init__(self, how: str, is_hanging: bool = False) -> None:
+        self.is_hanging = is_hanging
+        super().__init__(how)
 
 
 @dataclass(frozen=True)
@@ -64,11 +68,13 @@ class Answer:
     status: int
     headers: dict[str, str]
     body: bytes = field(repr=False)
+    # The method or the path that was asked.
+    to: str = ""
 
     def message(self, kind: type[AnyMessage]) -> AnyMessage:
         """The message of a good answer; anything else is unexpected."""
         name = kind.DESCRIPTOR.name
-        expect(self.status == 200, f"200 with a {name}", self)
+        expect(self.status == 200, f"200 with a {name} from {self.to}", self)
         expect_equal("Content-Type of a good answer", self.headers.get("content-type"), "application/proto")
         try:
             return kind.FromString(self.body)
@@ -80,15 +86,15 @@ class Answer:
         error = self.error_with(CODE_OF_REASON[reason], f", {reason}")
         detail = _detail(error, reason)
         got = error_pb2.ErrorReason.Name(detail.reason).removeprefix("ERROR_REASON_")
-        expect(got == reason, f"reason {reason}", f"{got} ({error.get('message')})")
+        expect(got == reason, f"reason {reason} from {self.to}", f"{got} ({error.get('message')})")
         return detail
 
     def error_with(self, code: str, more: str = "") -> dict[str, object]:
         """Connect's JSON with this code and its HTTP status; anything else is unexpected."""
         status = STATUS_OF_CODE[code]
-        expect(self.status == status, f"HTTP {status}, {code}{more}", self)
+        expect(self.status == status, f"HTTP {status}, {code}{more} from {self.to}", self)
         error = self.error()
-        expect(error.get("code") == code, f"code {code}{more}", self)
+        expect(error.get("code") == code, f"code {code}{more} from {self.to}", self)
         return error
 
     def error(self) -> dict[str, object]:
@@ -156,27 +162,28 @@ class RawClient:
         is_kept = self._connection is not None
         try:
             return self._exchange(verb, path, body, headers)
-        except NoAnswer:
+        except NoAnswer as error:
             # The server may close a kept connection between two requests; a new one has no such excuse.
-            if not is_kept:
+            if not is_kept or error.is_hanging:
                 raise
         return self._exchange(verb, path, body, headers)
 
     def _exchange(self, verb: str, path: str, body: bytes | None, headers: dict[str, str]) -> Answer:
+        asked = path.rsplit("/", 1)[-1][:24]
         try:
             connection = self._connection = self._connection or self._connected()
             connection.putrequest(verb, path, skip_accept_encoding=True)
             for name, value in headers.items():
                 connection.putheader(name, value)
             connection.endheaders(body)
-            return self._answer(connection.getresponse())
+            return self._answer(connection.getresponse(), asked)
         except (OSError, HTTPException) as error:
             self.close()
-            raise NoAnswer(f"no answer ({_why(error)})") from error
+            raise NoAnswer(f"no answer from {asked} ({_why(error)})", isinstance(error, TimeoutError)) from error
 
-    def _answer(self, response: HTTPResponse) -> Answer:
+    def _answer(self, response: HTTPResponse, asked: str) -> Answer:
         headers = {name.lower(): value for name, value in response.getheaders()}
-        answer = Answer(response.status, headers, response.read())
+        answer = Answer(response.status, headers, response.read(), asked)
         if response.will_close:
             self.close()
         return answer
@@ -205,7 +212,7 @@ class RawClient:
         try:
             self._connection = self._connection or self._connected()
         except OSError as error:
-            raise NoAnswer(f"no handshake ({_why(error)})") from error
+            raise NoAnswer(f"no handshake ({_why(error)})", isinstance(error, TimeoutError)) from error
         return self._connection.sock
 
     def has_ticket(self, seconds: float) -> bool:

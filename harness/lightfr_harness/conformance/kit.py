@@ -14,7 +14,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from lightfr.membership import MemberKey
+from lightfr.membership import MEMBERSHIP_CONTEXT, MemberKey
+from lightfr_harness.conformance.cohort import LARGEST_COMPLETE
 from lightfr_harness.conformance.vectors import Vectors
 from lightfr_harness.errors import CannotRunError
 from lightfr_harness.server.authority import Authority
@@ -27,13 +28,13 @@ from lightfr_harness.server.authority.certificates import (
     new_device_id,
     new_key,
 )
-from lightfr_harness.server.authority.keys import read_issuer
+from lightfr_harness.server.authority.keys import read_ed25519_key, read_issuer
 
 GATE = 10
 MAX_ROWS = 64
 # Devices beyond the places, and tokens for whatever a case spends.
 SPARE_DEVICES = 2
-SPARE_TOKENS = 40
+SPARE_TOKENS = 160
 TOKEN_SECONDS = 365 * 86_400
 # One whose time is over; the last in the list.
 EXPIRED_AGO = timedelta(days=2)
@@ -58,11 +59,11 @@ class KitSettings:
     @property
     def kind(self) -> str:
         """The name by which cases say where they run: clear, secagg or crowd."""
-        return "crowd" if self.privacy == "secagg" and self.places > 65 else self.privacy
+        return "crowd" if self.privacy == "secagg" and self.places > LARGEST_COMPLETE else self.privacy
 
 
 # places, goal, minimum, deadline_seconds. The crowd is large enough for a graph that is not complete.
-SIZES = {"clear": (6, 4, 2, 3), "secagg": (6, 6, 3, 3), "crowd": (70, 70, 40, 10)}
+SIZES = {"clear": (6, 4, 2, 3), "secagg": (6, 6, 3, 3), "crowd": (130, 130, 100, 20)}
 
 
 class Kit:
@@ -83,8 +84,14 @@ class Kit:
 
     @property
     def trust(self) -> Path:
-        """What devices trust: the authority's certificate and the public half of the manifest key."""
+        """What devices trust: the authority's certificate, and the public halves of two keys that sign."""
         return self.authority / "trust.pem"
+
+    def membership(self, member_key: bytes, end_unix_seconds: int) -> bytes:
+        """What the authority says of a key; for cases that need one that the server would not get."""
+        statement = member_key + end_unix_seconds.to_bytes(8, "little")
+        signature = read_ed25519_key(self.authority / "membership.key").sign(MEMBERSHIP_CONTEXT + statement)
+        return statement + signature
 
     def tester(self, name: str) -> Path:
         """An identity for bad devices: a PEM file with key and certificate."""
@@ -152,7 +159,7 @@ def _invite(authority: Authority, host: str, count: int, seconds: int, now: floa
 
 
 def _write_testers(folder: Path) -> None:
-    """Identities that a server must refuse, each for one reason."""
+    """Identities that a server must refuse, each for one reason, and a good one."""
     issuer, now, kit = read_issuer(folder / "authority"), datetime.now(UTC), folder / "tester"
     stranger, double = make_issuer(now), make_issuer(now, issuer.certificate.subject)
     _write_device(kit / "expired.pem", issuer, now - timedelta(days=400))
@@ -164,9 +171,9 @@ def _write_testers(folder: Path) -> None:
     itself = Issuer(make_issuer(now, common_name(device_id)).certificate, key)
     write_identity(kit / "self-signed.pem", key, [make_device_certificate(itself, key.public_key(), device_id, now)])
     _write_unnamed(kit / "unnamed.pem", issuer, now)
-    _write_revoked(kit / "revoked.pem", folder / "authority")
-    authority = folder / "authority"
-    (kit / "server.pem").write_bytes((authority / "server.key").read_bytes() + (authority / "server.pem").read_bytes())
+    _write_issued(kit, folder / "authority")
+    server = folder / "authority" / "coordinator"
+    (kit / "server.pem").write_bytes((server / "server.key").read_bytes() + (server / "server.pem").read_bytes())
 
 
 def _write_device(path: Path, issuer: Issuer, now: datetime) -> None:
@@ -182,14 +189,20 @@ def _write_unnamed(path: Path, issuer: Issuer, now: datetime) -> None:
     write_identity(path, key, [certificate])
 
 
-def _write_revoked(path: Path, folder: Path) -> None:
-    key, authority = new_key(), Authority.open(folder)
+def _write_issued(kit: Path, folder: Path) -> None:
+    """A good device, for the handshake alone; and a revoked one that has two certificates."""
+    keys, authority = [new_key() for _ in range(3)], Authority.open(folder)
+    requests = [(make_signing_request(key), MemberKey.new().public) for key in keys]
     try:
-        device_id, issued = authority.issue(make_signing_request(key), MemberKey.new().public)
+        _, good = authority.issue(*requests[0])
+        device_id, first = authority.issue(*requests[1])
+        renewed = authority.renew(device_id, *requests[2])
         authority.revoke(device_id)
     finally:
         authority.close()
-    write_identity(path, key, [x509.load_der_x509_certificate(der) for der in issued.certificates])
+    for name, key, issued in zip(("good", "revoked", "revoked-renewed"), keys, (good, first, renewed), strict=True):
+        chain = [x509.load_der_x509_certificate(der) for der in issued.certificates]
+        write_identity(kit / f"{name}.pem", key, chain)
 
 
 def make_signing_request(key: Any) -> bytes:
