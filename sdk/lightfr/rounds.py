@@ -12,7 +12,7 @@ import os
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from lightfr._wire import coordinator, encode_update, secure
-from lightfr.errors import LightFRError, PrivacyError, ProtocolError, RefusedError
+from lightfr.errors import InvalidInputError, LightFRError, PrivacyError, ProtocolError, RefusedError
 from lightfr.secagg import DeviceSession, Place, Roster
 from lightfr.views import View
 
@@ -150,10 +150,15 @@ class RoundParticipant:
         cls, get: Callable[[str], bytes | None], random_bytes: RandomBytes = os.urandom
     ) -> RoundParticipant | None:
         """Take up the round that was kept; None: there is none. `get` returns a kept value by its name."""
-        facts, session, outgoing = get(_ROUND), get(_SESSION), get(_OUTGOING)
-        if facts is None or session is None or outgoing is None:
+        facts, stored, outgoing = get(_ROUND), get(_SESSION), get(_OUTGOING)
+        if facts is None or stored is None or outgoing is None:
             return None
-        return cls(json.loads(facts), DeviceSession.from_bytes(session, random=random_bytes), outgoing, random_bytes)
+        try:
+            session = DeviceSession.from_bytes(stored, random=random_bytes)
+        except InvalidInputError:
+            # Another release began it, and its steps were others: that round is over.
+            return None
+        return cls(json.loads(facts), session, outgoing, random_bytes)
 
     def values(self) -> dict[str, bytes]:
         """Return what to keep before `outgoing` is sent. SECRET: for the encrypted store and nothing else."""
