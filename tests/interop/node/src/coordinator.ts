@@ -25,12 +25,16 @@ export type ServerEvent =
 
 const KEPT_ROUNDS = 16;
 const CLOCK_MS = 20;
+// A device that delivered so many times what did not fit together gets no place until this time has passed.
+const MOST_FAULTS = 3;
+const BARRED_MS = 24 * 3600 * 1000;
 
 export class Coordinator {
   round!: ClearRound | SecureRound;
   private roundJournal?: Journal<RoundEvent>;
   /** By id, oldest first. */
   private readonly ended = new Map<string, EndedRound>();
+  private readonly faults = new Map<string, { count: number; lastMs: number }>();
   private readonly moved = new EventEmitter().setMaxListeners(0);
   private isFinishing = false;
   private clock?: NodeJS.Timeout;
@@ -40,6 +44,8 @@ export class Coordinator {
     readonly versions: Versions,
     private readonly journal: Pick<Journal<ServerEvent>, "append">,
     private readonly folder: string,
+    /** By which the memberships of devices are known: raw Ed25519 keys. */
+    private readonly authorityKeys: Uint8Array[],
   ) {}
 
   /** Takes up what the journal remembers. */
@@ -66,6 +72,12 @@ export class Coordinator {
     const round = this.round.id.equals(id) ? this.round : this.ended.get(hex(id));
     if (!round) throw refusal(ErrorReason.ROUND_UNKNOWN, "there is no such round, or it is forgotten");
     return round;
+  }
+
+  /** Whether a device has been faulty so often that it gets no place now. */
+  isBarred(device: string, nowMs: number): boolean {
+    const fault = this.faults.get(device);
+    return fault !== undefined && fault.count >= MOST_FAULTS && nowMs < fault.lastMs + BARRED_MS;
   }
 
   /** Ends what has come to its end. Called before every answer, after every delivery, and as time passes. */
@@ -111,7 +123,11 @@ export class Coordinator {
   private outcome(): ServerEvent {
     const { round, versions } = this;
     const sums = round.sums();
-    if (!sums) return { type: "abandoned", round: round.summary(RoundState.ABANDONED, 0) };
+    if (!sums) {
+      // Devices have revealed on this version and will not on it again: the same codes get a new number.
+      const manifest = versions.prepare(versions.current.model);
+      return { type: "version", manifest, round: round.summary(RoundState.ABANDONED, 0) };
+    }
     const manifest = versions.prepare(nextModel(versions.current.model, sums, this.settings));
     return { type: "version", manifest, round: round.summary(RoundState.FINISHED, versions.current.number + 1) };
   }
@@ -129,6 +145,10 @@ export class Coordinator {
   }
 
   private remember(summary: RoundSummary): void {
+    for (const device of summary.faulty) {
+      this.faults.set(device, { count: (this.faults.get(device)?.count ?? 0) + 1, lastMs: summary.endedMs });
+      console.error(`device ${device} delivered what did not fit together`);
+    }
     this.ended.set(summary.id, new EndedRound(summary));
     if (this.ended.size > KEPT_ROUNDS) this.ended.delete(this.ended.keys().next().value!);
   }
@@ -163,6 +183,6 @@ export class Coordinator {
     const rest: ConstructorParameters<typeof Round> = [id, this.versions.current, this.settings, journal];
     return this.settings.privacy === PrivacyMode.CLEAR
       ? new ClearRound(...rest)
-      : new SecureRound(this.versions, ...rest);
+      : new SecureRound(this.versions, this.authorityKeys, ...rest);
   }
 }
