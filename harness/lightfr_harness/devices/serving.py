@@ -47,13 +47,14 @@ class StandInRule(CatalogueRule):
         """Nothing to go on with: a measurement begins anew."""
         return {}
 
-    def set_gate(self, counts: npt.NDArray[np.int64], seed: int) -> None:
+    def set_gate(self, counts: npt.NDArray[np.int64], seed: int, devices: int = 0) -> None:
         """Open and close rows; the codes stay."""
         self.device_counts = np.asarray(counts, np.int64)
         self.begin_round()
 
-    def add_cohort(self, sums: Mapping[str, npt.NDArray[np.int64]], survivors: int) -> None:
+    def add_cohort(self, sums: Mapping[str, npt.NDArray[np.int64]], survivors: int) -> int:
         """The masks are off by now, and the sums are not needed."""
+        return 0
 
     def _start_sums(self) -> None:
         """Nothing is summed."""

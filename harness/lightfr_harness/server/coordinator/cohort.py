@@ -95,6 +95,8 @@ class Cohort:
         self.delivered: dict[int, dict[str, bytes]] = {phase: {} for phase in PHASES}
         # Devices whose deliveries did not fit together, and how.
         self.faults: dict[str, str] = {}
+        # Devices that delivered something that was refused, and nothing better since.
+        self.refused: set[str] = set()
         self._entries: dict[str, VouchedEntry] = {}
         self._keys: set[bytes] = set()
         # By roster index: what was shared, complained about, and signed.
@@ -142,7 +144,9 @@ class Cohort:
 
     def take(self, phase: int, device: str, digest: bytes, request: Any) -> None:
         """Take what a device delivers in a phase; the request is the phase's message."""
+        self.refused.add(device)
         _TAKE[phase](self, device, request)
+        self.refused.remove(device)
         self.delivered[phase][device] = digest
 
     def _advertise(self, device: str, request: secure_pb2.AdvertiseKeysRequest) -> None:

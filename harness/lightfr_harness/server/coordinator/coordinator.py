@@ -38,16 +38,19 @@ from lightfr_harness.server.coordinator.rounds import (
     RoundBook,
 )
 from lightfr_harness.server.coordinator.secure_steps import SecureSteps
+from lightfr_harness.server.coordinator.standing import Standing
 from lightfr_harness.server.coordinator.storage import (
     REMEMBERED_VERSIONS,
     AccuracyReport,
     PastRound,
+    RoundEnd,
     Storage,
     has_fallen,
 )
 from lightfr_harness.server.coordinator.telemetry import Log, Metrics
 from lightfr_harness.server.rules import UploadError
-from lightfr_harness.server.rules.secagg import SecureSumError
+from lightfr_harness.server.rules.plausible import ImplausibleSumError
+from lightfr_harness.server.rules.secagg import MissingSharesError, SecureSumError
 
 SHOWN_ROUNDS = 50
 
@@ -104,6 +107,7 @@ class Coordinator:
         self._publisher.clean(self._manifests)
         self._finished = self._storage.finished_count()
         self._since_refresh = self._storage.finished_since_refresh()
+        self.standing = Standing(self._storage.faults(), self._storage.counted())
         self.history: deque[PastRound] = deque(self._storage.history(SHOWN_ROUNDS), maxlen=SHOWN_ROUNDS)
         self.accuracy = {report.model_version: report for report in self._storage.accuracy()}
         if kept is None:
@@ -214,7 +218,7 @@ class Coordinator:
 
     async def check_in(self, device: str) -> pb.CheckInResponse:
         now = self._clock()
-        placed = self.book.check_in(device, now)
+        placed = self.book.check_in(device, now, lambda current: self.standing.turned_away(device, current, now))
         if isinstance(placed, int):
             if placed == pb.RETRY_REASON_ALREADY_UPLOADED:
                 await self._storage.settled()
@@ -340,6 +344,7 @@ class Coordinator:
         """Go on to the next phase with those who delivered, or drop the round if they are too few."""
         cohort = current.cohort
         if cohort is None or not current.can_go_on(self.plan.minimum):
+            self.standing.too_few()
             await self._end(current, ABANDONED, None)
         elif cohort.phase == REVEALING:
             await self._aggregate(current)
@@ -358,11 +363,13 @@ class Coordinator:
         current.state = AGGREGATING
         bodies = await self._storage.start_aggregating(current)
         try:
-            version = await self._in_worker(self._add_up, current, bodies)
-        except SecureSumError as error:
-            self.log.fault("unmasking_failed", error)
-            await self._end(current, ABANDONED, None)
+            version, n_implausible = await self._in_worker(self._add_up, current, bodies)
+        except (SecureSumError, ImplausibleSumError) as error:
+            await self._drop(current, error)
             return
+        if n_implausible:
+            self.log.event("rows_implausible", round=current.number, rows=n_implausible)
+        self.standing.added_up(current, is_good=not n_implausible)
         current.next_model_version = version.manifest.model_version
         if current.kind == GATE_REFRESH:
             self._since_refresh = 0
@@ -372,21 +379,35 @@ class Coordinator:
         self.metrics.aggregation_seconds.observe(time.perf_counter() - started)
         await self._in_worker(self._publisher.clean, list(self._manifests))
 
+    async def _drop(self, current: Round, error: SecureSumError | ImplausibleSumError) -> None:
+        """End a round without a sum. Its devices reveal once for a version, so the same codes get a new number."""
+        self.metrics.sums_dropped.inc()
+        self.log.event("sum_dropped", round=current.number, reason=str(error))
+        if not isinstance(error, MissingSharesError):
+            self.standing.added_up(current, is_good=False)
+        await self._end(current, ABANDONED, await self._in_worker(self._published))
+
     async def _in_worker(self, function: Callable[..., T], *arguments: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._worker, function, *arguments)
 
-    def _add_up(self, current: Round, bodies: list[bytes]) -> Version:
-        """The next version, written but not yet the one that counts. Sums do not depend on the order of uploads."""
+    def _add_up(self, current: Round, bodies: list[bytes]) -> tuple[Version, int]:
+        """The next version, and how many rows were implausible. Sums do not depend on the order of uploads."""
+        n_implausible = 0
         if current.cohort is None:
             for body in bodies:
                 self._rule.add(pb.UploadRequest.FromString(body).row_update.SerializeToString())
             self._rule.finish_round()
         elif current.kind == GATE_REFRESH:
             # The same codes if this is done again after a crash.
-            self._rule.set_gate(**current.cohort.finish(), seed=int.from_bytes(current.round_id, "little"))
+            seed = int.from_bytes(current.round_id, "little")
+            self._rule.set_gate(**current.cohort.finish(), seed=seed, devices=len(current.receipts))
         else:
-            self._rule.add_cohort(current.cohort.finish(), survivors=len(current.cohort.delivered[UPLOADING]))
+            n_implausible = self._rule.add_cohort(current.cohort.finish(), len(current.receipts))
             self._rule.finish_round()
+        return self._published(), n_implausible
+
+    def _published(self) -> Version:
+        """What the rule has now as the next version, written but not yet the one that counts."""
         older = [manifest_pb2.Manifest.FromString(manifest) for manifest in self._manifests]
         number = self.version.manifest.model_version + 1
         return self._made_version(self._publisher.publish(self._rule, number, time.time(), older[0].catalogue, older))
@@ -395,7 +416,14 @@ class Coordinator:
         """End a round for good. Whoever is told of it waits for the storage first."""
         current.state, current.ended_at = state, self._clock()
         following = None if self._is_over() else self._new_round(current.number + 1, version or self.version)
-        await self._storage.end_round(current, version.serialised if version else None, following)
+        if current.kind == GATE_REFRESH and state == FINISHED:
+            self.standing.counted = frozenset(current.receipts) if self._rule.awaits_refresh else frozenset()
+        made = (version.manifest.model_version, version.serialised) if version else None
+        faults = self.standing.note(current, current.ended_at)
+        await self._storage.end_round(RoundEnd(current, made, following, faults, self.standing.counted))
+        for fault in faults:
+            self.metrics.faults.inc()
+            self.log.event("fault", round=current.number, device=fault.device, reason=fault.reason, count=fault.count)
         if version is not None:
             self._adopt(version)
         self.book.replace_current(following)

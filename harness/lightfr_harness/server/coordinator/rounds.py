@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import secrets
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from lightfr.cohorts import MAX_DEVICES, MIN_DEVICES
@@ -27,7 +28,7 @@ STATE_NAMES: dict[int, str] = {OPEN: "open", AGGREGATING: "aggregating", FINISHE
 REMEMBERED_ROUNDS = 16
 # The longest time that the protocol can state.
 LONGEST_MS = 86_400_000
-# For answers that will not change soon: training is over, or the device cannot take part.
+# For answers that will not change soon: training is over, or the device cannot or may not take part.
 LONG_WINDOW_MS = (3_600_000, 4 * 3_600_000)
 
 
@@ -265,8 +266,10 @@ class RoundBook:
                 return known
         raise Refusal(error_pb2.ERROR_REASON_ROUND_UNKNOWN, "this server knows no such round")
 
-    def check_in(self, device: str, now: float) -> tuple[Round, bool] | int:
-        """A place, and whether it is a new one; or a RetryReason."""
+    def check_in(
+        self, device: str, now: float, turned_away: Callable[[Round], int | None] = lambda _: None
+    ) -> tuple[Round, bool] | int:
+        """A place, and whether it is a new one; or a RetryReason, which `turned_away` may give instead of a place."""
         current = self.current
         if current is None:
             return pb.RETRY_REASON_TRAINING_FINISHED
@@ -275,13 +278,16 @@ class RoundBook:
             return pb.RETRY_REASON_ALREADY_UPLOADED
         if device in current.assigned and current.awaits(device, now):
             return current, False
+        reason = turned_away(current)
+        if reason is not None:
+            return reason
         if not current.takes_check_ins(now):
             is_later = current.cohort is not None and current.state == OPEN
             return pb.RETRY_REASON_ROUND_FULL if is_later else pb.RETRY_REASON_AGGREGATING
         return (current, True) if current.assign(device, now) else pb.RETRY_REASON_ROUND_FULL
 
     def retry_window(self, reason: int, now: float) -> pb.RetryWindow:
-        if self.current is None or reason == pb.RETRY_REASON_NOT_CAPABLE:
+        if self.current is None or reason in (pb.RETRY_REASON_NOT_CAPABLE, pb.RETRY_REASON_FAULTY):
             earliest, latest = LONG_WINDOW_MS
         else:
             earliest, latest = self.pace.window_ms(self.current, now)

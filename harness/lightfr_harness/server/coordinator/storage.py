@@ -12,7 +12,7 @@ import asyncio
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from lightfr_harness.server.coordinator.rounds import (
     Receipt,
     Round,
 )
+from lightfr_harness.server.coordinator.standing import Fault
 
 SCHEMA_VERSION = 4
 # Versions whose manifests, and so whose artifacts, are kept.
@@ -69,6 +70,7 @@ CREATE TABLE IF NOT EXISTS deliveries (
 -- Devices whose deliveries did not fit together: how often, how at last, and when.
 CREATE TABLE IF NOT EXISTS faults (
   device TEXT PRIMARY KEY, count INTEGER NOT NULL, reason TEXT NOT NULL, at REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS counted (device TEXT PRIMARY KEY) WITHOUT ROWID;
 """
 _ROUND_COLUMNS = (
     "number, round_id, model_version, manifest_sha256, goal, places, deadline_seconds, opened_at, state, kind,"
@@ -87,6 +89,19 @@ class PastRound:
     upload_count: int
     upload_bytes: int
     seconds: float
+
+
+@dataclass(frozen=True)
+class RoundEnd:
+    """What the end of a round leaves behind."""
+
+    ended: Round
+    # Number and manifest of the version that it made, if any.
+    version: tuple[int, bytes] | None
+    following: Round | None
+    faults: Sequence[Fault]
+    # The devices in the first of a pair of gate refreshes, while the second is still to come.
+    counted: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -171,6 +186,13 @@ class Storage(Database):
             (FINISHED, ABANDONED, limit),
         )
         return [PastRound(*row) for row in rows]
+
+    def faults(self) -> list[Fault]:
+        return [Fault(*row) for row in self._connection.execute("SELECT device, count, reason, at FROM faults")]
+
+    def counted(self) -> frozenset[str]:
+        """The devices in the first of a pair of gate refreshes, while the second is still to come."""
+        return frozenset(device for (device,) in self._connection.execute("SELECT device FROM counted"))
 
     def accuracy(self) -> list[AccuracyReport]:
         rows = self._connection.execute("SELECT model_version, users, hit_rate, ndcg FROM accuracy ORDER BY 1")
@@ -257,14 +279,20 @@ class Storage(Database):
 
         return self._submit(job)
 
-    def end_round(self, ended: Round, manifest: bytes | None, following: Round | None) -> asyncio.Future[Any]:
-        """In one transaction: the round's end, the version that came of it, its uploads' deletion, the next round."""
+    def end_round(self, ending: RoundEnd) -> asyncio.Future[Any]:
+        """In one transaction: the round's end and all that came of it, its uploads' deletion, the next round."""
+        ended, following = ending.ended, ending.following
+        faults = [(fault.device, fault.count, fault.reason, fault.at) for fault in ending.faults]
+        counted = [(device,) for device in ending.counted]
 
         def job(connection: sqlite3.Connection) -> None:
             self._has_deleted = True
-            if manifest is not None:
-                _add_version(connection, ended.next_model_version, manifest)
+            if ending.version is not None:
+                _add_version(connection, *ending.version)
             _end(connection, ended)
+            connection.executemany("INSERT OR REPLACE INTO faults VALUES (?, ?, ?, ?)", faults)
+            connection.execute("DELETE FROM counted")
+            connection.executemany("INSERT INTO counted VALUES (?)", counted)
             if following is not None:
                 _insert_round(connection, following)
 

@@ -1,6 +1,7 @@
 """What the coordinator tells about itself: logs for people, counters for Prometheus and the status page.
 
-Neither ever holds a device id, a message body or a key. A log is one JSON object a line; counters are totals.
+Neither ever holds a message body or a key, and no device id but that of a device at fault. A log is one JSON object a
+line; counters are totals.
 """
 
 from __future__ import annotations
@@ -65,6 +66,8 @@ class Metrics:
         gauge = partial(Gauge, namespace="lightfr", registry=self.registry)
         times = partial(Histogram, namespace="lightfr", registry=self.registry)
         self.rounds = count("rounds", "Rounds that ended.", labelnames=["state"])
+        self.sums_dropped = count("sums_dropped", "Sums that were not learnt from.")
+        self.faults = count("faults", "Faults of devices; the log and the status page name them.")
         self.uploads = count("uploads", "Uploads that became durable.")
         self.upload_bytes = count("upload_bytes", "Bytes of durable uploads.")
         self.check_ins = count("check_ins", "Check-ins by answer.", labelnames=["answer"])

@@ -31,6 +31,10 @@ class SecureSumError(LightFRError):
     """The masks of a round cannot be taken off: it ends without a result, and nothing was unmasked."""
 
 
+class MissingSharesError(SecureSumError):
+    """Too few devices were left at the end. Nobody need have lied."""
+
+
 @dataclass(frozen=True)
 class Included:
     """Who goes on after the shares were acknowledged, and who is out because its shares or complaints do not fit."""
@@ -89,6 +93,8 @@ class MaskedSum:
         # Owner to holder's x to share.
         self._shares: dict[int, dict[int, bytes]] = {}
         self._false: list[tuple[int, int]] = []
+        # Owners of secrets that could not be put together.
+        self._unreadable: set[int] = set()
 
     def add(self, index: int, packed: bytes) -> None:
         """Count the upload of one device; raises UploadError and counts nothing unless it is what the round needs."""
@@ -134,7 +140,7 @@ class MaskedSum:
 
     def faulty(self) -> frozenset[int]:
         """Who revealed, or dealt, false shares, as far as finish() has found out."""
-        return blamed(self._false)
+        return blamed(self._false) | self._unreadable
 
     def _dropped(self) -> Iterator[int]:
         """Included devices that did not upload, but whose masks are in the upload of a neighbour."""
@@ -144,12 +150,13 @@ class MaskedSum:
     def _secret(self, owner: int) -> bytes:
         shares, threshold = self._shares.get(owner, {}), self._roster.threshold
         if len(shares) < threshold:
-            raise SecureSumError(
+            raise MissingSharesError(
                 f"{len(shares)} shares of a secret arrived, {threshold} are needed: the round ends without a sum"
             )
         try:
             secret, false = secret_of(shares, threshold)
         except InvalidInputError as error:
+            self._unreadable.add(owner)
             raise SecureSumError(f"the round ends without a sum: {error}") from error
         self._false += [(owner, x - 1) for x in false]
         return secret
@@ -157,6 +164,7 @@ class MaskedSum:
     def _mask_key(self, owner: int) -> bytes:
         private_key = self._secret(owner)
         if public_key(private_key) != self._roster.entry(owner).mask_key:
+            self._unreadable.add(owner)
             raise SecureSumError("a reconstructed mask key is not the one advertised: the round ends without a sum")
         return private_key
 
