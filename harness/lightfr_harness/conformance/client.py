@@ -54,11 +54,11 @@ AnyMessage = TypeVar("AnyMessage", bound=Message)
 
 
 class NoAnswer(Exception):  # noqa: N818 - what some cases want to see
-    """The connection or its handshake ended without an HTTP answer; says how, and whether the server hangs."""
+    """The connection or its handshake ended without an HTTP answer; says how."""
 
-    def __init__(self, how: str, is_hanging: bool = False) -> None:
-        self.is_hanging = is_hanging
-        super().__init__(how)
+
+class Hanging(Exception):  # noqa: N818 - what no case wants to see
+    """Nothing came in time, not even an end of the connection."""
 
 
 @dataclass(frozen=True)
@@ -162,9 +162,9 @@ class RawClient:
         is_kept = self._connection is not None
         try:
             return self._exchange(verb, path, body, headers)
-        except NoAnswer as error:
+        except NoAnswer:
             # The server may close a kept connection between two requests; a new one has no such excuse.
-            if not is_kept or error.is_hanging:
+            if not is_kept:
                 raise
         return self._exchange(verb, path, body, headers)
 
@@ -179,7 +179,7 @@ class RawClient:
             return self._answer(connection.getresponse(), asked)
         except (OSError, HTTPException) as error:
             self.close()
-            raise NoAnswer(f"no answer from {asked} ({_why(error)})", isinstance(error, TimeoutError)) from error
+            raise _no_answer(f"no answer from {asked}", error) from error
 
     def _answer(self, response: HTTPResponse, asked: str) -> Answer:
         headers = {name.lower(): value for name, value in response.getheaders()}
@@ -212,7 +212,7 @@ class RawClient:
         try:
             self._connection = self._connection or self._connected()
         except OSError as error:
-            raise NoAnswer(f"no handshake ({_why(error)})", isinstance(error, TimeoutError)) from error
+            raise _no_answer("no handshake", error) from error
         return self._connection.sock
 
     def has_ticket(self, seconds: float) -> bool:
@@ -237,6 +237,8 @@ class RawClient:
         self._connection = None
 
 
-def _why(error: BaseException) -> str:
+def _no_answer(what: str, error: BaseException) -> NoAnswer | Hanging:
+    if isinstance(error, TimeoutError):
+        return Hanging(f"{what} within {TIMEOUT_SECONDS:.0f} s")
     reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or ""
-    return f"{type(error).__name__}{': ' if reason else ''}{reason}"
+    return NoAnswer(f"{what} ({type(error).__name__}{': ' if reason else ''}{reason})")

@@ -75,7 +75,11 @@ class Device:
 class World:
     """A server under test and everything around it."""
 
-    def __init__(self, server: str, enrollment: str, kit: Kit, vectors: Vectors) -> None:
+    def __init__(
+        self, server: str, enrollment: str, kit: Kit, vectors: Vectors, restart: Callable[[], None] | None = None
+    ) -> None:
+        """`restart` kills the server, starts it again on what it has stored, and returns when it listens."""
+        self._restart = restart
         self.server, self.enrollment, self.kit, self.vectors = server, enrollment, kit, vectors
         self.twin = Twin(kit.codes, kit.settings.code_bits)
         self._folder = tempfile.TemporaryDirectory(prefix="lightfr-conformance-")
@@ -95,6 +99,12 @@ class World:
         for client in self._clients:
             client.close()
         self._folder.cleanup()
+
+    def restart(self) -> None:
+        """Let the server lose its memory. Connections that were kept are made anew when they are needed."""
+        if self._restart is None:
+            raise Unexpected("a way to restart the server", "none: name a --restart-command")
+        self._restart()
 
     # Ways to reach the server.
 
