@@ -79,8 +79,8 @@ def counts_vector(seed, devices):
 class SecureDevice:
     """One device in one round. Each step is the request that it sends; sent ones are kept, to be sent again."""
 
-    def __init__(self, seed, call, server_key=SERVER_KEY, member=None):
-        self.seed, self._call, self._server_key = seed, call, server_key
+    def __init__(self, seed, call, server_key=SERVER_KEY, member=None, membership_keys=MEMBERSHIP_KEYS):
+        self.seed, self._call, self._server_key, self._membership_keys = seed, call, server_key, membership_keys
         self.name, self.member = f"device-{seed}", member or simulated_member(MEMBERSHIP_KEY)
         self.sent, self.is_silent = {}, False
 
@@ -100,7 +100,7 @@ class SecureDevice:
             place.round_id, place.model_version, place.manifest_sha256, place.upload_limit_bytes, 1.0, place.peer_id,
             place.kind,
         )  # fmt: skip
-        trusted = Trusted(self._server_key, MEMBERSHIP_KEYS, self.member, now=0.0)
+        trusted = Trusted(self._server_key, self._membership_keys, self.member, now=0.0)
         self.participant = RoundParticipant.begin(assigned, trusted, 2)
 
     async def step(self, max_wait_ms=0):
