@@ -13,7 +13,7 @@ N_DEVICES = 4
 
 
 def device_of(live, context, seed):
-    key = live.authority.manifest_key.public_key().public_bytes_raw()
+    key = live.credentials.manifest_key.public_key().public_bytes_raw()
 
     async def call(_, method, body):
         status, _, answer = exchange(live.connection(context), "POST", COORDINATOR + method, body, PROTO)
