@@ -29,7 +29,7 @@ from lightfr_harness.server.coordinator.child import CoordinatorProcess
 from tests.campaigns.fuzz_messages import GROWTH_LIMIT_BYTES, resident_bytes
 from tests.campaigns.http_mutations import CANARY, HttpMutator, request
 from tests.campaigns.mutations import Mutator
-from tests.certificates import client_context, client_pem, signing_request
+from tests.certificates import client_context, client_pem, member_key, signing_request
 from tests.harness.server.coordinator.helpers import CAPABILITIES
 
 THREADS = 8
@@ -51,8 +51,10 @@ def corpus():
     upload = pb.UploadRequest(
         round_id=bytes(16), manifest_sha256=bytes(32), upload_id=(CANARY * 2)[:16], row_update=rows
     )
-    enrol = enrollment_pb2.EnrollRequest(token=CANARY.decode() * 2, signing_request=signing_request())
-    renewal = enrollment_pb2.RenewCertificateRequest(signing_request=signing_request())
+    enrol = enrollment_pb2.EnrollRequest(
+        token=CANARY.decode() * 2, signing_request=signing_request(), member_key=member_key()
+    )
+    renewal = enrollment_pb2.RenewCertificateRequest(signing_request=signing_request(), member_key=member_key())
     key = (CANARY * 3)[:32]
     keys = secure_pb2.AdvertiseKeysRequest(round_id=bytes(16), mask_public_key=key, share_public_key=key)
     messages = [
@@ -64,7 +66,7 @@ def corpus():
         ("server", COORDINATOR + b"ShareKeys", secure_pb2.ShareKeysRequest(round_id=bytes(16), sealed_shares=CANARY)),
         ("server", COORDINATOR + b"RevealShares", secure_pb2.RevealSharesRequest(round_id=bytes(16), mask_keys=CANARY)),
         ("server", COORDINATOR + b"GetStep", secure_pb2.GetStepRequest(round_id=bytes(16), max_wait_ms=100)),
-        ("server", COORDINATOR + b"RenewCertificate", renewal),
+        ("enrollment", ENROLLMENT + b"RenewCertificate", renewal),
         ("enrollment", ENROLLMENT + b"Enroll", enrol),
     ]
     return [(name, path, type(message), message.SerializeToString()) for name, path, message in messages]

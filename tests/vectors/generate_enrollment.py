@@ -1,4 +1,4 @@
-"""Writes v1/enrollment.json: signing requests (PKCS #10, RFC 2986) that a server accepts or refuses.
+"""Writes v1/enrollment.json: signing requests (PKCS #10, RFC 2986) and member keys that a server accepts or refuses.
 
 Curves, signatures and DER are written out with integers, so that nothing is random: a library would draw a new nonce
 for each signature. The nonces come of labels, as everything here does: these keys are good for tests alone.
@@ -209,10 +209,14 @@ def refused_requests(good, key):
 
 def vectors():
     key, token = EcKey("device"), "0123456789abcdef"
-    good = signing_request(key)
-    request = message((1, token.encode()), (2, good))
+    good, member = signing_request(key), Ed25519Key("member").key.public_key().public_bytes_raw()
+    request = message((1, token.encode()), (2, good), (3, member))
     cases = [
-        {"name": name, "request": message((1, token.encode()), (2, content)), "reason": reason("MALFORMED")}
+        {
+            "name": name,
+            "request": message((1, token.encode()), (2, content), (3, member)),
+            "reason": reason("MALFORMED"),
+        }
         for name, content in refused_requests(good, key).items()
     ]
     tokens = {
@@ -223,13 +227,27 @@ def vectors():
         "a token that nobody gave out": (b"fedcba9876543210", "TOKEN"),
     }
     cases += [
-        {"name": name, "request": message((1, said), (2, good)), "reason": reason(why)}
+        {"name": name, "request": message((1, said), (2, good), (3, member)), "reason": reason(why)}
         for name, (said, why) in tokens.items()
+    ]
+    members = {
+        "no member key": b"",
+        "a member key of 31 bytes": member[:-1],
+        "a member key of 33 bytes": member + b"\0",
+    }
+    cases += [
+        {"name": name, "request": message((1, token.encode()), (2, good), (3, said)), "reason": reason("MALFORMED")}
+        for name, said in members.items()
     ]
     return {
         "enrollment.json": {
             "token": token,
-            "good": {"signing_request": good, "public_key": key.encoded_point(), "request": request},
+            "good": {
+                "signing_request": good,
+                "public_key": key.encoded_point(),
+                "member_key": member,
+                "request": request,
+            },
             "also_good": {"an empty subject": signing_request(key, "")},
             "refused": cases,
         }

@@ -183,10 +183,33 @@ MESSAGES = [
     ("UploadResponse", "", ((1, "uploadId", UPLOAD_ID), (2, "requestSha256", DIGEST))),
     ("GetRoundStatusRequest", "", ((1, "roundId", ROUND_ID),)),
     ("GetRoundStatusResponse", "", STATUS),
-    ("EnrollRequest", "", ((1, "token", "the secret of it"), (2, "signingRequest", noise("message request", 40)))),
-    ("EnrollResponse", "", ((1, "certificates", [noise("message leaf", 30), noise("message issuer", 20)]),)),
-    ("RenewCertificateRequest", "", ((1, "signingRequest", noise("message renewing", 40)),)),
-    ("RenewCertificateResponse", "", ((1, "certificates", [noise("message renewed", 30)]),)),
+    (
+        "EnrollRequest",
+        "",
+        (
+            (1, "token", "the secret of it"),
+            (2, "signingRequest", noise("message request", 40)),
+            (3, "memberKey", noise("message member", 32)),
+        ),
+    ),
+    (
+        "EnrollResponse",
+        "",
+        (
+            (1, "certificates", [noise("message leaf", 30), noise("message issuer", 20)]),
+            (2, "membership", noise("message membership", 104)),
+        ),
+    ),
+    (
+        "RenewCertificateRequest",
+        "",
+        ((1, "signingRequest", noise("message renewing", 40)), (2, "memberKey", noise("message next member", 32))),
+    ),
+    (
+        "RenewCertificateResponse",
+        "",
+        ((1, "certificates", [noise("message renewed", 30)]), (2, "membership", noise("message vouched", 104))),
+    ),
     ("ErrorDetail", "", ERROR),
     (
         "AdvertiseKeysRequest",

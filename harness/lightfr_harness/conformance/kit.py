@@ -83,7 +83,7 @@ class Kit:
 
     @property
     def trust(self) -> Path:
-        """What devices trust: the authority's certificate and the public half of the manifest key."""
+        """What devices trust: the authority's certificate, and the public halves of two keys."""
         return self.authority / "trust.pem"
 
     def tester(self, name: str) -> Path:
@@ -164,7 +164,11 @@ def _write_testers(folder: Path) -> None:
     itself = Issuer(make_issuer(now, common_name(device_id)).certificate, key)
     write_identity(kit / "self-signed.pem", key, [make_device_certificate(itself, key.public_key(), device_id, now)])
     _write_unnamed(kit / "unnamed.pem", issuer, now)
-    _write_revoked(kit / "revoked.pem", folder / "authority")
+    device_id = _write_revoked(kit / "revoked.pem", folder / "authority")
+    # Renewed before it was revoked. The list does not name this serial number, but the device.
+    key = new_key()
+    renewed = make_device_certificate(issuer, key.public_key(), device_id, now, new_device_id())
+    write_identity(kit / "revoked-renewed.pem", key, [renewed])
     authority = folder / "authority"
     (kit / "server.pem").write_bytes((authority / "server.key").read_bytes() + (authority / "server.pem").read_bytes())
 
@@ -182,7 +186,8 @@ def _write_unnamed(path: Path, issuer: Issuer, now: datetime) -> None:
     write_identity(path, key, [certificate])
 
 
-def _write_revoked(path: Path, folder: Path) -> None:
+def _write_revoked(path: Path, folder: Path) -> str:
+    """A device that was revoked; its id."""
     key, authority = new_key(), Authority.open(folder)
     try:
         device_id, issued = authority.issue(make_signing_request(key), MemberKey.new().public)
@@ -190,6 +195,7 @@ def _write_revoked(path: Path, folder: Path) -> None:
     finally:
         authority.close()
     write_identity(path, key, [x509.load_der_x509_certificate(der) for der in issued.certificates])
+    return device_id
 
 
 def make_signing_request(key: Any) -> bytes:

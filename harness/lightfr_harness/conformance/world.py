@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
 from google.protobuf.message import Message
 
+from lightfr.membership import Member, MemberKey
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import enrollment_pb2, manifest_pb2, model_pb2
 from lightfr_harness.conformance.client import ENROLLMENT, SERVICE, Answer, RawClient, tls_context
@@ -31,10 +32,11 @@ MANIFEST_CONTEXT = b"lightfr manifest v1\n"
 
 
 class Device:
-    """An enrolled device with one kept connection."""
+    """An enrolled device with one kept connection to the coordinator, and one to the authority."""
 
-    def __init__(self, name: str, client: RawClient) -> None:
-        self.name, self.client = name, client
+    def __init__(self, name: str, client: RawClient, authority: RawClient, member: Member) -> None:
+        self.name, self.client, self.member = name, client, member
+        self._authority = authority
 
     def call(self, method: str, request: Message | bytes, **headers: str) -> Answer:
         """Call a method of CoordinatorService; header names are written with _ for -."""
@@ -42,6 +44,11 @@ class Device:
         return self.client.post(
             SERVICE + method, body, {name.replace("_", "-"): text for name, text in headers.items()}
         )
+
+    def renew(self, request: Message | bytes) -> Answer:
+        """Call RenewCertificate at the address for enrolment."""
+        body = request if isinstance(request, bytes) else request.SerializeToString()
+        return self._authority.post(ENROLLMENT + "RenewCertificate", body)
 
     def get(self, path: str, verb: str = "GET", **headers: str) -> Answer:
         """GET, or another verb without a body."""
@@ -93,8 +100,7 @@ class World:
     def device(self, number: int) -> Device:
         """A good device; those up to the number are enrolled when first asked for."""
         while len(self._devices) <= number:
-            identity = self._enrolled(len(self._devices))
-            self._devices.append(Device(f"device {len(self._devices)}", self.client(identity)))
+            self._devices.append(self._enrolled(len(self._devices)))
         return self._devices[number]
 
     def devices(self, count: int) -> list[Device]:
@@ -118,23 +124,35 @@ class World:
         finally:
             client.close()
 
-    def renewed(self, number: int, renew: Callable[[bytes], Iterable[bytes]]) -> Device:
-        """A good device with a second identity; `renew` turns a signing request into certificates."""
-        identity = self._identity(f"{number}-renewed", renew)
-        return Device(f"device {number}, renewed", self.client(identity))
+    def twin_of(self, number: int) -> Device:
+        """The same device once more, on connections of its own."""
+        device, identity = self.device(number), self.identity(number)
+        return Device(device.name, self.client(identity), self.client(identity, enrollment=True), device.member)
 
-    def _enrolled(self, number: int) -> Path:
-        def certificates(signing_request: bytes) -> Iterable[bytes]:
-            request = enrollment_pb2.EnrollRequest(token=self.token(), signing_request=signing_request)
-            return self.enroll(request).message(enrollment_pb2.EnrollResponse).certificates
+    def renewed(self, number: int, renew: Callable[[bytes, bytes], enrollment_pb2.RenewCertificateResponse]) -> Device:
+        """A good device with a second identity; `renew` sends a signing request and a member key."""
+        return self._identified(f"device {number}, renewed", f"{number}-renewed", renew)
 
-        return self._identity(str(number), certificates)
+    def _enrolled(self, number: int) -> Device:
+        def enroll(signing_request: bytes, member_key: bytes) -> enrollment_pb2.EnrollResponse:
+            request = enrollment_pb2.EnrollRequest(
+                token=self.token(), signing_request=signing_request, member_key=member_key
+            )
+            return self.enroll(request).message(enrollment_pb2.EnrollResponse)
 
-    def _identity(self, name: str, certify: Callable[[bytes], Iterable[bytes]]) -> Path:
-        key, path = new_key(), Path(self._folder.name) / f"{name}.pem"
-        chain = [x509.load_der_x509_certificate(der) for der in certify(make_signing_request(key))]
-        write_identity(path, key, chain)
-        return path
+        return self._identified(f"device {number}", str(number), enroll)
+
+    def _identified(
+        self,
+        name: str,
+        file: str,
+        ask: Callable[[bytes, bytes], enrollment_pb2.EnrollResponse | enrollment_pb2.RenewCertificateResponse],
+    ) -> Device:
+        key, member_key, path = new_key(), MemberKey.new(), Path(self._folder.name) / f"{file}.pem"
+        answer = ask(make_signing_request(key), member_key.public)
+        write_identity(path, key, [x509.load_der_x509_certificate(der) for der in answer.certificates])
+        clients = (self.client(path), self.client(path, enrollment=True))
+        return Device(name, *clients, Member(member_key, answer.membership))
 
     # What good devices say and read.
 
@@ -149,9 +167,18 @@ class World:
 
     @property
     def manifest_key(self) -> Ed25519PublicKey:
-        """The public key that devices trust."""
+        """The public key that devices trust to sign manifests."""
+        return self._trusted_key(b"PUBLIC KEY")
+
+    @property
+    def membership_key(self) -> Ed25519PublicKey:
+        """The public key that devices trust to sign memberships."""
+        return self._trusted_key(b"LIGHTFR MEMBERSHIP KEY")
+
+    def _trusted_key(self, label: bytes) -> Ed25519PublicKey:
         pem = self.kit.trust.read_bytes()
-        key = load_pem_public_key(pem[pem.index(b"-----BEGIN PUBLIC KEY-----") :])
+        block = pem[pem.index(b"-----BEGIN " + label + b"-----") :]
+        key = load_pem_public_key(block.replace(label, b"PUBLIC KEY"))
         assert isinstance(key, Ed25519PublicKey)  # noqa: S101 - the kit is ours
         return key
 

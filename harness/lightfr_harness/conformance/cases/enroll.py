@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from lightfr.membership import MemberKey
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import enrollment_pb2
 from lightfr_harness.conformance.client import ENROLLMENT, SERVICE, Answer
@@ -23,18 +24,38 @@ from lightfr_harness.conformance.world import World
 from lightfr_harness.server.authority.certificates import new_key
 
 PLACE = "docs/protocol.md#enrolment"
-LIMIT_BYTES = 4288
+LIMIT_BYTES = 4352
 RACERS = 4
+MEMBERSHIP_CONTEXT = b"lightfr member v1\n"
 _DEVICE_ID = re.compile("[0-9a-f]{32}")
 
 
-def _request(token: str, signing_request: bytes | None = None) -> enrollment_pb2.EnrollRequest:
+def _request(
+    token: str, signing_request: bytes | None = None, member_key: bytes | None = None
+) -> enrollment_pb2.EnrollRequest:
     made = make_signing_request(new_key()) if signing_request is None else signing_request
-    return enrollment_pb2.EnrollRequest(token=token, signing_request=made)
+    key = MemberKey.new().public if member_key is None else member_key
+    return enrollment_pb2.EnrollRequest(token=token, signing_request=made, member_key=key)
+
+
+def _enrolled(world: World, request: enrollment_pb2.EnrollRequest) -> enrollment_pb2.EnrollResponse:
+    return world.enroll(request).message(enrollment_pb2.EnrollResponse)
 
 
 def _certificates(world: World, request: enrollment_pb2.EnrollRequest) -> list[bytes]:
-    return list(world.enroll(request).message(enrollment_pb2.EnrollResponse).certificates)
+    return list(_enrolled(world, request).certificates)
+
+
+def require_membership(world: World, membership: bytes, member_key: bytes, certificate: bytes) -> None:
+    """The authority vouches for this key until the certificate ends."""
+    expect_equal("size of the membership", len(membership), 104)
+    expect_equal("key in the membership", membership[:32], member_key)
+    ends = int(x509.load_der_x509_certificate(certificate).not_valid_after_utc.timestamp())
+    expect_equal("end of the membership", int.from_bytes(membership[32:40], "little"), ends)
+    try:
+        world.membership_key.verify(membership[40:], MEMBERSHIP_CONTEXT + membership[:40])
+    except InvalidSignature as error:
+        raise Unexpected("a membership signed by the key in trust.pem", "a signature that does not verify") from error
 
 
 def _certificate(world: World, signing_request: bytes | None = None) -> x509.Certificate:
@@ -108,10 +129,50 @@ def subject_is_ignored(world: World) -> None:
     expect(certificate.subject != taken, "a name that the server chose", "the one that the request asked for")
 
 
+@case("enroll.membership", "Other devices believe in a member key only if the authority vouches for it.", PLACE)
+def membership(world: World) -> None:
+    request = _request(world.token())
+    answer = _enrolled(world, request)
+    require_membership(world, answer.membership, request.member_key, answer.certificates[0])
+
+
+@case("enroll.member-key-size", "A member key of other than 32 bytes is a fault of the device.", PLACE)
+def member_key_size(world: World) -> None:
+    token, key = world.token(), MemberKey.new().public
+    for bad in (b"", key[:-1], key + b"\0"):
+        world.enroll(_request(token, member_key=bad)).refusal("MALFORMED")
+    expect(_certificates(world, _request(token)), "certificates for a token that was not spent", "none")
+
+
+@case("enroll.member-key-of-another", "Two devices with one member key could pass for each other.", PLACE)
+def member_key_of_another(world: World) -> None:
+    taken, token = world.device(0).member.key.public, world.token()
+    world.enroll(_request(token, member_key=taken)).refusal("MALFORMED")
+    expect(_certificates(world, _request(token)), "certificates for a token that was not spent", "none")
+
+
+@case("enroll.other-member-key", "A spent token must not get a membership for a second key.", PLACE)
+def other_member_key(world: World) -> None:
+    first = _request(world.token())
+    _certificates(world, first)
+    world.enroll(_request(first.token, first.signing_request)).refusal("TOKEN")
+
+
 @case("enroll.same-again", "A device whose answer was lost asks again and must get the same certificate.", PLACE)
 def same_again(world: World) -> None:
     request = _request(world.token())
-    expect_equal("certificates for the same request again", *(_certificates(world, request) for _ in range(2)))
+    first, second = (_enrolled(world, request) for _ in range(2))
+    expect_equal("certificates for the same request again", list(second.certificates), list(first.certificates))
+    expect_equal("membership for the same request again", second.membership, first.membership)
+
+
+@case("enroll.with-a-certificate", "Whoever has a certificate already may spend an invitation all the same.", PLACE)
+def with_a_certificate(world: World) -> None:
+    client, request = world.client(world.identity(0), enrollment=True), _request(world.token())
+    answer = client.post(ENROLLMENT + "Enroll", request.SerializeToString()).message(enrollment_pb2.EnrollResponse)
+    first = x509.load_pem_x509_certificates(world.identity(0).read_bytes())[0]
+    subject = x509.load_der_x509_certificate(answer.certificates[0]).subject
+    expect(subject != first.subject, "a new name for a new invitation", "the name of the connection's certificate")
 
 
 @case("enroll.spent-token", "An invitation is for one device.", PLACE)

@@ -9,9 +9,11 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
+from lightfr.membership import MemberKey
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import enrollment_pb2
-from lightfr_harness.conformance.client import SERVICE, NoAnswer
+from lightfr_harness.conformance.cases.enroll import require_membership
+from lightfr_harness.conformance.client import ENROLLMENT, SERVICE, NoAnswer
 from lightfr_harness.conformance.expectations import Unexpected, expect, expect_between, expect_equal
 from lightfr_harness.conformance.kit import make_signing_request
 from lightfr_harness.conformance.registry import case
@@ -19,19 +21,26 @@ from lightfr_harness.conformance.world import Device, World
 from lightfr_harness.server.authority.certificates import new_key
 
 PLACE = "docs/protocol.md#renewal"
-LIMIT_BYTES = 4288
+LIMIT_BYTES = 4352
 MOST_RENEWALS = 32
 
 
-def _request(signing_request: bytes | None = None) -> enrollment_pb2.RenewCertificateRequest:
+def _request(
+    signing_request: bytes | None = None, member_key: bytes | None = None
+) -> enrollment_pb2.RenewCertificateRequest:
     made = make_signing_request(new_key()) if signing_request is None else signing_request
-    return enrollment_pb2.RenewCertificateRequest(signing_request=made)
+    key = MemberKey.new().public if member_key is None else member_key
+    return enrollment_pb2.RenewCertificateRequest(signing_request=made, member_key=key)
+
+
+def _answer(device: Device, request: enrollment_pb2.RenewCertificateRequest) -> enrollment_pb2.RenewCertificateResponse:
+    answer = device.renew(request).message(enrollment_pb2.RenewCertificateResponse)
+    expect_between("number of certificates", len(answer.certificates), 1, 4)
+    return answer
 
 
 def _certificates(device: Device, request: enrollment_pb2.RenewCertificateRequest) -> list[bytes]:
-    answer = device.call("RenewCertificate", request).message(enrollment_pb2.RenewCertificateResponse)
-    expect_between("number of certificates", len(answer.certificates), 1, 4)
-    return list(answer.certificates)
+    return list(_answer(device, request).certificates)
 
 
 def _renewed(device: Device, signing_request: bytes | None = None) -> x509.Certificate:
@@ -85,7 +94,7 @@ def certificate_chain(world: World) -> None:
     PLACE,
 )
 def both_serve(world: World) -> None:
-    newcomer = world.renewed(0, lambda request: _certificates(world.device(0), _request(request)))
+    newcomer = world.renewed(0, lambda request, key: _answer(world.device(0), _request(request, key)))
     manifest = pb.GetManifestRequest(capabilities=world.capabilities)
     for device in (newcomer, world.device(0)):
         device.call("GetManifest", manifest).message(pb.GetManifestResponse)
@@ -127,7 +136,7 @@ def bad_request(world: World) -> None:
     others = (rsa.generate_private_key(65537, 2048), ec.generate_private_key(ec.SECP384R1()))
     bad = (b"", bytes(4097), b"\x30\x03abc", good[:-1], good + b"\0", spoiled, *map(make_signing_request, others))
     for request in bad:
-        world.device(0).call("RenewCertificate", _request(request)).refusal("MALFORMED")
+        world.device(0).renew(_request(request)).refusal("MALFORMED")
 
 
 @case(
@@ -136,12 +145,12 @@ def bad_request(world: World) -> None:
     "docs/protocol.md#errors",
 )
 def garbage_message(world: World) -> None:
-    world.device(0).call("RenewCertificate", b"\xff" * 40).refusal("MALFORMED")
+    world.device(0).renew(b"\xff" * 40).refusal("MALFORMED")
 
 
 @case("renew.too-large", "A server must not read what is too large.", "docs/protocol.md#limits")
 def too_large(world: World) -> None:
-    detail = world.device(0).call("RenewCertificate", bytes(LIMIT_BYTES + 1)).refusal("TOO_LARGE")
+    detail = world.device(0).renew(bytes(LIMIT_BYTES + 1)).refusal("TOO_LARGE")
     expect_equal("limit_bytes of RenewCertificate", detail.limit_bytes, LIMIT_BYTES)
 
 
@@ -150,7 +159,7 @@ def most(world: World) -> None:
     device, first = world.device(1), _request()
     certificates = _certificates(device, first)
     for _ in range(MOST_RENEWALS):
-        answer = device.call("RenewCertificate", _request())
+        answer = device.renew(_request())
         if answer.status != 200:
             break
     answer.refusal("IDENTITY")
@@ -159,13 +168,75 @@ def most(world: World) -> None:
     device.call("GetManifest", request).message(pb.GetManifestResponse)
 
 
+@case("renew.membership", "After a renewal the authority vouches for the new member key, for longer.", PLACE)
+def membership(world: World) -> None:
+    request = _request()
+    answer = _answer(world.device(0), request)
+    require_membership(world, answer.membership, request.member_key, answer.certificates[0])
+    again = _answer(world.device(0), request)
+    expect_equal("membership for the same request again", again.membership, answer.membership)
+
+
+@case("renew.member-key", "A member key is 32 bytes that no other device has.", PLACE)
+def member_key(world: World) -> None:
+    key = MemberKey.new().public
+    for bad in (b"", key[:-1], key + b"\0", world.device(1).member.key.public):
+        world.device(0).renew(_request(member_key=bad)).refusal("MALFORMED")
+
+
+@case("renew.member-key-of-before", "A key that a device had before it renewed is still no other device's.", PLACE)
+def member_key_of_before(world: World) -> None:
+    old, request = world.device(0).member.key.public, _request()
+    _answer(world.device(0), request)
+    for taken in (old, request.member_key):
+        world.device(1).renew(_request(member_key=taken)).refusal("MALFORMED")
+
+
+@case("renew.other-member-key", "The same signing request with another member key is another request.", PLACE)
+def other_member_key(world: World) -> None:
+    first = _request()
+    earlier = _answer(world.device(0), first)
+    request = _request(first.signing_request)
+    later = _answer(world.device(0), request)
+    expect(later.certificates[0] != earlier.certificates[0], "another certificate", "the one of the first request")
+    require_membership(world, later.membership, request.member_key, later.certificates[0])
+
+
+@case("renew.not-at-the-coordinator", "The coordinator has no key to renew with: the authority has.", PLACE)
+def not_at_the_coordinator(world: World) -> None:
+    for service in (SERVICE, ENROLLMENT):
+        answer = world.device(0).client.post(service + "RenewCertificate", _request().SerializeToString())
+        expect(answer.status in (403, 404, 405), "404 for RenewCertificate at the address for devices", answer)
+
+
+@case("renew.no-certificate", "Who shows no certificate cannot say whose it is to renew.", PLACE)
+def no_certificate(world: World) -> None:
+    client = world.client(None, enrollment=True)
+    client.post(ENROLLMENT + "RenewCertificate", _request().SerializeToString()).refusal("IDENTITY")
+
+
 @case("renew.nobody", "Who is no device, or none any more, must not become one.", PLACE)
 def nobody(world: World) -> None:
-    for name in ("unnamed", "revoked", "expired"):
+    for name in ("unnamed", "revoked", "expired", "other-authority"):
+        client = world.client(world.kit.tester(name), enrollment=True)
         try:
-            answer = world.client(world.kit.tester(name)).post(
-                SERVICE + "RenewCertificate", _request().SerializeToString()
-            )
+            answer = client.post(ENROLLMENT + "RenewCertificate", _request().SerializeToString())
+        except NoAnswer:
+            continue
+        answer.refusal("IDENTITY")
+
+
+@case("renew.revoked-device", "A device that renewed and was then revoked is out with every certificate.", PLACE)
+def revoked_device(world: World) -> None:
+    manifest = pb.GetManifestRequest(capabilities=world.capabilities).SerializeToString()
+    renewal = _request().SerializeToString()
+    for at_authority, path, body in (
+        (False, SERVICE + "GetManifest", manifest),
+        (True, ENROLLMENT + "RenewCertificate", renewal),
+    ):
+        client = world.client(world.kit.tester("revoked-renewed"), enrollment=at_authority)
+        try:
+            answer = client.post(path, body)
         except NoAnswer:
             continue
         answer.refusal("IDENTITY")

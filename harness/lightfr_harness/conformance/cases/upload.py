@@ -58,7 +58,7 @@ def same_bytes_again(world: World) -> None:
 def same_bytes_at_once(world: World) -> None:
     current = world.fresh_round()
     request = current.request()
-    twins = [current.first] + [Device(current.first.name, world.client(world.identity(0))) for _ in range(3)]
+    twins = [current.first] + [world.twin_of(0) for _ in range(3)]
     with ThreadPoolExecutor(len(twins)) as pool:
         answers = list(pool.map(lambda device: device.call("Upload", request), twins))
     receipts = [answer.message(pb.UploadResponse) for answer in answers]
