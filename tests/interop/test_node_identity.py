@@ -9,7 +9,7 @@ from cryptography import x509
 
 from lightfr._wire import coordinator, tls
 from lightfr._wire.channel import Channel, address_of
-from lightfr.device import new_key_and_request, save_identity
+from lightfr.device import Trust, new_identity_keys, save_identity
 from lightfr.errors import IdentityRefusedError, ServerUnavailableError
 
 
@@ -63,17 +63,19 @@ def test_the_sdk_takes_a_refusal_without_an_alert_for_a_server_that_is_away(node
 def test_a_device_that_renewed_and_is_revoked_is_refused_with_the_new_certificate_too(node, cohort, tmp_path):
     kit, server = node("clear")
     old = cohort(1, kit, server).channels[0]
-    private_key, request = new_key_and_request()
-    certificates = coordinator.renew(old, request)
-    renewed, trust = tmp_path / "renewed.pem", kit / "authority/trust.pem"
-    save_identity(renewed, trust, private_key, certificates)
+    keys, trust = new_identity_keys(), Trust(kit / "authority/trust.pem")
+    authority = old.to(server.addresses["enrollment"], 10)
+    issued = coordinator.renew(authority, keys.signing_request, keys.member_key.public)
+    renewed = tmp_path / "renewed.pem"
+    save_identity(renewed, trust, keys, issued)
     # After a crash the answer is the same, and the new certificate is good.
     server.kill()
     server.start()
-    assert coordinator.renew(old, request) == certificates
-    new = Channel(server.addresses["server"], tls.context(trust, renewed))
+    assert coordinator.renew(authority, keys.signing_request, keys.member_key.public) == issued
+    authority.close()
+    new = Channel(server.addresses["server"], tls.context(trust.path, renewed))
     assert coordinator.get_manifest(new, 0)
-    (name,) = x509.load_der_x509_certificate(certificates[0]).subject
+    (name,) = x509.load_der_x509_certificate(issued.certificates[0]).subject
     command = [sys.executable, "-m", "lightfr_harness", "ca", "revoke", kit / "authority", name.value]
     subprocess.run(command, check=True, capture_output=True)
     for channel in (old, new):

@@ -1,45 +1,56 @@
 // How a device gets its identity and keeps it: docs/protocol.md, "Enrolment" and "Renewal".
-import { createPrivateKey, randomBytes, webcrypto } from "node:crypto";
+import { createPrivateKey, randomBytes, sign, webcrypto, type KeyObject } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { ServiceImpl } from "@connectrpc/connect";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import * as x509 from "@peculiar/x509";
 import { base64, fromBase64, hex, sha256 } from "./bytes.js";
 import { ErrorReason, refusal, requireThat } from "./errors.js";
-import type { EnrollmentService, EnrollRequest } from "./gen/lightfr/v1/enrollment_pb.js";
+import type { EnrollmentService, EnrollRequest, RenewCertificateRequest } from "./gen/lightfr/v1/enrollment_pb.js";
 import type { Journal } from "./journal.js";
+import { callerKey } from "./service.js";
 import type { Token } from "./settings.js";
 
 const FIVE_MINUTES_MS = 5 * 60 * 1000;
 const YEAR_MS = 365 * 24 * 3600 * 1000;
 const MOST_RENEWALS = 32;
+const MEMBER_KEY_BYTES = 32;
+const MEMBERSHIP_CONTEXT = Buffer.from("lightfr member v1\n");
 const P256 = { name: "ECDSA", namedCurve: "P-256" };
 
 x509.cryptoProvider.set(webcrypto as Crypto);
 
-/** Of token and request only digests are kept. */
-export interface Enrolled {
-  type: "enrolled";
-  token: string;
-  request: string;
-  certificate: string;
-}
-
-export interface Renewed {
-  type: "renewed";
+/** What a device got. Of its request only a digest is kept. */
+interface Issued {
   device: string;
   request: string;
+  memberKey: string;
   certificate: string;
+  membership: string;
 }
+
+/** Of the token, too, only a digest is kept. */
+export interface Enrolled extends Issued {
+  type: "enrolled";
+  token: string;
+}
+
+export interface Renewed extends Issued {
+  type: "renewed";
+}
+
+type Asked = Pick<EnrollRequest, "signingRequest" | "memberKey">;
 
 export class Enrollment implements ServiceImpl<typeof EnrollmentService> {
   private readonly expiry = new Map<string, number>();
   private readonly spent = new Map<string, Enrolled>();
   /** By device, then by the digest of the request. */
   private readonly renewals = new Map<string, Map<string, Renewed>>();
+  /** The device that has a member key, also one of before a renewal. */
+  private readonly owners = new Map<string, string>();
 
   constructor(
-    private readonly authority: Pick<Authority, "certify">,
+    private readonly authority: Pick<Authority, "certify" | "vouch">,
     tokens: Token[],
     private readonly journal: Pick<Journal<Enrolled | Renewed>, "append">,
   ) {
@@ -49,6 +60,7 @@ export class Enrollment implements ServiceImpl<typeof EnrollmentService> {
 
   /** Takes up what the journal remembers. */
   replay(record: Enrolled | Renewed): void {
+    this.owners.set(record.memberKey, record.device);
     if (record.type === "enrolled") this.spent.set(record.token, record);
     else this.renewals.set(record.device, this.renewalsOf(record.device).set(record.request, record));
   }
@@ -59,77 +71,105 @@ export class Enrollment implements ServiceImpl<typeof EnrollmentService> {
       ErrorReason.MALFORMED,
       "a token has 16 to 128 ASCII characters",
     );
-    checkSize(request.signingRequest);
+    checkSizes(request);
     const token = digest(Buffer.from(request.token));
-    return { certificates: [this.certificateOf(token, request) ?? (await this.issue(token, request))] };
+    return answer(this.enrolledBefore(token, request) ?? (await this.issue(token, request)));
   };
 
-  /** Another certificate for a device that has one. */
-  async renew(device: string, signingRequest: Uint8Array): Promise<Buffer> {
-    checkSize(signingRequest);
-    const request = digest(signingRequest);
-    return this.renewedBefore(device, request) ?? (await this.issueRenewal(device, request, signingRequest));
-  }
+  /** Another certificate for the device whose certificate opened the connection. */
+  renewCertificate = async (request: RenewCertificateRequest, context: HandlerContext) => {
+    const { device } = context.values.get(callerKey);
+    requireThat(device !== "", ErrorReason.IDENTITY, "renewal needs a certificate that has not ended");
+    checkSizes(request);
+    const earlier = this.renewalsOf(device).get(digestOf(request));
+    return answer(earlier ?? (await this.issueRenewal(device, request)));
+  };
 
   private renewalsOf(device: string): Map<string, Renewed> {
     return this.renewals.get(device) ?? new Map();
   }
 
-  private renewedBefore(device: string, request: string): Buffer | undefined {
-    const record = this.renewalsOf(device).get(request);
-    return record && fromBase64(record.certificate);
-  }
-
-  private async issueRenewal(device: string, request: string, signingRequest: Uint8Array): Promise<Buffer> {
-    const key = await checkedKey(signingRequest);
-    const certificate = await this.authority.certify(key, device, hex(randomBytes(16)));
+  private async issueRenewal(device: string, request: Asked): Promise<Renewed> {
+    const issued = await this.issued(device, request, hex(randomBytes(16)));
     // Checking and signing let others in between, perhaps with this very request.
-    const earlier = this.renewedBefore(device, request);
+    const earlier = this.renewalsOf(device).get(issued.request);
     if (earlier) return earlier;
+    this.checkOwner(issued);
     const isInRange = this.renewalsOf(device).size < MOST_RENEWALS;
     requireThat(isInRange, ErrorReason.IDENTITY, `this device has renewed ${MOST_RENEWALS} times`);
-    const record: Renewed = { type: "renewed", device, request, certificate: base64(certificate) };
+    const record: Renewed = { type: "renewed", ...issued };
     this.journal.append(record);
     this.replay(record);
-    return certificate;
+    return record;
   }
 
-  /** The certificate that this very request got before. */
-  private certificateOf(token: string, request: EnrollRequest): Buffer | undefined {
+  /** What this very request got before. */
+  private enrolledBefore(token: string, request: Asked): Enrolled | undefined {
     const record = this.spent.get(token);
     if (!record) return undefined;
-    requireThat(record.request === digest(request.signingRequest), ErrorReason.TOKEN, "the token is spent");
-    return fromBase64(record.certificate);
+    requireThat(record.request === digestOf(request), ErrorReason.TOKEN, "the token is spent");
+    return record;
   }
 
-  private async issue(token: string, request: EnrollRequest): Promise<Buffer> {
+  private async issue(token: string, request: Asked): Promise<Enrolled> {
     const expiresMs = this.expiry.get(token);
     requireThat(
       expiresMs !== undefined && Date.now() < expiresMs,
       ErrorReason.TOKEN,
       "the token is unknown or has expired",
     );
-    const certificate = await this.authority.certify(await checkedKey(request.signingRequest));
+    const device = hex(randomBytes(16));
+    const issued = await this.issued(device, request, device);
     // Signing let others in between: whoever came first has spent the token.
-    const earlier = this.certificateOf(token, request);
+    const earlier = this.enrolledBefore(token, request);
     if (earlier) return earlier;
-    const record: Enrolled = {
-      type: "enrolled",
-      token,
-      request: digest(request.signingRequest),
-      certificate: base64(certificate),
-    };
+    this.checkOwner(issued);
+    const record: Enrolled = { type: "enrolled", token, ...issued };
     this.journal.append(record);
     this.replay(record);
-    return certificate;
+    return record;
+  }
+
+  private async issued(device: string, request: Asked, serial: string): Promise<Issued> {
+    const certificate = await this.authority.certify(await checkedKey(request.signingRequest), device, serial);
+    return {
+      device,
+      request: digestOf(request),
+      memberKey: hex(request.memberKey),
+      certificate: base64(certificate),
+      membership: base64(this.authority.vouch(request.memberKey, certificate)),
+    };
+  }
+
+  private checkOwner({ device, memberKey }: Issued): void {
+    const owner = this.owners.get(memberKey) ?? device;
+    requireThat(owner === device, ErrorReason.MALFORMED, "another device has this member key");
   }
 }
 
+const answer = ({ certificate, membership }: Issued) => ({
+  certificates: [fromBase64(certificate)],
+  membership: fromBase64(membership),
+});
+
 const digest = (bytes: Uint8Array): string => hex(sha256(bytes));
 
-function checkSize({ length }: Uint8Array): void {
+/** What makes two requests the same. */
+const digestOf = ({ signingRequest, memberKey }: Asked): string => digest(Buffer.concat([memberKey, signingRequest]));
+
+function checkSizes({ signingRequest: { length }, memberKey }: Asked): void {
   const isInRange = length >= 1 && length <= 4096;
   requireThat(isInRange, ErrorReason.MALFORMED, `a signing request of ${length} bytes; 1 to 4,096 are allowed`);
+  const isKey = memberKey.length === MEMBER_KEY_BYTES;
+  requireThat(isKey, ErrorReason.MALFORMED, `a member key of ${memberKey.length} bytes, not ${MEMBER_KEY_BYTES}`);
+}
+
+/** A membership: the key, its end, and the authority's signature over both. */
+export function membershipOf(memberKey: Uint8Array, endsUnixSeconds: number, key: KeyObject): Buffer {
+  const ends = Buffer.alloc(8);
+  ends.writeBigUInt64LE(BigInt(endsUnixSeconds));
+  const statement = Buffer.concat([memberKey, ends]);
+  return Buffer.concat([statement, sign(null, Buffer.concat([MEMBERSHIP_CONTEXT, statement]), key)]);
 }
 
 /** Bytes of the outermost DER element. The parser does not mind bytes behind it; we do. */
@@ -153,22 +193,25 @@ async function checkedKey(signingRequest: Uint8Array): Promise<x509.PublicKey> {
   throw refusal(ErrorReason.MALFORMED, "the signing request is not a PKCS #10 request that a P-256 key signed itself");
 }
 
-/** The authority's key, which signs the certificates of devices. */
+/** The authority's keys, which sign the certificates of devices and their memberships. */
 export class Authority {
   private constructor(
     private readonly issuer: x509.X509Certificate,
     private readonly key: webcrypto.CryptoKey,
+    private readonly membershipKey: KeyObject,
   ) {}
 
   static async open(folder: string): Promise<Authority> {
     const issuer = new x509.X509Certificate(readFileSync(join(folder, "authority.pem"), "utf8"));
     const der = createPrivateKey(readFileSync(join(folder, "authority.key"))).export({ format: "der", type: "pkcs8" });
-    return new Authority(issuer, await webcrypto.subtle.importKey("pkcs8", der, P256, false, ["sign"]));
+    const key = await webcrypto.subtle.importKey("pkcs8", der, P256, false, ["sign"]);
+    return new Authority(issuer, key, createPrivateKey(readFileSync(join(folder, "membership.key"))));
   }
 
   /** The first certificate of a device has its id as serial number, a later one another. */
-  async certify(publicKey: x509.PublicKey, device = hex(randomBytes(16)), serial = device): Promise<Buffer> {
-    const begins = Date.now() - FIVE_MINUTES_MS;
+  async certify(publicKey: x509.PublicKey, device: string, serial: string): Promise<Buffer> {
+    // A certificate says its times in whole seconds.
+    const begins = Math.floor((Date.now() - FIVE_MINUTES_MS) / 1000) * 1000;
     const certificate = await x509.X509CertificateGenerator.create({
       serialNumber: serial,
       subject: `CN=${device}`,
@@ -186,5 +229,11 @@ export class Authority {
       ],
     });
     return Buffer.from(certificate.rawData);
+  }
+
+  /** The membership of a member key, which ends with the certificate. */
+  vouch(memberKey: Uint8Array, certificate: Buffer): Buffer {
+    const { notAfter } = new x509.X509Certificate(Buffer.from(certificate));
+    return membershipOf(memberKey, notAfter.getTime() / 1000, this.membershipKey);
   }
 }

@@ -27,7 +27,8 @@ async function main(kit: string, state: string, port: number, enrollmentPort: nu
   const authority = join(kit, "authority");
   const settings = readSettings(kit);
   const artifacts = new Artifacts(join(state, "artifacts"));
-  const manifestKey = createPrivateKey(readFileSync(join(authority, "manifest.key")));
+  const credentials = join(authority, "coordinator");
+  const manifestKey = createPrivateKey(readFileSync(join(credentials, "manifest.key")));
   const versions = new Versions(settings, readItems(kit), artifacts, manifestKey, state);
   const { journal, records } = Journal.open<ServerEvent>(join(state, "server.jsonl"));
   const enrollment = new Enrollment(await Authority.open(authority), readTokens(kit), journal);
@@ -41,19 +42,21 @@ async function main(kit: string, state: string, port: number, enrollmentPort: nu
   coordinator.start({ codes: readFileSync(join(kit, "codes.bin")), memory: new Int32Array(cells), meanUser });
 
   const limitOf = limitsOf(settings, versions.openRows.length);
-  const revocations = new Revocations(authority);
-  const devices = open(deviceTls(authority), {
+  const revocations = new Revocations(credentials);
+  const devices = open(deviceTls(credentials), {
     limitOf,
     artifacts,
     deviceOf: (socket) => revocations.deviceOf(socket),
-    routes: (router) => router.service(CoordinatorService, new Service(coordinator, enrollment)),
+    routes: (router) => router.service(CoordinatorService, new Service(coordinator)),
   });
   revocations.guard(devices);
+  const known = new Revocations(authority);
   const newcomers = open(enrollmentTls(authority), {
     limitOf,
-    deviceOf: () => "",
+    deviceOf: (socket) => known.knownDevice(socket) ?? "",
     routes: (router) => router.service(EnrollmentService, enrollment),
   });
+  known.guard(newcomers);
   console.log(
     JSON.stringify({ server: await listen(devices, port), enrollment: await listen(newcomers, enrollmentPort) }),
   );

@@ -4,7 +4,6 @@ import { createContextKey, type HandlerContext, type ServiceImpl } from "@connec
 import { equal, sha256 } from "./bytes.js";
 import { checkRowUpdate } from "./clear.js";
 import type { Coordinator } from "./coordinator.js";
-import type { Enrollment } from "./enrollment.js";
 import { ErrorReason, refusal, requireThat } from "./errors.js";
 import {
   RetryReason,
@@ -17,7 +16,6 @@ import {
   type GetRoundStatusRequest,
   type UploadRequest,
 } from "./gen/lightfr/v1/coordinator_pb.js";
-import type { RenewCertificateRequest } from "./gen/lightfr/v1/enrollment_pb.js";
 import { PrivacyMode, UploadKind } from "./gen/lightfr/v1/model_pb.js";
 import type {
   AdvertiseKeysRequest,
@@ -48,10 +46,7 @@ const milliseconds = (value: number): number => Math.min(DAY_MS, Math.max(1, Mat
 export class Service implements ServiceImpl<typeof CoordinatorService> {
   private readonly openRows: ReadonlySet<number>;
 
-  constructor(
-    private readonly coordinator: Coordinator,
-    private readonly enrollment: Pick<Enrollment, "renew">,
-  ) {
+  constructor(private readonly coordinator: Coordinator) {
     this.openRows = new Set(coordinator.versions.openRows);
   }
 
@@ -155,11 +150,6 @@ export class Service implements ServiceImpl<typeof CoordinatorService> {
       hasYourUpload: round.receipts.has(context.values.get(callerKey).device),
       nextModelVersion: BigInt(round.nextVersion),
     };
-  };
-
-  renewCertificate = async (request: RenewCertificateRequest, context: HandlerContext) => {
-    const { device } = context.values.get(callerKey);
-    return { certificates: [await this.enrollment.renew(device, request.signingRequest)] };
   };
 
   private deliver(round: RoundView, step: Step, context: HandlerContext, check: (live: Round) => void): void {

@@ -1,22 +1,26 @@
 // What the server refuses and with which reason, over real HTTP; TLS is tried by the conformance suite.
 import assert from "node:assert/strict";
-import { generateKeyPairSync } from "node:crypto";
+import { createPrivateKey, generateKeyPairSync } from "node:crypto";
 import { mkdtempSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { create, fromBinary, toBinary, type MessageInitShape } from "@bufbuild/protobuf";
 import { base64Decode } from "@bufbuild/protobuf/wire";
 import { errorToJson } from "@connectrpc/connect/protocol-connect";
 import { Artifacts } from "../artifacts.js";
 import { equal, hasBit } from "../bytes.js";
 import { Coordinator } from "../coordinator.js";
-import { Enrollment } from "../enrollment.js";
+import { Enrollment, membershipOf } from "../enrollment.js";
 import { refusal } from "../errors.js";
 import { CoordinatorService, UploadRequestSchema } from "../gen/lightfr/v1/coordinator_pb.js";
-import { EnrollmentService, EnrollRequestSchema } from "../gen/lightfr/v1/enrollment_pb.js";
+import {
+  EnrollmentService,
+  EnrollRequestSchema,
+  RenewCertificateRequestSchema,
+} from "../gen/lightfr/v1/enrollment_pb.js";
 import { ErrorDetailSchema, ErrorReason } from "../gen/lightfr/v1/error_pb.js";
 import { PrivacyMode } from "../gen/lightfr/v1/model_pb.js";
 import { listener } from "../http.js";
@@ -63,14 +67,15 @@ before(async () => {
   coordinator = new Coordinator(settings, versions, memoryJournal, folder);
   coordinator.start({ codes: Buffer.alloc(320), memory: new Int32Array(2560), meanUser: new Array(32).fill(0) });
   const tokens = [{ token: enrollments.token, expires_unix_seconds: Date.now() / 1000 + 60 }];
-  const enrollment = new Enrollment({ certify: async () => Buffer.from("certificate") }, tokens, memoryJournal);
+  const authority = { certify: async () => Buffer.from("certificate"), vouch: () => Buffer.alloc(104) };
+  const enrollment = new Enrollment(authority, tokens, memoryJournal);
   server.on(
     "request",
     listener({
       limitOf: limitsOf(settings, versions.openRows.length),
       deviceOf: () => "00".repeat(16),
       routes: (router) =>
-        router.service(CoordinatorService, new Service(coordinator, enrollment)).service(EnrollmentService, enrollment),
+        router.service(CoordinatorService, new Service(coordinator)).service(EnrollmentService, enrollment),
     }),
   );
   await new Promise<void>((resolve) => server.listen(0, resolve));
@@ -146,6 +151,33 @@ test("bad signing requests are refused and leave the token as it was", async () 
   assert.equal(await enroll(enrollments.good.request), undefined);
   assert.equal(await enroll(enrollments.good.request), undefined, "the same request again");
   const [other] = Object.values<string>(enrollments.also_good);
-  const again = create(EnrollRequestSchema, { token: enrollments.token, signingRequest: bytes(other) });
-  assert.equal(await reasonOf("EnrollmentService/Enroll", toBinary(EnrollRequestSchema, again)), "ERROR_REASON_TOKEN");
+  const { token, good } = enrollments;
+  const memberKey = bytes(good.member_key);
+  for (const another of [
+    { token, signingRequest: bytes(other), memberKey },
+    { token, signingRequest: bytes(good.signing_request), memberKey: new Uint8Array(32) },
+  ]) {
+    const again = toBinary(EnrollRequestSchema, create(EnrollRequestSchema, another));
+    assert.equal(await reasonOf("EnrollmentService/Enroll", again), "ERROR_REASON_TOKEN");
+  }
+  // The connections of these tests are those of another device.
+  const renew = (fields: MessageInitShape<typeof RenewCertificateRequestSchema>) =>
+    reasonOf(
+      "EnrollmentService/RenewCertificate",
+      toBinary(RenewCertificateRequestSchema, create(RenewCertificateRequestSchema, fields)),
+    );
+  const signingRequest = bytes(good.signing_request);
+  assert.equal(await renew({ signingRequest, memberKey }), "ERROR_REASON_MALFORMED", "another device's member key");
+  assert.equal(await renew({ signingRequest, memberKey: memberKey.slice(1) }), "ERROR_REASON_MALFORMED");
+  assert.equal(await renew({ signingRequest, memberKey: new Uint8Array(32) }), undefined);
+});
+
+test("a membership has the known bytes", () => {
+  const known = vector("membership");
+  const key = createPrivateKey({
+    key: Buffer.concat([Buffer.from("302e020100300506032b657004220420", "hex"), bytes(known.authority_private_key)]),
+    format: "der",
+    type: "pkcs8",
+  });
+  assert.deepEqual(membershipOf(bytes(known.member_key), known.ends, key), Buffer.from(bytes(known.membership)));
 });
