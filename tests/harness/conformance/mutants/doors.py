@@ -84,7 +84,9 @@ def any_common_name():
     @around(Admission, "device_of")
     def _(original, self, certificate):
         device = original(self, certificate)
-        return dict(part[0] for part in certificate["subject"])["commonName"] if device is None else device
+        if device is not None or not certificate:
+            return device
+        return dict(part[0] for part in certificate["subject"])["commonName"]
 
 
 @mutant("no-ticket", "session tickets are turned off", "tls.ticket")
