@@ -15,6 +15,7 @@ from lightfr_harness.conformance.vectors import DEFAULT_FOLDER, Vectors
 from lightfr_harness.errors import CannotRunError
 from lightfr_harness.server.authority import Authority, TokenError
 from lightfr_harness.server.authority.certificates import common_name, new_key
+from tests.certificates import member_key
 
 
 @pytest.fixture(scope="module")
@@ -51,9 +52,9 @@ def test_the_authority_knows_the_tokens_and_the_last_has_expired(kit):
     assert [one["expires_unix_seconds"] > now for one in listed] == [True] * (len(listed) - 1) + [False]
     authority, request = Authority.open(kit.authority), make_signing_request(new_key())
     try:
-        assert authority.enroll(listed[-2]["token"], request)
+        assert authority.enroll(listed[-2]["token"], request, member_key())
         with pytest.raises(TokenError, match="expired"):
-            authority.enroll(listed[-1]["token"], request)
+            authority.enroll(listed[-1]["token"], request, member_key())
     finally:
         authority.close()
 
@@ -64,7 +65,10 @@ def certificate_of(path):
 
 @pytest.mark.parametrize(
     "name",
-    ["expired", "not-yet-valid", "other-authority", "false-authority", "self-signed", "server", "revoked", "unnamed"],
+    [
+        *("expired", "not-yet-valid", "other-authority", "false-authority", "self-signed", "server", "revoked"),
+        *("unnamed", "revoked-renewed"),
+    ],
 )
 def test_each_bad_identity_has_its_own_fault_and_a_key_that_fits(kit, name):
     path = kit.tester(name)
@@ -72,7 +76,9 @@ def test_each_bad_identity_has_its_own_fault_and_a_key_that_fits(kit, name):
     context.load_cert_chain(path)
     certificate, authority = certificate_of(path), certificate_of(kit.authority / "authority.pem")
     now = datetime.now(UTC)
-    revoked = x509.load_pem_x509_crl((kit.authority / "crl.pem").read_bytes())
+    revoked = x509.load_pem_x509_crl((kit.authority / "coordinator/crl.pem").read_bytes())
+    is_named = certificate.subject == certificate_of(kit.tester("revoked")).subject
+    is_listed = revoked.get_revoked_certificate_by_serial_number(certificate.serial_number) is not None
     faults = {
         "expired": certificate.not_valid_after_utc < now,
         "not-yet-valid": certificate.not_valid_before_utc > now,
@@ -81,7 +87,8 @@ def test_each_bad_identity_has_its_own_fault_and_a_key_that_fits(kit, name):
         "self-signed": is_signed_by(certificate, certificate),
         "server": certificate == certificate_of(kit.authority / "server.pem"),
         "unnamed": certificate.subject == common_name("somebody"),
-        "revoked": revoked.get_revoked_certificate_by_serial_number(certificate.serial_number) is not None,
+        "revoked": is_listed,
+        "revoked-renewed": is_named and not is_listed,
     }
     assert [fault for fault, has_it in faults.items() if has_it] == [name]
 
@@ -95,9 +102,10 @@ def is_signed_by(certificate, issuer):
 
 
 def test_the_server_is_named_by_host_and_address(kit):
-    names = certificate_of(kit.authority / "server.pem").extensions.get_extension_for_class(x509.SubjectAlternativeName)
-    assert [str(name.value) for name in names.value] == ["localhost", "127.0.0.1"]
-    assert load_pem_private_key((kit.authority / "manifest.key").read_bytes(), None)
+    for path in ("server.pem", "coordinator/server.pem"):
+        found = certificate_of(kit.authority / path).extensions.get_extension_for_class(x509.SubjectAlternativeName)
+        assert [str(name.value) for name in found.value] == ["localhost", "127.0.0.1"]
+    assert load_pem_private_key((kit.authority / "coordinator/manifest.key").read_bytes(), None)
 
 
 def test_a_kit_is_not_made_twice_in_a_folder(kit):

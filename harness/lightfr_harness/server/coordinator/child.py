@@ -58,6 +58,7 @@ class ServerProcess:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         if self.process.poll() is None:
             self.stop()
+        self._close()
 
 
 class CoordinatorProcess(ServerProcess):

@@ -1,16 +1,18 @@
-"""A coordinator that really listens, in a thread of the test's process, and a client made of the standard library."""
+"""A coordinator and its authority that really listen, in a thread, and a client made of the standard library."""
 
 import asyncio
 import http.client
 import io
 import json
 import threading
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr_harness.server.authority import Credentials
+from lightfr_harness.server.authority.serving import serving as serving_authority
 from lightfr_harness.server.coordinator.coordinator import Coordinator
-from lightfr_harness.server.coordinator.limits import FOR_DEVICES
+from lightfr_harness.server.coordinator.limits import FOR_DEVICES, FOR_NEWCOMERS
 from lightfr_harness.server.coordinator.options import make_rule
 from lightfr_harness.server.coordinator.rounds import Plan
 from lightfr_harness.server.coordinator.serving import Addresses, serving
@@ -33,11 +35,14 @@ class Live:
         make_rule=make_rule,
         observer=None,
         for_devices=FOR_DEVICES,
+        for_newcomers=FOR_NEWCOMERS,
         **plan,
     ):
         self.folder, self.authority, self.log = folder, authority, io.StringIO()
         self._make_rule, self._observer = make_rule, observer
-        self._limits, self.credentials = for_devices, Credentials(authority.folder / "coordinator")
+        self._limits = (for_devices, for_newcomers)
+        self.credentials = Credentials(authority.coordinator, now=authority._now)
+        self._admission = authority.admission()
         self._made = (items, settings, Plan(**{"goal": 3, "over_selection": 1.5, **plan}))
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
@@ -61,13 +66,20 @@ class Live:
         )
         await self.coordinator.start()
         rounds = asyncio.create_task(self.coordinator.run())
-        served = serving(self.coordinator, self.credentials, Addresses(), log, self._observer, self._limits)
-        async with served as addresses:
-            self.addresses = json.loads(addresses.as_json())
+        for_devices, for_newcomers = self._limits
+        served = serving(self.coordinator, self.credentials, Addresses(), log, self._observer, for_devices)
+        newcomers = serving_authority(self.authority, self._admission, "127.0.0.1", 0, log, for_newcomers)
+        async with served as addresses, newcomers as port:
+            self.addresses = json.loads(replace(addresses, enrollment_port=port).as_json())
             self._ready.set()
             await self._stop.wait()
         rounds.cancel()
         await self.coordinator.close()
+
+    def refresh(self):
+        """See at once what was revoked."""
+        self.credentials.refresh()
+        self._admission.refresh()
 
     def connection(self, context, name="server"):
         address = urlsplit(self.addresses[name])
