@@ -12,7 +12,7 @@ from lightfr_harness.conformance.registry import registry
 from lightfr_harness.conformance.runner import Outcome, require_testable, run_one
 from lightfr_harness.conformance.vectors import DEFAULT_FOLDER, Vectors
 from lightfr_harness.conformance.world import World
-from lightfr_harness.server.coordinator.child import AuthorityProcess, CoordinatorProcess
+from lightfr_harness.server.coordinator.child import CoordinatorProcess
 from tests.harness.conformance.mutants import VARIABLE, load
 
 ROOT = Path(__file__).parents[3]
@@ -58,15 +58,14 @@ def tried(kits, tmp_path, monkeypatch):
         if mutant is not None:
             monkeypatch.setenv(VARIABLE, mutant)
         module = "lightfr_harness" if mutant is None else "tests.harness.conformance.mutants"
-        # Two commands, so that the fault is in both processes.
-        authority = AuthorityProcess(kit.authority, module=module)
-        how = {"credentials": kit.authority / "coordinator", **kit.serve_options()}
-        process = CoordinatorProcess(tmp_path / "state", None, kit.folder / "items.tsv", module=module, **how)
-        with authority, process:
-            addresses = authority.addresses | process.addresses
+        process = CoordinatorProcess(
+            tmp_path / "state", kit.authority, kit.folder / "items.tsv", module=module, **kit.serve_options()
+        )
+        with process as running:
+            addresses = running.addresses
             with World(addresses["server"], addresses["enrollment"], kit, Vectors.read(DEFAULT_FOLDER)) as world:
                 require_testable(world)
-                return run_one(case, world), authority.log + process.log
+                return run_one(case, world), running.log
 
     return run
 

@@ -14,16 +14,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import error_pb2
-from lightfr_harness.server.authority import (
-    Admission,
-    Authority,
-    Credentials,
-    SigningRequestError,
-    TokenError,
-    authority,
-    credentials,
-)
-from lightfr_harness.server.authority import service as authority_service
+from lightfr_harness.server.authority import Authority, SigningRequestError, TokenError, authority
 from lightfr_harness.server.coordinator import refusals, service, web
 from lightfr_harness.server.coordinator.publishing import Publisher
 from lightfr_harness.server.coordinator.refusals import Refusal
@@ -35,7 +26,7 @@ GAP_SECONDS = 1.0
 
 @mutant("tls-1-2", "TLS 1.2 is accepted too", "tls.version-1-2")
 def tls_1_2():
-    @around(Admission, "_new_context")
+    @around(Authority, "enrollment_context")
     def _(original, self):
         context = original(self)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -48,7 +39,7 @@ def tls_1_2():
     "tls.no-certificate",
 )
 def certificate_optional():
-    @around(Admission, "_new_context")
+    @around(Authority, "_mutual_context")
     def _(original, self):
         context = original(self)
         context.verify_mode = ssl.CERT_OPTIONAL
@@ -57,13 +48,13 @@ def certificate_optional():
 
 @mutant("revoked-accepted", "the revocation list is not read", "tls.revoked")
 def revoked_accepted():
-    @around(Admission, "_new_context")
+    @around(Authority, "_mutual_context")
     def _(original, self):
         context = original(self)
         context.verify_flags &= ~ssl.VERIFY_CRL_CHECK_LEAF
         return context
 
-    @around(Admission, "device_of")
+    @around(Authority, "device_of")
     def _(original, self, certificate):
         self._revoked = frozenset()
         return original(self, certificate)
@@ -71,7 +62,7 @@ def revoked_accepted():
 
 @mutant("expired-accepted", "dates of client certificates are not looked at", "tls.expired")
 def expired_accepted():
-    @around(Admission, "_new_context")
+    @around(Authority, "_mutual_context")
     def _(original, self):
         context = original(self)
         # OpenSSL's X509_V_FLAG_NO_CHECK_TIME.
@@ -81,17 +72,15 @@ def expired_accepted():
 
 @mutant("any-common-name", "whoever has a certificate of the authority is a device", "tls.unnamed")
 def any_common_name():
-    @around(Admission, "device_of")
+    @around(Authority, "device_of")
     def _(original, self, certificate):
         device = original(self, certificate)
-        if device is not None or not certificate:
-            return device
-        return dict(part[0] for part in certificate["subject"])["commonName"]
+        return dict(part[0] for part in certificate["subject"])["commonName"] if device is None else device
 
 
 @mutant("no-ticket", "session tickets are turned off", "tls.ticket")
 def no_ticket():
-    @around(Admission, "_new_context")
+    @around(Authority, "enrollment_context")
     def _(original, self):
         context = original(self)
         context.num_tickets = 0
@@ -101,13 +90,13 @@ def no_ticket():
 @mutant("token-twice", "a token opens the door to a second device", "enroll.spent-token")
 def token_twice():
     @around(Authority, "enroll")
-    def _(original, self, token, signing_request, member_key):
+    def _(original, self, token, signing_request):
         try:
-            return original(self, token, signing_request, member_key)
+            return original(self, token, signing_request)
         except TokenError as error:
             if "spent" not in str(error):
                 raise
-            return self.issue(signing_request, member_key)[1]
+            return [self.issue(signing_request)[1]]
 
 
 @mutant("enrolment-not-repeated", "the same request again gets another certificate", "enroll.same-again")
@@ -115,13 +104,11 @@ def enrolment_not_repeated():
     seen = set()
 
     @around(Authority, "enroll")
-    def _(original, self, token, signing_request, member_key):
+    def _(original, self, token, signing_request):
         if (token, signing_request) in seen:
-            # Another certificate for the same device's key, which stays its own.
-            self._registry._run("DELETE FROM member_keys WHERE member_key = ?", member_key)
-            return self.issue(signing_request, member_key)[1]
+            return [self.issue(signing_request)[1]]
         seen.add((token, signing_request))
-        return original(self, token, signing_request, member_key)
+        return original(self, token, signing_request)
 
 
 @mutant("refusal-spends-token", "a refused signing request spends the token", "enroll.refusal-spends-nothing")
@@ -129,11 +116,11 @@ def refusal_spends_token():
     spent = set()
 
     @around(Authority, "enroll")
-    def _(original, self, token, signing_request, member_key):
+    def _(original, self, token, signing_request):
         if token in spent:
             raise TokenError("spent")
         try:
-            return original(self, token, signing_request, member_key)
+            return original(self, token, signing_request)
         except SigningRequestError:
             spent.add(token)
             raise
@@ -142,129 +129,41 @@ def refusal_spends_token():
 @mutant("token-looked-up-first", "two devices that come at once both find the token unspent", "enroll.race-for-a-token")
 def token_looked_up_first():
     @around(Authority, "enroll")
-    def _(original, self, token, signing_request, member_key):
+    def _(original, self, token, signing_request):
         known = self._registry.find_token(authority._token_sha256(token))
         time.sleep(GAP_SECONDS)
         try:
-            return original(self, token, signing_request, member_key)
+            return original(self, token, signing_request)
         except TokenError:
             if known is None or known.request_sha256 is not None:
                 raise
-            return self.issue(signing_request, member_key)[1]
+            return [self.issue(signing_request)[1]]
 
 
 @mutant("request-before-token", "the signing request is judged before the token", "enroll.unknown-token")
 def request_before_token():
     @around(Authority, "enroll")
-    def _(original, self, token, signing_request, member_key):
+    def _(original, self, token, signing_request):
         authority.requested_key(signing_request)
-        return original(self, token, signing_request, member_key)
+        return original(self, token, signing_request)
 
 
 @mutant("name-from-request", "a device chooses its name by the subject of its request", "enroll.subject-is-ignored")
 def name_from_request():
     @around(Authority, "_add_device")
-    def _(original, self, signing_request, member_key, now):
+    def _(original, self, signing_request, now):
         subject = x509.load_der_x509_csr(signing_request).subject
         wanted = str(subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value)
         if not self._registry.has_device(wanted):
-            return original(self, signing_request, member_key, now)
+            return original(self, signing_request, now)
         key = authority.requested_key(signing_request)
         signed = authority.make_device_certificate(self._issuer, key, wanted, now)
-        return wanted, self._issued(signed.public_bytes(Encoding.DER), member_key)
+        return wanted, signed.public_bytes(Encoding.DER)
 
 
 @mutant("any-curve", "keys of another curve than P-256 get a certificate", "enroll.other-curve")
 def any_curve():
     authority.requested_key = lambda signing_request: x509.load_der_x509_csr(signing_request).public_key()
-
-
-@mutant("member-key-shared", "two devices get memberships for one member key", "enroll.member-key-of-another")
-def member_key_shared():
-    Authority._claim = lambda self, member_key, device_id: None
-
-
-@mutant("any-member-key", "a member key may have any number of bytes", "enroll.member-key-size")
-def any_member_key():
-    authority_service.require_length = lambda name, value, expected: None
-
-    @around(Authority, "_claim")
-    def _(original, self, member_key, device_id):
-        if len(member_key) == authority.MEMBER_KEY_BYTES:
-            original(self, member_key, device_id)
-
-
-@mutant("member-key-not-compared", "a spent token vouches for another member key", "enroll.other-member-key")
-def member_key_not_compared():
-    authority._request_sha256 = lambda signing_request, member_key: authority._sha256(signing_request)
-
-
-@mutant("membership-without-label", "memberships are signed without their label", "enroll.membership")
-def membership_without_label():
-    authority.MEMBERSHIP_CONTEXT = b""
-
-
-@mutant("membership-of-the-first-key", "a renewed device gets its first membership again", "renew.membership")
-def membership_of_the_first_key():
-    first = {}
-
-    @around(Authority, "_add_device")
-    def _(original, self, *arguments):
-        device_id, issued = original(self, *arguments)
-        first[device_id] = issued.membership
-        return device_id, issued
-
-    @around(Authority, "renew")
-    def _(original, self, device_id, *arguments):
-        return original(self, device_id, *arguments)._replace(membership=first[device_id])
-
-
-@mutant("old-member-keys-free", "a member key is free once its device has renewed", "renew.member-key-of-before")
-def old_member_keys_free():
-    @around(Authority, "renew")
-    def _(original, self, device_id, signing_request, member_key):
-        issued = original(self, device_id, signing_request, member_key)
-        self._registry._run("DELETE FROM member_keys WHERE device_id = ? AND member_key != ?", device_id, member_key)
-        return issued
-
-
-@mutant("renewal-without-certificate", "who shows no certificate is taken for a new device", "renew.no-certificate")
-def renewal_without_certificate():
-    @around(authority_service.EnrollmentService, "renew_certificate")
-    async def _(original, self, device, body):
-        if not device:
-            device = authority.new_device_id()
-            self._authority._registry.add_device(device, b"")
-        return await original(self, device, body)
-
-
-@mutant(
-    "renewal-at-the-coordinator",
-    "the address for devices renews certificates",
-    "renew.not-at-the-coordinator",
-)
-def renewal_at_the_coordinator():
-    async def renew(device, body):
-        return b""
-
-    @around(service.CoordinatorService, "__init__")
-    def _(original, self, *arguments):
-        original(self, *arguments)
-        self.methods["RenewCertificate"] = renew
-
-
-@mutant(
-    "revoked-by-serial-number",
-    "a revoked device is known by the serial number of its first certificate",
-    "renew.revoked-device",
-)
-def revoked_by_serial_number():
-    @around(Admission, "device_of")
-    def _(original, self, certificate):
-        revoked, self._revoked = self._revoked, frozenset()
-        device = original(self, certificate)
-        self._revoked = revoked
-        return None if device and int(certificate["serialNumber"], 16) in revoked else device
 
 
 @mutant(
@@ -335,12 +234,12 @@ def first_wire_version():
 
 @mutant("manifest-without-label", "the manifest is signed without its label", "manifest.signature")
 def manifest_without_label():
-    credentials.MANIFEST_CONTEXT = b""
+    authority.MANIFEST_CONTEXT = b""
 
 
 @mutant("key-id-of-der", "key_id is of the key's DER, not of its 32 bytes", "manifest.signature")
 def key_id_of_der():
-    @around(Credentials, "sign")
+    @around(Authority, "sign")
     def _(original, self, manifest):
         signed = original(self, manifest)
         der = self.manifest_key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
