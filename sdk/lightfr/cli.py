@@ -72,6 +72,11 @@ def _parser() -> argparse.ArgumentParser:
     command("sync", _sync, "fetch the newest model")
     participate = command("participate", _participate, "take part in training rounds")
     participate.add_argument("--rounds", type=int, default=1, help="how many rounds to take part in (default: 1)")
+    participate.add_argument(
+        "--allow-clear-uploads",
+        action="store_true",
+        help="upload in the clear if the server asks for it, which reveals your ratings to it: for trials only",
+    )
     recommend = command("recommend", _recommend, "show the best items for you; works offline")
     recommend.add_argument("-k", type=int, default=10, help="how many items to show (default: 10)")
     recommend.add_argument("--include-rated", action="store_true", help="show items that you have rated, too")
@@ -111,7 +116,7 @@ def _sync(options: argparse.Namespace) -> None:
 
 
 def _participate(options: argparse.Namespace) -> None:
-    with _client(options) as client:
+    with _client(options, allow_clear_uploads=options.allow_clear_uploads) as client:
         done = 0
         while done < options.rounds:
             outcome = client.participate()
@@ -193,11 +198,12 @@ def _device(options: argparse.Namespace) -> Device:
     return Device.load(folder)
 
 
-def _client(options: argparse.Namespace) -> Client:
+def _client(options: argparse.Namespace, *, allow_clear_uploads: bool = False) -> Client:
     from lightfr.keys import FileKey
 
     folder = _folder(options)
-    return _device(options).client(folder / "data", key=FileKey(folder / "key"))
+    key = FileKey(folder / "key")
+    return _device(options).client(folder / "data", key=key, allow_clear_uploads=allow_clear_uploads)
 
 
 def _folder(options: argparse.Namespace) -> Path:

@@ -251,7 +251,7 @@ def _require_good_service(authority, coordinator, folder):
     invited = authority.invite(coordinator.addresses["server"], coordinator.addresses["enrollment"], 600)
     (folder / "invitation.json").write_text(json.dumps(invited))
     device = Device.enroll(folder / "invitation.json", folder)
-    with device.client(folder / "data", key=FileKey(folder / "key")) as client:
+    with device.client(folder / "data", key=FileKey(folder / "key"), allow_clear_uploads=True) as client:
         client.sync()
         client.rate(ITEMS[3], 5)
         client.participate()

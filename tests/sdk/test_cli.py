@@ -13,7 +13,7 @@ from lightfr import Device, FileKey, cli
 from lightfr.store import Store
 
 FORGOTTEN = "Everything about this device and its user was removed.\n"
-COMMANDS = ["enroll", "rate", "unrate", "sync", "participate", "recommend", "status", "export", "forget"]
+COMMANDS = ["enroll", "rate", "unrate", "sync", "participate", "recommend", "status", "export", "views", "forget"]
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_a_first_session(coordinator, invitation, lightfr, folder):
     assert "item 3" not in {line.split("  ")[-1] for line in lines}
     assert "  item 3\n" in lightfr("recommend", "-k", 300, "--include-rated")
     assert len(lightfr("recommend").splitlines()) == 10
-    assert lightfr("participate") == "Took part in a round (1 of 1).\n"
+    assert lightfr("participate", "--allow-clear-uploads") == "Took part in a round (1 of 1).\n"
     status = lightfr("status")
     for name, value in {"item count": 300, "rating count": 1, "rounds": 1, "upload pending": False}.items():
         assert says(status, name, value)
@@ -91,7 +91,7 @@ def test_training_that_is_over_is_said(start_coordinator, invitation, lightfr, m
     monkeypatch.setattr(cli.time, "sleep", lambda seconds: (pauses.append(seconds), sleep(min(seconds, 0.05))))
     coordinator = start_coordinator(goal=1, rounds=2)
     lightfr("enroll", invitation(coordinator))
-    printed = lightfr("participate", "--rounds", 3)
+    printed = lightfr("participate", "--rounds", 3, "--allow-clear-uploads")
     assert "Took part in a round (2 of 3).\n" in printed
     assert printed.endswith("Training is finished.\n")
     # It waits as long as it says, and not at all after an upload.
