@@ -63,7 +63,7 @@ class KitSettings:
 
 
 # places, goal, minimum, deadline_seconds. The crowd is large enough for a graph that is not complete.
-SIZES = {"clear": (6, 4, 2, 3), "secagg": (6, 6, 3, 3), "crowd": (130, 130, 100, 20)}
+SIZES = {"clear": (6, 4, 2, 3), "secagg": (6, 6, 3, 3), "crowd": (130, 130, 100, 30)}
 
 
 class Kit:

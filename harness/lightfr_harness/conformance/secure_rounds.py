@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
 
 from lightfr.v1 import coordinator_pb2 as pb
-from lightfr.v1 import manifest_pb2
+from lightfr.v1 import manifest_pb2, secure_pb2
 from lightfr_harness.conformance.client import Answer, NoAnswer
-from lightfr_harness.conformance.cohort import Cohort
+from lightfr_harness.conformance.cohort import (
+    INDEX_BYTES,
+    SEALED_BYTES,
+    SEALED_RECORD_BYTES,
+    Cohort,
+    owner_of,
+    records_of,
+)
 from lightfr_harness.conformance.expectations import Unexpected, expect, expect_equal
-from lightfr_harness.conformance.masking import KINDS, METHODS, REVEAL, UPLOAD, Peer
+from lightfr_harness.conformance.masking import KINDS, METHODS, REVEAL, SHARE, UPLOAD, Peer
 from lightfr_harness.conformance.rounds import ENDED, PATIENCE_SECONDS, POLL_SECONDS, random_update
 from lightfr_harness.conformance.twin import Contribution
 from lightfr_harness.conformance.versions import require_twin
@@ -78,6 +86,17 @@ class SecureRound:
         """Everybody left does what comes before a step, and asks until it is due."""
         self.walk(METHODS[METHODS.index(method) - 1])
         self._together(lambda peer: self.tell(peer, method))
+
+    def spoil_shares(self, sender: Peer, receivers: Iterable[Peer]) -> None:
+        """Let a peer share what some of its holders cannot open."""
+        self.tell_all(SHARE)
+        cohort, request = self.cohort(), sender.good(SHARE)
+        spoiled = {cohort.index_of(one.peer_id) for one in receivers}
+        request.sealed_shares = b"".join(
+            record[:INDEX_BYTES] + os.urandom(SEALED_BYTES) if owner_of(record) in spoiled else record
+            for record in records_of(request.sealed_shares, SEALED_RECORD_BYTES)
+        )
+        sender.send(SHARE, request).message(secure_pb2.ShareKeysResponse)
 
     def _together(self, act: Callable[[Peer], None]) -> None:
         """A crowd would run out of time one after the other; each device has a connection of its own."""

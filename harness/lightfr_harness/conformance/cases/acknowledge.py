@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import secure_pb2
 from lightfr_harness.conformance import dropouts
-from lightfr_harness.conformance.cohort import INDEX_BYTES, SEALED_BYTES, SEALED_RECORD_BYTES, owner_of, records_of
 from lightfr_harness.conformance.expectations import expect, expect_equal
-from lightfr_harness.conformance.masking import ACKNOWLEDGE, METHODS, SHARE, SIGN_INCLUDED, Peer
+from lightfr_harness.conformance.masking import ACKNOWLEDGE, METHODS, SIGN_INCLUDED, Peer
 from lightfr_harness.conformance.registry import case
 from lightfr_harness.conformance.secure_rounds import SecureRound
 from lightfr_harness.conformance.world import World
@@ -37,18 +35,6 @@ def _complain(current: SecureRound, peer: Peer, about: Iterable[Peer]) -> None:
     request = peer.good(ACKNOWLEDGE)
     request.unopened = cohort.bits(peer.slandered)
     peer.send(ACKNOWLEDGE, request).message(secure_pb2.AcknowledgeSharesResponse)
-
-
-def _spoil_shares(current: SecureRound, sender: Peer, receivers: Iterable[Peer]) -> None:
-    """Let a peer share what some of its holders cannot open."""
-    current.tell_all(SHARE)
-    cohort, request = current.cohort(), sender.good(SHARE)
-    spoiled = {cohort.index_of(one.peer_id) for one in receivers}
-    request.sealed_shares = b"".join(
-        record[:INDEX_BYTES] + os.urandom(SEALED_BYTES) if owner_of(record) in spoiled else record
-        for record in records_of(request.sealed_shares, SEALED_RECORD_BYTES)
-    )
-    sender.send(SHARE, request).message(secure_pb2.ShareKeysResponse)
 
 
 def _require_included(current: SecureRound, included: list[Peer]) -> None:
@@ -162,7 +148,7 @@ def few_complaints(world: World) -> None:
 )
 def one_share_spoiled(world: World) -> None:
     current = world.secure.fresh()
-    _spoil_shares(current, current.peers[0], current.peers[1:2])
+    current.spoil_shares(current.peers[0], current.peers[1:2])
     _require_included(current, current.peers)
 
 
@@ -175,7 +161,7 @@ def one_share_spoiled(world: World) -> None:
 def shares_spoiled(world: World) -> None:
     for count in (2, 5):
         current = world.secure.with_newcomer()
-        _spoil_shares(current, current.peers[-1], current.peers[:count])
+        current.spoil_shares(current.peers[-1], current.peers[:count])
         current.walk(ACKNOWLEDGE)
         _require_included(current, current.peers[:-1])
 
@@ -225,7 +211,7 @@ def faulty(world: World) -> None:
             world.secure.fresh().finish_exactly()
             return
         current = world.secure.fresh(devices=[villain, *world.devices(places - 1)])
-        _spoil_shares(current, current.peers[0], current.peers[1:])
+        current.spoil_shares(current.peers[0], current.peers[1:])
         current.walk(ACKNOWLEDGE)
         current.leave(current.peers[0])
         current.finish_exactly()

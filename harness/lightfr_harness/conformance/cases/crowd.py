@@ -16,7 +16,7 @@ from lightfr_harness.conformance.cohort import (
     sealed_by_receiver,
 )
 from lightfr_harness.conformance.expectations import expect, expect_equal
-from lightfr_harness.conformance.masking import ACKNOWLEDGE, ADVERTISE, REVEAL, SHARE, UPLOAD, Peer
+from lightfr_harness.conformance.masking import ACKNOWLEDGE, REVEAL, SHARE, SIGN_INCLUDED, UPLOAD, Peer
 from lightfr_harness.conformance.registry import case
 from lightfr_harness.conformance.rounds import random_update
 from lightfr_harness.conformance.twin import Contribution
@@ -32,8 +32,8 @@ STEP_5 = "docs/secagg.md#5-mask-and-upload"
 STEP_6 = "docs/secagg.md#6-sign-the-survivors"
 STEP_7 = "docs/secagg.md#7-unmask"
 SIZE = 130
-# How many stay away at each step of the round with dropouts, from the first device on.
-NO_SHARES, NO_UPLOAD, NO_REVEAL = 7, 5, 6
+# In the round with dropouts: whose shares nobody can open, and who stays away from two steps, from the first device on.
+SPOILED, NO_UPLOAD, NO_REVEAL = 7, 5, 6
 # Rows of each of the 130. The weights add up to 8192: wherever just one of 40 and 56 counts as negative, the mean user
 # is exactly halfway between two numbers, which smaller cohorts cannot have.
 ROW_COUNTS = [64] * 125 + [32] * 3 + [40, 56]
@@ -59,9 +59,13 @@ def everybody(world: World) -> None:
 
 
 def dropouts(world: World) -> None:
-    """Some stay away at three steps."""
+    """Some are left out, and some stay away at two steps."""
     current = world.secure.fresh()
-    for method, count in ((SHARE, NO_SHARES), (UPLOAD, NO_UPLOAD), (REVEAL, NO_REVEAL)):
+    for peer in current.peers[:SPOILED]:
+        current.spoil_shares(peer, current.peers)
+    current.walk(ACKNOWLEDGE)
+    current.leave(*current.peers[:SPOILED])
+    for method, count in ((UPLOAD, NO_UPLOAD), (REVEAL, NO_REVEAL)):
         current.tell_all(method)
         current.leave(*current.active[:count])
     current.finish()
@@ -142,12 +146,11 @@ def number_of_holders(world: World) -> None:
 
 @case("crowd.inbox", "Each gets what was sealed for it, and nothing else.", STEP_3, kits=CROWD)
 def inbox(world: World) -> None:
-    for play in (everybody, dropouts):
-        current = world.secure.shared(play)
-        cohort, sharing = current.cohort(), current.that_did(SHARE)
-        sent = {cohort.index_of(peer.peer_id): sealed_by_receiver(peer.good(SHARE)) for peer in sharing}
-        for peer in sharing:
-            cohort.require_inbox(peer.told["acknowledge"], cohort.index_of(peer.peer_id), sent)
+    current = world.secure.shared(everybody)
+    cohort = current.cohort()
+    sent = {cohort.index_of(peer.peer_id): sealed_by_receiver(peer.good(SHARE)) for peer in current.peers}
+    for peer in current.peers:
+        cohort.require_inbox(peer.told["acknowledge"], cohort.index_of(peer.peer_id), sent)
 
 
 @case("crowd.bits", "More devices, larger sums: 9 and 15 bits a number.", STEP_5, kits=CROWD)
@@ -195,14 +198,14 @@ def reveal_what_is_held(world: World) -> None:
 
 @case(
     "crowd.sum-with-dropouts",
-    "Seven, five and six stay away at three steps, and the sum is still exact: the graph is the one of all devices.",
+    "Seven are left out, eleven stay away at two steps, and the sum is still exact: the graph is that of all devices.",
     STEP_7,
     kits=CROWD,
 )
 def sum_with_dropouts(world: World) -> None:
     current = world.secure.shared(dropouts)
-    counts = [len(current.that_did(method)) for method in (ADVERTISE, SHARE, UPLOAD, REVEAL)]
-    left = [SIZE, SIZE - NO_SHARES, SIZE - NO_SHARES - NO_UPLOAD, SIZE - NO_SHARES - NO_UPLOAD - NO_REVEAL]
+    counts = [len(current.that_did(method)) for method in (SHARE, SIGN_INCLUDED, UPLOAD, REVEAL)]
+    left = [SIZE, SIZE - SPOILED, SIZE - SPOILED - NO_UPLOAD, SIZE - SPOILED - NO_UPLOAD - NO_REVEAL]
     expect_equal("devices at each step", counts, left)
     current.require_played()
     current.require_exact()
@@ -214,12 +217,13 @@ def sum_with_dropouts(world: World) -> None:
 def included(world: World) -> None:
     for play in (everybody, dropouts):
         current = world.secure.shared(play)
-        cohort, acknowledged = current.cohort(), current.that_did(ACKNOWLEDGE)
-        expected = cohort.bitmap([peer.peer_id for peer in acknowledged])
-        for peer in acknowledged:
+        cohort, signed = current.cohort(), current.that_did(SIGN_INCLUDED)
+        left_out = SPOILED if play is dropouts else 0
+        expected = cohort.bitmap([peer.peer_id for peer in current.peers[left_out:]])
+        for peer in signed:
             expect_equal("included", peer.told["included"].included, expected)
-            expect_equal("what devices are told", peer.told["included"], acknowledged[0].told["included"])
-        cohort.require_included_signed(world.manifest_key, acknowledged[0].told["included"])
+            expect_equal("what devices are told", peer.told["included"], signed[0].told["included"])
+        cohort.require_included_signed(world.manifest_key, signed[0].told["included"])
 
 
 @case("crowd.survivors", "Seventeen bytes of bits, signed with the included set, the same for all.", STEP_6, kits=CROWD)

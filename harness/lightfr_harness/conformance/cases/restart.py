@@ -73,6 +73,7 @@ def receipt(world: World) -> None:
     request = current.request()
     before = current.upload(current.first, request)
     world.restart()
+    expect_equal("upload_count after a restart", current.status().upload_count, 1)
     expect_equal("receipt for the same bytes", current.upload(current.first, request), before)
     request.upload_id = os.urandom(16)
     current.send(current.first, request).refusal("UPLOAD_CONFLICT")

@@ -149,17 +149,6 @@ def without_confirmations(world: World) -> None:
     current.require_exact()
 
 
-def _reveal_falsely(current: SecureRound, liar: Peer) -> None:
-    """All reveal by ascending index, one of them false shares of all that are not its own."""
-    own = current.cohort().index_of(liar.peer_id)
-    for peer in sorted(current.active, key=lambda peer: peer.peer_id):
-        request = peer.good(REVEAL)
-        if peer is liar:
-            records = records_of(request.seeds, REVEALED_RECORD_BYTES)
-            request.seeds = b"".join(one if owner_of(one) == own else dropouts.false_share(one) for one in records)
-        peer.send(REVEAL, request).message(secure_pb2.RevealSharesResponse)
-
-
 @case(
     "sums.false-shares",
     "One device reveals false shares, and they are corrected: it must not be able to end the rounds of all.",
@@ -167,12 +156,23 @@ def _reveal_falsely(current: SecureRound, liar: Peer) -> None:
     kits=SECAGG,
 )
 def false_shares(world: World) -> None:
-    for _ in range(2):
-        # Its peer id, and so when its shares come, is another one each time.
+    for place in (0, -1):
         current = world.secure.with_newcomer()
         current.tell_all(REVEAL)
-        _reveal_falsely(current, current.peers[-1])
+        liar, others = current.peers[-1], current.peers[:-1]
+        # Its shares come as the first ones, and in the next round as the last.
+        for peer in (liar, *others) if place == 0 else (*others, liar):
+            peer.send(REVEAL, _revealed(current, peer, is_false=peer is liar)).message(secure_pb2.RevealSharesResponse)
         current.finish_exactly()
+
+
+def _revealed(current: SecureRound, peer: Peer, *, is_false: bool) -> secure_pb2.RevealSharesRequest:
+    """What a device reveals; if it is false, with other shares of all seeds but its own."""
+    request: secure_pb2.RevealSharesRequest = peer.good(REVEAL)
+    if is_false:
+        own, records = current.cohort().index_of(peer.peer_id), records_of(request.seeds, REVEALED_RECORD_BYTES)
+        request.seeds = b"".join(one if owner_of(one) == own else dropouts.false_share(one) for one in records)
+    return request
 
 
 @case(
