@@ -42,6 +42,7 @@ export const callerKey = createContextKey<Caller>({ device: "", body: new Uint8A
 
 const LONGEST_WAIT_MS = 20_000;
 const SIGNATURE_BYTES = 64;
+const ON_ITS_WAY_MS = 100;
 const DAY_MS = 86_400_000;
 const CROWD_MS = 10; // for each device of a round, so that they do not come back all at once
 
@@ -136,7 +137,9 @@ export class Service implements ServiceImpl<typeof CoordinatorService> {
     requireBytes(request.roundId, 16, "round_id");
     requireThat(request.maxWaitMs <= LONGEST_WAIT_MS, ErrorReason.MALFORMED, `max_wait_ms is above ${LONGEST_WAIT_MS}`);
     const { device } = context.values.get(callerKey);
-    const endMs = Date.now() + request.maxWaitMs;
+    // The answer must still reach a device that waits no longer than this.
+    const patienceMs = (context.timeoutMs() ?? Infinity) - ON_ITS_WAY_MS;
+    const endMs = Date.now() + Math.min(request.maxWaitMs, patienceMs);
     for (;;) {
       const step = this.stepOf(device, this.coordinator.find(request.roundId));
       const leftMs = endMs - Date.now();

@@ -27,9 +27,9 @@ const toLittleEndian = (value: bigint): Buffer =>
 
 export const isShare = (bytes: Uint8Array): boolean => fromLittleEndian(bytes) < PRIME;
 
-/** The value at zero of the polynomial through these points. */
+/** The value at zero of the polynomial through these points. All is one fraction until the end: an inverse is dear. */
 function interpolate(shares: Share[]): bigint {
-  let secret = 0n;
+  let [top, bottom] = [0n, 1n];
   for (const { x, y } of shares) {
     let [numerator, denominator] = [y, 1n];
     for (const other of shares) {
@@ -37,9 +37,9 @@ function interpolate(shares: Share[]): bigint {
       numerator = modulo(numerator * other.x);
       denominator = modulo(denominator * (other.x - x));
     }
-    secret = modulo(secret + numerator * inverse(denominator));
+    [top, bottom] = [modulo(top * denominator + numerator * bottom), modulo(bottom * denominator)];
   }
-  return secret;
+  return modulo(top * inverse(bottom));
 }
 
 /**
