@@ -17,8 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from lightfr import membership
 from lightfr.errors import PrivacyError
 from lightfr.membership import MEMBERSHIP_CONTEXT, Member, MemberKey
-from lightfr.secagg import DeviceSession, Place, Roster, Vector, round_blocks
-from lightfr.secagg import views
+from lightfr.secagg import DeviceSession, Place, Roster, Vector, round_blocks, views
 from lightfr.secagg.views import bitmap_of, included_message, quorum, roster_message, survivors_message
 from tests.adversary.loot import Loot
 
@@ -34,7 +33,7 @@ Told = Mapping[int, frozenset[int]]
 
 @contextmanager
 def remembered_signatures():
-    """All devices of a cohort verify the same signatures: here each is verified once, which takes a third of the time."""
+    """All devices of a cohort verify the same signatures: each is verified once here, which saves two thirds."""
     with (
         patch.object(membership, "_is_signed", lru_cache(None)(membership._is_signed)),
         patch.object(views, "is_signed", lru_cache(None)(views.is_signed)),
@@ -99,13 +98,17 @@ class Prepared:
         return DeviceSession.from_bytes(self.stored[index])
 
     def vector(self, index):
-        """What a device adds to the sum: numbers of its own."""
-        vector, own = Vector(self.blocks), random.Random(index)
-        for name, largest in (("rows", 1), ("user_sum", 64), ("weight", 64)):
-            numbers = vector[name]
-            for place in range(len(numbers)):
-                numbers[place] = own.randint(-largest, largest)
-        return vector
+        return vector_of(index, self.size)
+
+
+def vector_of(index, n):
+    """What a device adds to the sum of a cohort: numbers of its own."""
+    vector, own = Vector(round_blocks(N_ROWS, CODE_BITS, n)), random.Random(index)
+    for name, largest in (("rows", 1), ("user_sum", 64), ("weight", 64)):
+        numbers = vector[name]
+        for place in range(len(numbers)):
+            numbers[place] = own.randint(-largest, largest)
+    return vector
 
 
 @dataclass

@@ -25,7 +25,6 @@ from tests.harness.server.coordinator.helpers import N_ITEMS
 from tests.harness.server.coordinator.live import Live
 from tests.harness.server.coordinator.secure import SECURE
 
-
 TIMEOUT_SECONDS = 120
 
 
@@ -104,7 +103,7 @@ class LyingCohort(Cohort):
     def _asked(self):
         told = self.included if self.phase <= UPLOADING else self.survivors
         before = self._answers.get(self.phase - 1, told)
-        return told.keys() - self.colluders & told.keys() if self.phase == INCLUDING else before.keys() & told.keys()
+        return told.keys() - self.colluders if self.phase == INCLUDING else before.keys() & told.keys()
 
     def step_for(self, device):
         if self.phase < INCLUDING:
@@ -172,7 +171,7 @@ class LyingCohort(Cohort):
 
 
 @contextmanager
-def clients_of(live, authority, folder, n, minimum_cohort):
+def clients_of(live, authority, folder, n, **terms):
     """Clients with identities of their own, who have rated some items."""
     opened = []
     try:
@@ -185,7 +184,7 @@ def clients_of(live, authority, folder, n, minimum_cohort):
                 identity=client_pem(authority, place),
                 trust=authority.folder / "trust.pem",
                 key=FileKey(place / "key"),
-                minimum_cohort=minimum_cohort,
+                **terms,
             )
             client.rate_many([(f"item-{(number + i) % N_ITEMS}", 5) for i in range(8)])
             opened.append(client)
@@ -206,20 +205,22 @@ def lie_to(monkeypatch, authority, folder, n, n_colluders, plan):
 
     monkeypatch.setattr(coordinator, "Cohort", made)
     how = {"goal": n, "over_selection": 1.0, "minimum": 2, "rounds": 1, "deadline_seconds": 60}
-    with LyingLive(folder / "coordinator", authority, settings=SECURE, **how) as live:
-        with clients_of(live, authority, folder, n, minimum_cohort=n // 2) as clients:
+    with (
+        LyingLive(folder / "coordinator", authority, settings=SECURE, **how) as live,
+        clients_of(live, authority, folder, n, minimum_cohort=n // 2) as clients,
+    ):
 
-            def take_part(number):
-                try:
-                    outcomes[number] = clients[number].participate()
-                except LightFRError as error:
-                    outcomes[number] = error
-                    cohorts[0].leave(secrets.peers[threading.get_ident()])
-                    live.wake()
+        def take_part(number):
+            try:
+                outcomes[number] = clients[number].participate()
+            except LightFRError as error:
+                outcomes[number] = error
+                cohorts[0].leave(secrets.peers[threading.get_ident()])
+                live.wake()
 
-            in_threads(take_part, n)
-            for client, path in zip(clients, exported, strict=True):
-                client.export_views(path)
+        in_threads(take_part, n)
+        for client, path in zip(clients, exported, strict=True):
+            client.export_views(path)
     return cohorts[0], outcomes, exported
 
 

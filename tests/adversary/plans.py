@@ -40,10 +40,10 @@ def split_included(roster, colluders):
     """
     everybody = frozenset(range(roster.size))
     dropped, victims = _dropped_around_victims(roster, colluders)
-    included = {i: everybody for i in everybody - victims}
+    included = dict.fromkeys(everybody - victims, everybody)
     for victim in victims:
         included[victim] = everybody - frozenset(roster.neighbours(victim)) | dropped | colluders | {victim}
-    survivors = {i: everybody - dropped for i in everybody - victims - dropped}
+    survivors = dict.fromkeys(everybody - victims - dropped, everybody - dropped)
     return included, survivors
 
 

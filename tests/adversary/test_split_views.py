@@ -39,4 +39,6 @@ def test_the_plans_tell_different_things_and_leave_devices_no_other_reason_to_re
     for plan, which in ((split_included, 0), (split_survivors, 1)):
         told = plan(roster, colluders)[which]
         assert len(set(told.values())) > 1
-        assert all(index in said and len(said) >= roster.threshold for index, said in told.items() if index not in colluders)
+        assert all(
+            index in said and len(said) >= roster.threshold for index, said in told.items() if index not in colluders
+        )
