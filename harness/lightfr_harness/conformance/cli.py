@@ -28,6 +28,9 @@ def conformance_kit(
         bool,
         typer.Option("--crowd", help="Use secagg with 130 places: not every device is a neighbour of every other."),
     ] = False,
+    gate: Annotated[
+        bool, typer.Option("--gate", help="Use secagg without counts: devices count who rates what.")
+    ] = False,
     host: Annotated[str, typer.Option(help="The host name in the server's certificate.")] = "localhost",
     vectors: VectorsOption = None,
 ) -> None:
@@ -36,9 +39,12 @@ def conformance_kit(
     from lightfr_harness.conformance.vectors import DEFAULT_FOLDER, Vectors
 
     with errors_as_messages():
-        if privacy not in ("clear", "secagg") or (crowd and privacy != "secagg"):
-            raise CannotRunError("use --privacy clear, --privacy secagg or --privacy secagg --crowd")
-        make_kit(folder, "crowd" if crowd else privacy, host, Vectors.read(vectors or DEFAULT_FOLDER))
+        if privacy not in ("clear", "secagg") or ((crowd or gate) and privacy != "secagg") or (crowd and gate):
+            raise CannotRunError(
+                "use --privacy clear or --privacy secagg, the latter alone, with --crowd or with --gate"
+            )
+        kind = "crowd" if crowd else "gate" if gate else privacy
+        make_kit(folder, kind, host, Vectors.read(vectors or DEFAULT_FOLDER))
         typer.echo(f"The kit {folder} is ready for one run. Start a server with it (docs/conformance.md), then run:")
         typer.echo(f"  lightfr-harness conformance https://{host}:PORT --enrollment https://{host}:PORT --kit {folder}")
 

@@ -31,6 +31,8 @@ from lightfr_harness.server.authority.certificates import (
 from lightfr_harness.server.authority.keys import read_ed25519_key, read_issuer
 
 GATE = 10
+# Where six devices count.
+LOW_GATE = 3
 MAX_ROWS = 64
 # Devices beyond the places, and tokens for whatever a case spends.
 SPARE_DEVICES = 2
@@ -55,15 +57,19 @@ class KitSettings:
     # Of a round from its first place on; with secure aggregation of each phase.
     deadline_seconds: int
     integer_ids: bool = False
+    # Whether nobody gives the server counts, so that the first rounds are gate refreshes.
+    gate_refreshes: bool = False
 
     @property
     def kind(self) -> str:
-        """The name by which cases say where they run: clear, secagg or crowd."""
+        """The name by which cases say where they run: clear, secagg, crowd or gate."""
+        if self.gate_refreshes:
+            return "gate"
         return "crowd" if self.privacy == "secagg" and self.places > LARGEST_COMPLETE else self.privacy
 
 
 # places, goal, minimum, deadline_seconds. The crowd is large enough for a graph that is not complete.
-SIZES = {"clear": (6, 4, 2, 3), "secagg": (6, 6, 3, 3), "crowd": (130, 130, 100, 30)}
+SIZES = {"clear": (6, 4, 2, 3), "secagg": (6, 6, 3, 3), "crowd": (130, 130, 100, 30), "gate": (6, 6, 3, 3)}
 
 
 class Kit:
@@ -80,7 +86,8 @@ class Kit:
             advice = "make one: lightfr-harness conformance-kit FOLDER --privacy clear"
             raise CannotRunError(f"{folder} is no conformance kit ({type(error).__name__}): {advice}") from error
         self.item_ids = [line.split("\t")[0] for line in lines]
-        self.open_rows = [int(line.split("\t")[1]) >= self.settings.gate for line in lines]
+        # Without counts no row is open at first.
+        self.open_rows = [int((line + "\t0").split("\t")[1]) >= self.settings.gate for line in lines]
 
     @property
     def trust(self) -> Path:
@@ -114,7 +121,7 @@ class Kit:
 
 
 def make_kit(folder: Path, kind: str, host: str, vectors: Vectors) -> Kit:
-    """Write a new kit of kind clear, secagg or crowd."""
+    """Write a new kit of kind clear, secagg, crowd or gate."""
     try:
         folder.mkdir(parents=True)
         (folder / "tester").mkdir()
@@ -122,15 +129,25 @@ def make_kit(folder: Path, kind: str, host: str, vectors: Vectors) -> Kit:
         reason = f"cannot make the kit {folder} ({error.strerror})"
         raise CannotRunError(f"{reason}: name a folder that is not there") from error
     places, goal, minimum, deadline = SIZES[kind]
-    privacy = "clear" if kind == "clear" else "secagg"
+    privacy, is_gate = "clear" if kind == "clear" else "secagg", kind == "gate"
     settings = KitSettings(
-        privacy, vectors.code_bits, vectors.item_count, GATE, MAX_ROWS, places, goal, minimum, deadline
+        privacy=privacy,
+        code_bits=vectors.code_bits,
+        item_count=vectors.item_count,
+        gate=LOW_GATE if is_gate else GATE,
+        max_rows=MAX_ROWS,
+        places=places,
+        goal=goal,
+        minimum=minimum,
+        deadline_seconds=deadline,
+        gate_refreshes=is_gate,
     )
     (folder / "settings.json").write_text(json.dumps(asdict(settings), indent=2) + "\n")
     (folder / "codes.bin").write_bytes(vectors.codes)
     # Most popular first; closed rows are below the gate.
     counts = [100 - row if is_open else GATE - 1 for row, is_open in enumerate(vectors.open_rows)]
-    (folder / "items.tsv").write_text("".join(f"item-{row:02d}\t{count}\n" for row, count in enumerate(counts)))
+    lines = [f"item-{row:02d}" if is_gate else f"item-{row:02d}\t{count}" for row, count in enumerate(counts)]
+    (folder / "items.tsv").write_text("".join(f"{line}\n" for line in lines))
     tokens = _make_authority(folder / "authority", host, places + SPARE_DEVICES + SPARE_TOKENS)
     (folder / "tokens.json").write_text(json.dumps(tokens, indent=1) + "\n")
     _write_testers(folder)

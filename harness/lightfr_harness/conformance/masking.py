@@ -8,14 +8,14 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from google.protobuf.message import Message
 
 from lightfr.errors import LightFRError
-from lightfr.secagg import DeviceSession, Place, Roster, Vector, round_blocks
+from lightfr.secagg import DeviceSession, Place, Roster, Vector, gate_blocks, round_blocks
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import secure_pb2
 from lightfr_harness.conformance.client import Answer
@@ -66,11 +66,11 @@ class Peer:
         assignment: pb.Assignment,
         trusted: tuple[bytes, Sequence[bytes]],
         part: Contribution,
-        is_open: Sequence[bool],
+        make_vector: Callable[[int], Vector],
     ) -> None:
-        """`trusted` are the raw keys that sign manifests and memberships."""
+        """`trusted` are the raw keys that sign manifests and memberships; `make_vector` gets the cohort's size."""
         self.device, self.assignment, self.contribution = device, assignment, part
-        self._is_open = is_open
+        self._make_vector = make_vector
         self._kind = assignment.kind or pb.ROUND_KIND_TRAINING
         place = Place(assignment.round_id, assignment.peer_id, assignment.manifest_sha256, self._kind, *trusted)
         self._session = DeviceSession(place, device.member, now_unix_seconds=time.time(), minimum_cohort=2)
@@ -101,15 +101,15 @@ class Peer:
 
     def send(self, method: str, request: Message | bytes) -> Answer:
         """Send anything; what was accepted is remembered."""
-        answer = replace(self.device.call(method, request), to=f"{method} in the phase '{self._phase}'")
+        answer = self._called(method, request)
         if answer.status == 200:
             self.delivered.add(method)
         return answer
 
-    @property
-    def _phase(self) -> str:
-        """How far the round has come, as far as this device was told."""
-        return PHASE_OF_KIND[next(reversed(self.told))] if self.told else "advertising"
+    def _called(self, method: str, request: Message | bytes) -> Answer:
+        """Call a method; the answer says how far the round had come, as far as this device was told."""
+        phase = PHASE_OF_KIND[next(reversed(self.told))] if self.told else "advertising"
+        return replace(self.device.call(method, request), to=f"{method} in the phase '{phase}'")
 
     def deliver(self, method: str) -> None:
         """Send what a good device sends, which must be accepted."""
@@ -127,7 +127,8 @@ class Peer:
         self.receipt = receipt
 
     def question(self, max_wait_ms: int = 0) -> Answer:
-        return self.device.call("GetStep", secure_pb2.GetStepRequest(round_id=self.round_id, max_wait_ms=max_wait_ms))
+        request = secure_pb2.GetStepRequest(round_id=self.round_id, max_wait_ms=max_wait_ms)
+        return self._called("GetStep", request)
 
     def ask(self, max_wait_ms: int = 0) -> secure_pb2.GetStepResponse:
         """What the server says is due."""
@@ -202,7 +203,7 @@ class Peer:
 
     def _masked(self) -> pb.UploadRequest:
         step = self.told["upload"]
-        vector = vector_of(self.contribution, self._is_open, self._session.cohort)
+        vector = self._make_vector(self._session.cohort)
         return pb.UploadRequest(
             round_id=self.round_id,
             manifest_sha256=self.assignment.manifest_sha256,
@@ -257,4 +258,12 @@ def vector_of(part: Contribution, is_open: Sequence[bool], devices: int) -> Vect
     for k, sign in enumerate(user):
         vector["user_sum"][k] = weight * sign
     vector["weight"][0] = weight
+    return vector
+
+
+def counts_of(rated: Collection[int], item_count: int, devices: int) -> Vector:
+    """The block of a gate refresh, without noise: the counts must be exact."""
+    vector = Vector(gate_blocks(item_count, devices))
+    for item in rated:
+        vector["counts"][item] = 1
     return vector

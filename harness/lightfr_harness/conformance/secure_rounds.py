@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
 
+from lightfr.secagg import Vector
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import manifest_pb2, secure_pb2
 from lightfr_harness.conformance.client import Answer, NoAnswer
@@ -21,7 +22,7 @@ from lightfr_harness.conformance.cohort import (
     records_of,
 )
 from lightfr_harness.conformance.expectations import Unexpected, expect, expect_equal
-from lightfr_harness.conformance.masking import KINDS, METHODS, REVEAL, SHARE, UPLOAD, Peer
+from lightfr_harness.conformance.masking import KINDS, METHODS, REVEAL, SHARE, UPLOAD, Peer, counts_of, vector_of
 from lightfr_harness.conformance.rounds import ENDED, PATIENCE_SECONDS, POLL_SECONDS, random_update
 from lightfr_harness.conformance.twin import Contribution
 from lightfr_harness.conformance.versions import require_twin
@@ -164,7 +165,10 @@ class SecureRound:
         """Wait until the round has ended, by itself or because all is done; how. The twin follows."""
         if self.ended_as is None:
             self.ended_as = self._ended_status().state
-            if self.ended_as == pb.ROUND_STATE_FINISHED:
+            if self.peers[0].assignment.kind == pb.ROUND_KIND_GATE_REFRESH:
+                # What comes of it are open rows, and codes that only the server knows.
+                self._world.twin.model_version += self.ended_as == pb.ROUND_STATE_FINISHED
+            elif self.ended_as == pb.ROUND_STATE_FINISHED:
                 self._world.twin.finish_round([peer.contribution for peer in self.that_did(UPLOAD)])
             elif any("reveal" in peer.told for peer in self.peers):
                 # The same codes under another number: nobody reveals twice on one version.
@@ -201,19 +205,30 @@ class SecureRounds:
         self._shared: dict[Callable[[World], None], SecureRound] = {}
 
     def fresh(
-        self, count: int | None = None, parts: Sequence[Contribution] = (), devices: Sequence[Device] = ()
+        self,
+        count: int | None = None,
+        parts: Sequence[Contribution] = (),
+        devices: Sequence[Device] = (),
+        rated: Sequence[Collection[int]] = (),
     ) -> SecureRound:
-        """A new round in which so many devices, or all there is room for, have a place; random parts unless given."""
+        """A new round in which so many devices, or all there is room for, have a place; random parts unless given.
+
+        `rated` are the items that each device has in a gate refresh.
+        """
         self.end_last()
         devices = devices or self._world.devices(self._world.kit.settings.places if count is None else count)
         first = self._opened(devices[0])
         with ThreadPoolExecutor(AT_A_TIME) as pool:
             assignments = [first, *pool.map(self._placed, devices[1:])]
         parts = [*parts, *(self._random_part() for _ in range(len(devices) - len(parts)))]
-        keys, is_open = self._world.trusted_keys, self._world.kit.open_rows
+        kit = self._world.kit
+        vectors: list[Callable[[int], Vector]] = [
+            *(partial(counts_of, items, kit.settings.item_count) for items in rated),
+            *(partial(vector_of, part, kit.open_rows) for part in parts[len(rated) :]),
+        ]
         peers = [
-            Peer(device, assignment, keys, part, is_open)
-            for device, assignment, part in zip(devices, assignments, parts, strict=True)
+            Peer(device, assignment, self._world.trusted_keys, part, vector)
+            for device, assignment, part, vector in zip(devices, assignments, parts, vectors, strict=True)
         ]
         self._last = SecureRound(self._world, peers)
         self._known.add(first.round_id)

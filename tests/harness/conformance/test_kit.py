@@ -37,6 +37,7 @@ def test_the_settings_are_those_of_the_document(kit):
         "minimum": 2,
         "deadline_seconds": 3,
         "integer_ids": False,
+        "gate_refreshes": False,
     }
     assert kit.settings.kind == "clear"
 
@@ -140,4 +141,13 @@ def test_the_command_makes_the_crowd_too(tmp_path):
     assert (crowd.settings.kind, crowd.settings.places, len(crowd.tokens) > 132) == ("crowd", 130, True)
     wrong = CliRunner().invoke(app, ["conformance-kit", str(tmp_path / "other"), "--privacy", "clear", "--crowd"])
     assert wrong.exit_code == 2
-    assert "--privacy secagg --crowd" in wrong.output
+    assert "--privacy secagg, the latter alone, with --crowd or with --gate" in " ".join(wrong.output.split())
+
+
+def test_the_command_makes_a_kit_without_counts(tmp_path):
+    arguments = ["conformance-kit", str(tmp_path / "kit"), "--privacy", "secagg", "--gate"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    gate = Kit(tmp_path / "kit")
+    assert (gate.settings.kind, gate.settings.gate, any(gate.open_rows)) == ("gate", 3, False)
+    assert (gate.folder / "items.tsv").read_text().startswith("item-00\nitem-01\n")

@@ -35,6 +35,10 @@ def test_our_coordinator_passes_the_quick_cases_with_masks(tmp_path):
     require_all_passed("secagg", 40, tmp_path, *(f"--only={pattern}" for pattern in QUICK))
 
 
+def test_our_coordinator_passes_every_case_of_gate_refreshes(tmp_path):
+    require_all_passed("gate", 9, tmp_path)
+
+
 @pytest.mark.conformance
 def test_our_coordinator_passes_every_case_with_masks(tmp_path):
     require_all_passed("secagg", 250, tmp_path)
