@@ -83,15 +83,20 @@ class Cohort:
         return RoundWalk(self.channels[user], participant, make_vector)
 
     def train(self):
-        """One round of all devices, in the mode of the server; each stage one device after the other."""
-        users = range(len(self.channels))
+        """One round of all devices, in the mode of the server."""
         if self.model.manifest.message.model.privacy_mode == model_pb2.PRIVACY_MODE_CLEAR:
-            for user in users:
+            for user in range(len(self.channels)):
                 self.upload_clear(user)
+            self.next_version()
         else:
-            walks = [self.walk(user) for user in users]
-            for _ in STAGES:
-                for walk in walks:
+            self.train_masked({})
+
+    def train_masked(self, stages_of):
+        """One round with secure aggregation, stage by stage; some devices leave after so many stages."""
+        walks = {user: self.walk(user) for user in range(len(self.channels))}
+        for done, _ in enumerate(STAGES):
+            for user, walk in walks.items():
+                if stages_of.get(user, len(STAGES)) > done:
                     walk.advance()
         self.next_version()
 

@@ -74,10 +74,10 @@ export class Coordinator {
     return round;
   }
 
-  /** Whether a device has been faulty so often that it gets no place now. */
-  isBarred(device: string, nowMs: number): boolean {
+  /** For how long a device gets no place, because it has been faulty too often. */
+  barredMs(device: string, nowMs: number): number {
     const fault = this.faults.get(device);
-    return fault !== undefined && fault.count >= MOST_FAULTS && nowMs < fault.lastMs + BARRED_MS;
+    return fault && fault.count >= MOST_FAULTS ? Math.max(0, fault.lastMs + BARRED_MS - nowMs) : 0;
   }
 
   /** Ends what has come to its end. Called before every answer, after every delivery, and as time passes. */

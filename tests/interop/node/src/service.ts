@@ -72,10 +72,11 @@ export class Service implements ServiceImpl<typeof CoordinatorService> {
       capabilities.uploadKinds.includes(UploadKind.TERNARY) && capabilities.privacyModes.includes(settings.privacy);
     if (!isCapable) return this.retry(RetryReason.NOT_CAPABLE);
     if (round.receipts.has(device)) return this.retry(RetryReason.ALREADY_UPLOADED);
+    if (round.step && round.canGoOn(device)) return this.assignment(device);
+    const barredMs = this.coordinator.barredMs(device, Date.now());
+    if (barredMs > 0) return this.retry(RetryReason.FAULTY, barredMs);
     if (!round.step) return this.retry(RetryReason.AGGREGATING);
-    if (round.canGoOn(device)) return this.assignment(device);
     if (!round.hasFreePlace()) return this.retry(RetryReason.ROUND_FULL);
-    if (this.coordinator.isBarred(device, Date.now())) return this.retry(RetryReason.FAULTY);
     round.admit(device, Date.now());
     return this.assignment(device);
   };
@@ -216,10 +217,10 @@ export class Service implements ServiceImpl<typeof CoordinatorService> {
     return { answer: { case: "assignment" as const, value } };
   }
 
-  /** Begins about when the next round will open, and is as wide as the crowd needs. */
-  private retry(reason: RetryReason) {
-    const { round, settings } = this.coordinator;
-    const earliestMs = milliseconds(round.untilEndMs(Date.now()));
+  /** Begins about when the next round will open unless told otherwise, and is as wide as the crowd needs. */
+  private retry(reason: RetryReason, fromMs = this.coordinator.round.untilEndMs(Date.now())) {
+    const { settings } = this.coordinator;
+    const earliestMs = milliseconds(fromMs);
     const latestMs = milliseconds(earliestMs + CROWD_MS * settings.places);
     return { answer: { case: "retryWindow" as const, value: { earliestMs, latestMs, reason } } };
   }
