@@ -27,8 +27,8 @@ _WEIGHT_REACH, _USER_SUM_REACH = 6, 24
 _DEVIATIONS = 4
 # More implausible rows than both spoil the sum: so many, and one in so many.
 _ROWS_TOO_MANY, _ONE_IN = 3, 100
-# The middle row's square is below one time what its devices and the noise give it; a spoilt one's is far above.
-_MOST_ENERGY = 3
+# The middle row's square, in times of what noise and devices give it that agree in a quarter: honest ones are below 1.
+_MOST_ENERGY = 2
 # A row's trail, squared, may be so many times as long for its count as that of the middle row.
 _LONGEST_TRAIL = 3
 # A trail of one a round, squared. In any case such a trail is free, and a longer one among more devices.
@@ -83,7 +83,7 @@ def implausible_rows(rows: Numbers, counts: Counts, survivors: int) -> Mask:
     n_bad = int(implausible.sum())
     if n_bad >= _ROWS_TOO_MANY and n_bad * _ONE_IN > len(rows):
         raise ImplausibleSumError(f"{n_bad} of {len(rows)} rows say more than their devices can")
-    usual = rows.shape[1] * (_ROW_VARIANCE + expected)
+    usual = rows.shape[1] * (_ROW_VARIANCE + expected + expected * expected // 16)
     if len(rows) and np.median(_energies(rows) // usual) > _MOST_ENERGY:
         raise ImplausibleSumError("most rows say more than their devices can")
     return implausible
