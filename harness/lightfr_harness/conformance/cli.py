@@ -23,7 +23,7 @@ VectorsOption = Annotated[
 
 def conformance_kit(
     folder: Annotated[Path, typer.Argument(help="The folder to make for the kit.")],
-    privacy: Annotated[str, typer.Option(help="clear or secagg.")],
+    privacy: Annotated[str, typer.Option(help="clear, secagg or secagg+dp.")],
     crowd: Annotated[
         bool,
         typer.Option("--crowd", help="Use secagg with 130 places: not every device is a neighbour of every other."),
@@ -39,11 +39,9 @@ def conformance_kit(
     from lightfr_harness.conformance.vectors import DEFAULT_FOLDER, Vectors
 
     with errors_as_messages():
-        if privacy not in ("clear", "secagg") or ((crowd or gate) and privacy != "secagg") or (crowd and gate):
-            raise CannotRunError(
-                "use --privacy clear or --privacy secagg, the latter alone, with --crowd or with --gate"
-            )
-        kind = "crowd" if crowd else "gate" if gate else privacy
+        if privacy not in ("clear", "secagg", "secagg+dp") or crowd + gate > (privacy == "secagg"):
+            raise CannotRunError("use --privacy clear, secagg or secagg+dp; secagg alone, with --crowd or with --gate")
+        kind = "crowd" if crowd else "gate" if gate else "noise" if privacy == "secagg+dp" else privacy
         make_kit(folder, kind, host, Vectors.read(vectors or DEFAULT_FOLDER))
         typer.echo(f"The kit {folder} is ready for one run. Start a server with it (docs/conformance.md), then run:")
         typer.echo(f"  lightfr-harness conformance https://{host}:PORT --enrollment https://{host}:PORT --kit {folder}")

@@ -59,17 +59,22 @@ class KitSettings:
     integer_ids: bool = False
     # Whether nobody gives the server counts, so that the first rounds are gate refreshes.
     gate_refreshes: bool = False
+    # Privacy secagg+dp: the fields of RoundModel.noise.
+    noise: dict[str, int] | None = None
 
     @property
     def kind(self) -> str:
-        """The name by which cases say where they run: clear, secagg, crowd or gate."""
-        if self.gate_refreshes:
-            return "gate"
+        """The name by which cases say where they run: clear, secagg, crowd, gate or noise."""
+        if self.gate_refreshes or self.noise:
+            return "gate" if self.gate_refreshes else "noise"
         return "crowd" if self.privacy == "secagg" and self.places > LARGEST_COMPLETE else self.privacy
 
 
 # places, goal, minimum, deadline_seconds. The crowd is large enough for a graph that is not complete.
 SIZES = {"clear": (6, 4, 2, 3), "secagg": (6, 6, 3, 3), "crowd": (130, 130, 100, 30), "gate": (6, 6, 3, 3)}
+SIZES["noise"] = SIZES["secagg"]
+# The least that six devices with codes of 32 bits do not refuse, rounded up.
+NOISE = {"rows_thousandths": 42_000, "sums_thousandths": 9000, "counts_thousandths": 2000}
 
 
 class Kit:
@@ -117,11 +122,12 @@ class Kit:
             "deadline_seconds": settings.deadline_seconds,
             "privacy": settings.privacy,
             "gate_every": 1_000_000_000,
+            **{f"noise_{name.split('_')[0]}": level / 1000 for name, level in (settings.noise or {}).items()},
         }
 
 
 def make_kit(folder: Path, kind: str, host: str, vectors: Vectors) -> Kit:
-    """Write a new kit of kind clear, secagg, crowd or gate."""
+    """Write a new kit of kind clear, secagg, crowd, gate or noise."""
     try:
         folder.mkdir(parents=True)
         (folder / "tester").mkdir()
@@ -129,18 +135,19 @@ def make_kit(folder: Path, kind: str, host: str, vectors: Vectors) -> Kit:
         reason = f"cannot make the kit {folder} ({error.strerror})"
         raise CannotRunError(f"{reason}: name a folder that is not there") from error
     places, goal, minimum, deadline = SIZES[kind]
-    privacy, is_gate = "clear" if kind == "clear" else "secagg", kind == "gate"
+    privacy, is_gate = {"clear": "clear", "noise": "secagg+dp"}.get(kind, "secagg"), kind == "gate"
     settings = KitSettings(
         privacy=privacy,
         code_bits=vectors.code_bits,
         item_count=vectors.item_count,
         gate=LOW_GATE if is_gate else GATE,
-        max_rows=MAX_ROWS,
+        max_rows=0 if kind == "noise" else MAX_ROWS,
         places=places,
         goal=goal,
         minimum=minimum,
         deadline_seconds=deadline,
         gate_refreshes=is_gate,
+        noise=NOISE if kind == "noise" else None,
     )
     (folder / "settings.json").write_text(json.dumps(asdict(settings), indent=2) + "\n")
     (folder / "codes.bin").write_bytes(vectors.codes)

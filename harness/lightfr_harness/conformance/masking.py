@@ -18,6 +18,7 @@ from lightfr.errors import LightFRError
 from lightfr.secagg import DeviceSession, Place, Roster, Vector, gate_blocks, round_blocks
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import secure_pb2
+from lightfr.v1.model_pb2 import Noise
 from lightfr_harness.conformance.client import Answer
 from lightfr_harness.conformance.cohort import (
     INDEX_BYTES,
@@ -245,11 +246,14 @@ ANSWERS: dict[str, type[Message]] = {
 }
 
 
-def vector_of(part: Contribution, is_open: Sequence[bool], devices: int) -> Vector:
-    """The blocks of docs/secagg.md, step 5, filled number by number, without noise: the sums must be exact."""
+def vector_of(part: Contribution, is_open: Sequence[bool], noise: Noise | None, devices: int) -> Vector:
+    """The blocks of docs/secagg.md, step 5, filled number by number, without noise: the sums must be exact.
+
+    `noise` is that of the model. It makes room in the blocks, and all devices weigh the same.
+    """
     user = [int(sign) for sign in part.user]
-    code_bits, weight = len(user), max(len(part.rows), LEAST_ROWS)
-    vector = Vector(round_blocks(sum(is_open), code_bits, devices))
+    code_bits, weight = len(user), 1 if noise else max(len(part.rows), LEAST_ROWS)
+    vector = Vector(round_blocks(sum(is_open), code_bits, devices, noise))
     places = [item for item, it_is in enumerate(is_open) if it_is]
     for item, row in part.rows.items():
         first = places.index(item) * code_bits
@@ -257,7 +261,8 @@ def vector_of(part: Contribution, is_open: Sequence[bool], devices: int) -> Vect
             vector["rows"][first + k] = int(element)
     for k, sign in enumerate(user):
         vector["user_sum"][k] = weight * sign
-    vector["weight"][0] = weight
+    if not noise:
+        vector["weight"][0] = weight
     return vector
 
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 # The group of cases that restart the server.
 RESTART = "restart"
-KITS = ("clear", "secagg", "crowd", "gate")
-# Cases that say nothing run on these; the gate has cases of its own alone.
+KITS = ("clear", "secagg", "crowd", "gate", "noise")
+# Cases that say nothing run on these; the others have cases of their own alone.
 USUAL_KITS = ("clear", "secagg", "crowd")
 _ID = re.compile(r"[a-z]+(\.[a-z0-9]+(-[a-z0-9]+)*)+")
 _PLACE = re.compile(r"(docs/[a-z-]+\.md|proto/lightfr/v1/[a-z]+\.proto)#[\w-]+")

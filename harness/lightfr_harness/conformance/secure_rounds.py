@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from lightfr.secagg import Vector
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import manifest_pb2, secure_pb2
+from lightfr.v1.model_pb2 import Noise
 from lightfr_harness.conformance.client import Answer, NoAnswer
 from lightfr_harness.conformance.cohort import (
     INDEX_BYTES,
@@ -23,7 +24,7 @@ from lightfr_harness.conformance.cohort import (
 )
 from lightfr_harness.conformance.expectations import Unexpected, expect, expect_equal
 from lightfr_harness.conformance.masking import KINDS, METHODS, REVEAL, SHARE, UPLOAD, Peer, counts_of, vector_of
-from lightfr_harness.conformance.rounds import ENDED, PATIENCE_SECONDS, POLL_SECONDS, random_update
+from lightfr_harness.conformance.rounds import ENDED, PATIENCE_SECONDS, POLL_SECONDS, random_gradients, random_update
 from lightfr_harness.conformance.twin import Contribution
 from lightfr_harness.conformance.versions import require_twin
 
@@ -222,9 +223,10 @@ class SecureRounds:
             assignments = [first, *pool.map(self._placed, devices[1:])]
         parts = [*parts, *(self._random_part() for _ in range(len(devices) - len(parts)))]
         kit = self._world.kit
+        noise = Noise(**kit.settings.noise) if kit.settings.noise else None
         vectors: list[Callable[[int], Vector]] = [
             *(partial(counts_of, items, kit.settings.item_count) for items in rated),
-            *(partial(vector_of, part, kit.open_rows) for part in parts[len(rated) :]),
+            *(partial(vector_of, part, kit.open_rows, noise) for part in parts[len(rated) :]),
         ]
         peers = [
             Peer(device, assignment, self._world.trusted_keys, part, vector)
@@ -269,6 +271,8 @@ class SecureRounds:
 
     def _random_part(self) -> Contribution:
         settings = self._world.kit.settings
+        if settings.noise:
+            return random_gradients(self._world.kit.open_rows, settings.code_bits)
         return Contribution.of(random_update(self._world.kit.open_rows, settings.code_bits, settings.max_rows))
 
     def _opened(self, device: Device) -> pb.Assignment:

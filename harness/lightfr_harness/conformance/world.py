@@ -81,7 +81,7 @@ class World:
         """`restart` kills the server, starts it again on what it has stored, and returns when it listens."""
         self._restart = restart
         self.server, self.enrollment, self.kit, self.vectors = server, enrollment, kit, vectors
-        self.twin = Twin(kit.codes, kit.settings.code_bits)
+        self.twin = Twin(kit.codes, kit.settings.code_bits, is_clipped=kit.settings.noise is not None)
         self._folder = tempfile.TemporaryDirectory(prefix="lightfr-conformance-")
         self._devices: list[Device] = []
         self._clients: list[RawClient] = []
@@ -169,9 +169,10 @@ class World:
     @property
     def capabilities(self) -> pb.Capabilities:
         """Of a device that can do what the kit's rounds ask for."""
+        is_exact = self.kit.settings.noise is not None
         return pb.Capabilities(
             wire_versions=[1],
-            upload_kinds=[model_pb2.UPLOAD_KIND_TERNARY],
+            upload_kinds=[model_pb2.UPLOAD_KIND_EXACT if is_exact else model_pb2.UPLOAD_KIND_TERNARY],
             privacy_modes=[PRIVACY_MODES[self.kit.settings.privacy]],
         )
 

@@ -23,7 +23,7 @@ def test_the_vector_of_a_device_is_the_known_one(known):
     bitmap = bytes.fromhex(common["open_rows"])
     is_open = [bool(bitmap[row // 8] >> row % 8 & 1) for row in range(common["item_count"])]
     update = update_pb2.RowUpdate.FromString(bytes.fromhex(known["row_update"]))
-    made = vector_of(Contribution.of(update), is_open, common["devices"])
+    made = vector_of(Contribution.of(update), is_open, None, common["devices"])
     assert [made[block.name].tolist() for block in made.blocks] == known["before_noise"]
 
 

@@ -39,6 +39,10 @@ def test_our_coordinator_passes_every_case_of_gate_refreshes(tmp_path):
     require_all_passed("gate", 9, tmp_path)
 
 
+def test_our_coordinator_passes_every_case_of_noise(tmp_path):
+    require_all_passed("noise", 5, tmp_path)
+
+
 @pytest.mark.conformance
 def test_our_coordinator_passes_every_case_with_masks(tmp_path):
     require_all_passed("secagg", 250, tmp_path)

@@ -8,7 +8,7 @@ GROUPS = (
     *("tls", "enroll", "renew", "connect", "version", "manifest", "artifacts"),
     *("vectors", "checkin", "upload", "upload_content", "status", "round", "aggregate", "deltas"),
     *("sums", "cohort", "advertise", "share", "acknowledge", "included", "masked", "survivors", "reveal"),
-    *("steps", "abandon", "crowd", "gate"),
+    *("steps", "abandon", "crowd", "gate", "noise"),
     *("restart", "memory"),
 )
 
