@@ -9,8 +9,9 @@ from cryptography import x509
 
 from lightfr._wire import coordinator, tls
 from lightfr._wire.channel import Channel, address_of
-from lightfr.device import Trust, new_identity_keys, save_identity
+from lightfr.device import Trust, save_identity
 from lightfr.errors import IdentityRefusedError, ServerUnavailableError
+from lightfr.identities import new_identity_keys
 
 
 def identity_of(name, tmp_path):
@@ -74,7 +75,8 @@ def test_a_device_that_renewed_and_is_revoked_is_refused_with_the_new_certificat
     assert coordinator.renew(authority, keys.signing_request, keys.member_key.public) == issued
     authority.close()
     new = Channel(server.addresses["server"], tls.context(trust.path, renewed))
-    assert coordinator.get_manifest(new, 0)
+    for channel in (old, new):
+        assert coordinator.get_manifest(channel, 0)
     (name,) = x509.load_der_x509_certificate(issued.certificates[0]).subject
     command = [sys.executable, "-m", "lightfr_harness", "ca", "revoke", kit / "authority", name.value]
     subprocess.run(command, check=True, capture_output=True)
