@@ -13,7 +13,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from lightfr.device import pem
+from lightfr.identities import pem
 from lightfr.membership import MemberKey
 from lightfr_harness.server.authority import Credentials
 from lightfr_harness.server.authority.certificates import (

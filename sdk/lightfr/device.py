@@ -16,13 +16,14 @@ import hashlib
 import os
 import re
 import time
-from base64 import b64decode, encodebytes
+from base64 import b64decode
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from lightfr import _files
 from lightfr._certificates import Certificate, parse_certificate
 from lightfr.errors import EnrollmentError, InvalidInputError, LightFRError, PrivacyError, RefusedError
+from lightfr.identities import MEMBER_KEY, MEMBERSHIP, IdentityKeys, Issued, block_of, identity_pem, kept_keys, save_key
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -32,15 +33,13 @@ if TYPE_CHECKING:
     from lightfr.client import Client
     from lightfr.interactions import RatingScale
     from lightfr.keys import KeyProvider
-    from lightfr.membership import Member, MemberKey
+    from lightfr.membership import Member
 
 _SERVER, _ENROLLMENT, _TRUST, _IDENTITY = "server", "enrollment", "trust.pem", "identity.pem"
 _ENROLLING, _RENEWING = "enrolling.pem", "renewing.pem"
 # An identity that is tried before it takes the place of the old one.
 _INCOMING = "identity.new"
 _INVITATION_FIELDS = ("server", "enrollment", "token", "trust")
-_REQUEST = "CERTIFICATE REQUEST"
-_MEMBER_KEY, _MEMBERSHIP = "LIGHTFR MEMBER KEY", "LIGHTFR MEMBERSHIP"
 _RENEW_BEFORE_SECONDS = 60 * 86_400
 # A sync does not wait longer than this for an authority that says nothing: it is asked again next time.
 _RENEWAL_TIMEOUT_SECONDS = 10.0
@@ -48,23 +47,6 @@ _PUBLIC_KEYS = rb"-----BEGIN %b-----\s+([A-Za-z0-9+/=\s]+?)\s+-----END %b-----"
 _MANIFEST_KEY, _MEMBERSHIP_KEY = "PUBLIC KEY", "LIGHTFR MEMBERSHIP KEY"
 # SubjectPublicKeyInfo of an Ed25519 key is this prefix and the 32 raw bytes (RFC 8410).
 _ED25519_PREFIX = bytes.fromhex("302a300506032b6570032100")
-
-
-class IdentityKeys(NamedTuple):
-    """What a device makes for an identity, and what it asks the authority to sign."""
-
-    # P-256, PEM.
-    private_key: bytes
-    # For that key; PKCS #10, DER.
-    signing_request: bytes
-    member_key: MemberKey
-
-
-class Issued(NamedTuple):
-    """What the authority answers: certificates, DER, the device's own first, and the membership."""
-
-    certificates: list[bytes]
-    membership: bytes
 
 
 class DeviceStatus(NamedTuple):
@@ -109,7 +91,7 @@ class Device(NamedTuple):
             _files.save(place / _SERVER, device.server.encode())
             _files.save(place / _ENROLLMENT, invited["enrollment"].encode())
             _files.save(device.trust, invited["trust"].encode())
-        trust, keys = Trust(device.trust), _kept_keys(place / _ENROLLING)
+        trust, keys = Trust(device.trust), kept_keys(place / _ENROLLING)
         channel = Channel(invited["enrollment"], tls.context(trust.path, identity=None))
         try:
             issued = coordinator.enroll(channel, invited["token"], keys.signing_request, keys.member_key.public)
@@ -228,7 +210,7 @@ class Trust:
         if not self.membership_keys:
             raise InvalidInputError(
                 f"the trust file {self.path} has no {_MEMBERSHIP_KEY} block, so it cannot tell devices from invented "
-                "ones: enrol again with a new invitation"
+                "ones: forget this device and enrol again"
             )
 
     def _public_keys(self, content: bytes, kind: str) -> list[bytes]:
@@ -265,7 +247,7 @@ class Identity:
 
         try:
             content = self._path.read_bytes()
-            key, membership = MemberKey.from_private(_block(content, _MEMBER_KEY)), _block(content, _MEMBERSHIP)
+            key, membership = MemberKey.from_private(block_of(content, MEMBER_KEY)), block_of(content, MEMBERSHIP)
             if len(membership) != MEMBERSHIP_BYTES:
                 raise ValueError
             return Member(key, membership)
@@ -302,7 +284,7 @@ class Identity:
             with _files.step("remove an old renewal"):
                 _files.overwrite_and_remove(kept)
         authority = channel.to(self._authority_address(), _RENEWAL_TIMEOUT_SECONDS)
-        keys = _kept_keys(kept)
+        keys = kept_keys(kept)
         try:
             issued = coordinator.renew(authority, keys.signing_request, keys.member_key.public)
         finally:
@@ -324,7 +306,7 @@ class Identity:
     def _is_of_use(self, kept: Path) -> bool:
         """Whether a file that an interruption left is whole, and not of a renewal that was over but for its removal."""
         try:
-            return kept.exists() and not self._path.read_bytes().startswith(_kept_keys(kept).private_key)
+            return kept.exists() and not self._path.read_bytes().startswith(kept_keys(kept).private_key)
         except InvalidInputError:
             return False
 
@@ -362,11 +344,6 @@ def _read_invitation(path: Path) -> dict[str, str]:
     return invited
 
 
-def _save_key(path: Path, data: bytes) -> None:
-    with _files.step(f"save {path}"):
-        _files.save_secret(path, data)
-
-
 def save_identity(path: Path, trust: Trust, keys: IdentityKeys, issued: Issued) -> None:
     """Keep an identity that TLS can use; one that it cannot use would stand in the way of the next try."""
     from lightfr._wire import tls
@@ -374,7 +351,7 @@ def save_identity(path: Path, trust: Trust, keys: IdentityKeys, issued: Issued) 
 
     identity = identity_pem(keys, issued)
     incoming = path.with_name(_INCOMING)
-    _save_key(incoming, identity)
+    save_key(incoming, identity)
     try:
         tls.context(trust.path, incoming)
         vouched_for = require_membership(issued.membership, trust.membership_keys, time.time())
@@ -387,64 +364,4 @@ def save_identity(path: Path, trust: Trust, keys: IdentityKeys, issued: Issued) 
     finally:
         with _files.step("remove an identity that was tried"):
             _files.overwrite_and_remove(incoming)
-    _save_key(path, identity)
-
-
-def identity_pem(keys: IdentityKeys, issued: Issued) -> bytes:
-    """Return the content of an identity file."""
-    certificates = b"".join(pem("CERTIFICATE", der) for der in issued.certificates)
-    member = pem(_MEMBER_KEY, keys.member_key.private) + pem(_MEMBERSHIP, issued.membership)
-    return keys.private_key + certificates + member
-
-
-def _kept_keys(path: Path) -> IdentityKeys:
-    """Return the keys that an interruption left, or new ones that are on the disk now."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
-    from lightfr.membership import MemberKey
-
-    if not path.exists() or set(path.read_bytes()) == {0}:  # zeros: its removal was interrupted
-        made = new_identity_keys()
-        member_key = pem(_MEMBER_KEY, made.member_key.private)
-        _save_key(path, made.private_key + pem(_REQUEST, made.signing_request) + member_key)
-    try:
-        content = path.read_bytes()
-        private_key, request = content.partition(f"-----BEGIN {_REQUEST}-----".encode())[0], _block(content, _REQUEST)
-        parsed, key = x509.load_der_x509_csr(request), load_pem_private_key(private_key, None)
-        if not parsed.is_signature_valid or parsed.public_key() != key.public_key():
-            raise ValueError
-        return IdentityKeys(private_key, request, MemberKey.from_private(_block(content, _MEMBER_KEY)))
-    except (OSError, ValueError, TypeError):
-        # Without its cause, which might quote the key.
-        raise InvalidInputError(f"{path} is damaged: remove it and enrol again") from None
-
-
-def new_identity_keys() -> IdentityKeys:
-    """Make the keys of an identity, and a signing request for the first."""
-    from lightfr.membership import MemberKey
-
-    return IdentityKeys(*new_key_and_request(), MemberKey.new())
-
-
-def new_key_and_request() -> tuple[bytes, bytes]:
-    """Make a P-256 key (PEM) and a signing request for it (DER)."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    request = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([])).sign(key, hashes.SHA256())
-    encoding, no_password = serialization.Encoding, serialization.NoEncryption()
-    private_key = key.private_bytes(encoding.PEM, serialization.PrivateFormat.PKCS8, no_password)
-    return private_key, request.public_bytes(encoding.DER)
-
-
-def _block(content: bytes, kind: str) -> bytes:
-    """Return the content of the first PEM block of a kind, empty when there is none; raises ValueError."""
-    return b64decode(content.partition(f"-----BEGIN {kind}-----".encode())[2].partition(b"-----END")[0])
-
-
-def pem(kind: str, der: bytes) -> bytes:
-    """Return a PEM block."""
-    return f"-----BEGIN {kind}-----\n".encode() + encodebytes(der) + f"-----END {kind}-----\n".encode()
+    save_key(path, identity)

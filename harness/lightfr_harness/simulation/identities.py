@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lightfr.device import identity_pem, new_identity_keys
+from lightfr.identities import identity_pem, new_identity_keys
 from lightfr_harness.server.authority import Authority
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
-from lightfr.device import Issued
 from lightfr.errors import ProtocolError
+from lightfr.identities import Issued
 from lightfr.membership import MEMBERSHIP_BYTES
 from lightfr.model.manifest import SIGNED_LIMIT_BYTES, WIRE_VERSION
 from lightfr.v1 import coordinator_pb2, enrollment_pb2, model_pb2

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from lightfr import Device, FileKey
 from lightfr._wire import coordinator as calls
-from lightfr.device import Identity, Trust, new_key_and_request
+from lightfr.device import Identity, Trust
 from lightfr.errors import (
     EnrollmentError,
     InvalidInputError,
@@ -21,6 +21,7 @@ from lightfr.errors import (
     ServerUnavailableError,
     StoreWriteError,
 )
+from lightfr.identities import new_key_and_request
 from lightfr.membership import require_membership
 from lightfr_harness.server.authority import Authority
 from lightfr_harness.simulation.identities import make_identity

@@ -18,8 +18,9 @@ from lightfr._certificates import parse_certificate
 from lightfr._wire import coordinator as calls
 from lightfr._wire import tls
 from lightfr._wire.channel import Channel
-from lightfr.device import Identity, Issued, Trust, pem
+from lightfr.device import Identity, Trust
 from lightfr.errors import IdentityRefusedError, RefusedError, ServerUnavailableError
+from lightfr.identities import Issued, pem
 from lightfr.membership import require_membership
 from lightfr_harness.server.authority import Authority
 from lightfr_harness.server.authority.certificates import make_device_certificate, make_issuer, new_key

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from lightfr.device import Issued
 from lightfr.errors import OutOfRangeError
+from lightfr.identities import Issued
 from lightfr.membership import MEMBER_KEY_BYTES, MEMBERSHIP_CONTEXT
 
 from . import keys

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-from lightfr.device import Issued
+from lightfr.identities import Issued
 from lightfr.membership import MEMBER_KEY_BYTES
 from lightfr.v1 import enrollment_pb2, error_pb2
 from lightfr_harness.server.coordinator.refusals import Refusal

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from lightfr.device import Issued
+from lightfr.identities import Issued
 from lightfr.v1 import enrollment_pb2
 from lightfr_harness.server.authority import MemberKeyError, RenewalError, SigningRequestError, TokenError
 from lightfr_harness.server.authority.service import EnrollmentService

@@ -275,6 +275,38 @@ def test_wrong_tokens_are_logged_and_after_a_few_the_address_must_wait(tmp_path,
     assert token not in live.log.getvalue()
 
 
+def test_wrong_tokens_count_for_the_address_also_of_who_shows_a_certificate(tmp_path, authority, device):
+    """And the log does not name the device."""
+    few = replace(FOR_NEWCOMERS, wrong_token_burst=1, wrong_tokens_per_second=0.001)
+    request = enrollment_pb2.EnrollRequest(
+        token="x" * 32, signing_request=signing_request(), member_key=member_key()
+    ).SerializeToString()
+    with Live(tmp_path / "f", authority, for_newcomers=few) as live:
+        for context, reason in (
+            (device, error_pb2.ERROR_REASON_TOKEN),
+            (other_device(authority, tmp_path), error_pb2.ERROR_REASON_OVERLOADED),
+            (client_context(authority), error_pb2.ERROR_REASON_OVERLOADED),
+        ):
+            answer = exchange(live.connection(context, "enrollment"), "POST", ENROLLMENT + "Enroll", request)
+            assert reason_of(answer[2]).reason == reason
+    (wrong,) = [line for line in live.log.getvalue().splitlines() if "wrong_token" in line]
+    assert json.loads(wrong)["address"] == "127.0.0.1"
+
+
+def test_a_device_that_renews_has_a_share_of_its_own_at_the_authority(tmp_path, authority, device):
+    few = replace(FOR_NEWCOMERS, request_burst=2, requests_per_second=0.001)
+
+    def renew(live, context):
+        request = enrollment_pb2.RenewCertificateRequest(signing_request=signing_request(), member_key=member_key())
+        connection = live.connection(context, "enrollment")
+        return exchange(connection, "POST", ENROLLMENT + "RenewCertificate", request.SerializeToString())[0]
+
+    with Live(tmp_path / "f", authority, for_newcomers=few) as live:
+        assert [renew(live, device) for _ in range(3)] == [200, 200, 503]
+        assert renew(live, other_device(authority, tmp_path)) == 200
+        assert serves(live, authority, tmp_path)
+
+
 def test_a_real_coordinator_under_abuse_serves_the_honest(tmp_path):
     summary = abuse_coordinator.run(slow_bodies=40, silent=300, wrong_tokens=120, base=tmp_path)
     assert summary.is_good(), summary
