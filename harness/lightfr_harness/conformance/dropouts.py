@@ -5,6 +5,7 @@ Three of them carry the uploads of the vectors, in the order of the vectors.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable
 
@@ -174,10 +175,11 @@ def spoiled_keys(peer: Peer) -> dict[str, secure_pb2.RevealSharesRequest]:
 
 
 def false_share(record: bytes) -> bytes:
-    """Another share of the field for the same device. Far from the true one: X25519 does not look at all bits."""
-    changed = bytearray(record)
-    changed[INDEX_BYTES + SHARE_BYTES // 2] ^= 1
-    return bytes(changed)
+    """Another share of the field for the same device.
+
+    It has nothing to do with the true one: shares that were all changed alike could lie on a polynomial again.
+    """
+    return record[:INDEX_BYTES] + hashlib.sha256(record).digest() + bytes(SHARE_BYTES - 32)
 
 
 def one_of_each(peer: Peer) -> dict[str, Message]:
