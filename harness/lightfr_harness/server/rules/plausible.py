@@ -12,15 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from lightfr.errors import LightFRError
+from lightfr.secagg.noise import ternary_room
 from lightfr.secagg.vector import MAX_WEIGHT
 from lightfr.training.constants import LEAST_CATALOGUE_RATINGS
 
 Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-# Variance of the ternary noise in a sum, and what it reaches: five standard deviations, and ten.
+# Variance of the ternary noise in a sum, and five standard deviations.
 _ROW_VARIANCE = 10
-_ROW_REACH, _ROW_ROOM = 16, 32
+_ROW_REACH = 16
 # Six standard deviations of the noise in weight and user sum, per device of the cohort.
 _WEIGHT_REACH, _USER_SUM_REACH = 6, 24
 # Of counts and of what is drawn by them.
@@ -58,7 +59,7 @@ class Counts:
 
 def require_plausible_counts(counts: Numbers, survivors: int) -> None:
     """Raise ImplausibleSumError unless each count of a gate refresh is one that so many devices can reach."""
-    reach = min(_ROW_ROOM, survivors)
+    reach = ternary_room(survivors)
     if len(counts) and (int(counts.min()) < -reach or int(counts.max()) > survivors + reach):
         raise ImplausibleSumError("a count is below zero or above the number of devices")
 
@@ -78,7 +79,8 @@ def implausible_rows(rows: Numbers, counts: Counts, survivors: int) -> Mask:
     Raises ImplausibleSumError when they are many, or when most rows have more in them than so many devices can give.
     """
     expected = counts.expected(survivors)
-    bounds = np.minimum(expected + _DEVIATIONS * _root(expected) + _ROW_REACH, survivors + _ROW_ROOM)
+    most = survivors + ternary_room(survivors)
+    bounds = np.minimum(expected + _DEVIATIONS * _root(expected) + _ROW_REACH, most)
     implausible: Mask = (np.abs(rows) > bounds[:, None]).any(axis=1)
     n_bad = int(implausible.sum())
     if n_bad >= _ROWS_TOO_MANY and n_bad * _ONE_IN > len(rows):

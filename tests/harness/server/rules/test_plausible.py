@@ -25,9 +25,8 @@ def honest(seed, n=N, counts=COUNTS, fleet=1000):
     raters = rng.binomial(n, counts / fleet)[:, None]
     direction = np.random.default_rng(1).choice([-1, 1], (len(counts), BITS))
     said = rng.binomial(raters, 0.3, (len(counts), BITS))
-    rows = (
-        2 * rng.binomial(said, 0.5 + 0.2 * direction) - said + np.rint(rng.normal(0, 10**0.5, said.shape)).astype(int)
-    )
+    noise = np.clip(np.rint(rng.normal(0, 10**0.5, said.shape)), -n, n).astype(int)
+    rows = 2 * rng.binomial(said, 0.5 + 0.2 * direction) - said + noise
     user_sum = rng.integers(-50 * n, 50 * n, BITS)
     return {"rows": rows.ravel(), "user_sum": user_sum, "weight": np.array([50 * n])}
 
