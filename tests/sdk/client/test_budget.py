@@ -6,9 +6,15 @@ import pytest
 
 from lightfr import Budget, Reason
 from lightfr.budget import Ledger
-from lightfr.errors import InvalidInputError, NotPrivateError, OutOfRangeError, ProtocolError
+from lightfr.errors import (
+    InvalidInputError,
+    NotPrivateError,
+    OutOfRangeError,
+    ProtocolError,
+    ServerUnavailableError,
+)
 from lightfr.privacy_loss import epsilon, round_loss
-from lightfr.v1 import coordinator_pb2, model_pb2
+from lightfr.v1 import coordinator_pb2, model_pb2, secure_pb2
 from tests.sdk.client.publisher import random_codes
 
 SECAGG, SECAGG_DP = model_pb2.PRIVACY_MODE_SECAGG, model_pb2.PRIVACY_MODE_SECAGG_DP
@@ -99,6 +105,33 @@ def test_the_app_may_set_other_numbers(offered, publisher):
 def test_a_negative_budget_is_refused(open_device, name):
     with pytest.raises(OutOfRangeError, match=f"budget.{name}"):
         open_device(budget=Budget(**{name: -1}))
+
+
+# ---- a round that was begun ----
+
+
+def test_a_round_is_given_up_when_the_model_has_moved_on(offered, publisher):
+    client = offered()
+    publisher.answers["GetStep"] = (503, {}, b"")
+    with pytest.raises(ServerUnavailableError):
+        client.participate()
+    (first,) = advertised(publisher)
+    with pytest.raises(ServerUnavailableError):
+        client.participate()
+    assert advertised(publisher) == [first, first]
+    publisher.publish(2, random_codes(2), privacy_mode=SECAGG)
+    publisher.assignment(peer_id=b"p" * 16, round_id=b"s" * 16)
+    client.sync()
+    with pytest.raises(ServerUnavailableError):
+        client.participate()
+    third = advertised(publisher)[2]
+    assert third != first
+    assert third.round_id == b"s" * 16
+
+
+def advertised(publisher):
+    bodies = [body for _, path, _, body in publisher.server.requests if path.endswith("AdvertiseKeys")]
+    return [secure_pb2.AdvertiseKeysRequest.FromString(body) for body in bodies]
 
 
 # ---- require_dp ----

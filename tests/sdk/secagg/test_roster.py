@@ -4,11 +4,13 @@ import os
 from dataclasses import replace
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from lightfr.errors import BufferSizeError, PrivacyError
 from lightfr.secagg import Roster, RosterEntry, VouchedEntry
 from lightfr.secagg.roster import least_neighbours, least_threshold
 from lightfr.secagg.views import bitmap_of, members, quorum
+from tests.sdk.secagg.cohorts import NOW, new_member, raw_key
 
 ABOUT = ROUND_ID, MANIFEST, KIND = bytes(range(16)), b"m" * 32, 1
 SPARSE = 64, 80, 39
@@ -125,6 +127,15 @@ def test_a_voucher_has_what_the_entry_lacks_of_the_membership():
     vouched = VouchedEntry(entry, entry.member_key + os.urandom(72), os.urandom(64))
     assert len(vouched.voucher()) == 136
     assert VouchedEntry.from_voucher(entry, vouched.voucher()) == vouched
+
+
+def test_a_membership_of_another_key_does_not_vouch_for_an_entry():
+    authority = Ed25519PrivateKey.generate()
+    member, (entry,) = new_member(authority), some_entries(1)
+    vouched = VouchedEntry(replace(entry, member_key=member.key.public), member.membership, bytes(64))
+    vouched.require_member([raw_key(authority)], NOW)
+    with pytest.raises(PrivacyError, match="another key"):
+        replace(vouched, entry=entry).require_member([raw_key(authority)], NOW)
 
 
 def test_bitmaps_name_devices_from_the_low_bit_on():
