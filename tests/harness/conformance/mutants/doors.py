@@ -6,6 +6,7 @@ import hashlib
 import json
 import ssl
 
+from aiohttp import web as aiohttp_web
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from google.protobuf.unknown_fields import UnknownFieldSet
 
@@ -21,7 +22,7 @@ from tests.harness.conformance.mutants import around, mutant
 
 @mutant("tls-1-2", "TLS 1.2 is accepted too", "tls.version-1-2")
 def tls_1_2():
-    _with_context(lambda context: setattr(context, "minimum_version", ssl.TLSVersion.TLSv1_2))
+    with_context(lambda context: setattr(context, "minimum_version", ssl.TLSVersion.TLSv1_2))
 
 
 @mutant(
@@ -30,12 +31,12 @@ def tls_1_2():
     "tls.no-certificate",
 )
 def certificate_optional():
-    _with_context(lambda context: setattr(context, "verify_mode", ssl.CERT_OPTIONAL))
+    with_context(lambda context: setattr(context, "verify_mode", ssl.CERT_OPTIONAL))
 
 
 @mutant("revoked-accepted", "the revocation list is not read", "tls.revoked")
 def revoked_accepted():
-    _with_context(_without_list)
+    with_context(without_list)
 
     @around(Admission, "device_of")
     def _(original, self, certificate):
@@ -49,7 +50,7 @@ def revoked_accepted():
     "tls.revoked-renewed",
 )
 def revoked_by_serial_number():
-    _with_context(_without_list)
+    with_context(without_list)
 
     @around(Admission, "device_of")
     def _(original, self, certificate):
@@ -62,14 +63,14 @@ def revoked_by_serial_number():
 @mutant("expired-accepted", "dates of client certificates are not looked at", "tls.expired")
 def expired_accepted():
     # OpenSSL's X509_V_FLAG_NO_CHECK_TIME.
-    _with_context(lambda context: setattr(context, "verify_flags", ssl.VerifyFlags(context.verify_flags | 0x200000)))
+    with_context(lambda context: setattr(context, "verify_flags", ssl.VerifyFlags(context.verify_flags | 0x200000)))
 
 
-def _without_list(context):
+def without_list(context):
     context.verify_flags &= ~ssl.VERIFY_CRL_CHECK_LEAF
 
 
-def _with_context(change):
+def with_context(change):
     @around(Admission, "_new_context")
     def _(original, self):
         context = original(self)
@@ -89,8 +90,10 @@ def any_common_name():
 
 @mutant("downloads-for-anybody", "only calls ask which device it is", "artifacts.unnamed")
 def downloads_for_anybody():
-    @around(web.HttpService, "_limited")
-    async def _(original, self, request, handler):
+    original = web.HttpService._limited
+
+    @aiohttp_web.middleware
+    async def limited(self, request, handler):
         identify = self._identify
         if request.path.startswith("/artifacts/"):
             self._identify = lambda certificate: identify(certificate) or "somebody"
@@ -99,10 +102,12 @@ def downloads_for_anybody():
         finally:
             self._identify = identify
 
+    web.HttpService._limited = limited
+
 
 @mutant("no-ticket", "session tickets are turned off", "tls.ticket")
 def no_ticket():
-    _with_context(lambda context: setattr(context, "num_tickets", 0))
+    with_context(lambda context: setattr(context, "num_tickets", 0))
 
 
 @mutant(

@@ -10,7 +10,9 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
 from lightfr_harness.server.authority import Authority, SigningRequestError, TokenError, authority
+from lightfr_harness.server.authority.credentials import Admission
 from tests.harness.conformance.mutants import around, mutant
+from tests.harness.conformance.mutants.doors import with_context, without_list
 
 # Between two steps that should be one: long enough for a busy machine.
 GAP_SECONDS = 1.0
@@ -121,12 +123,12 @@ def renewals_without_end():
 
 @mutant("revoked-renew", "a revoked device gets a new certificate", "renew.nobody")
 def revoked_renew():
-    @around(Authority, "admission")
-    def _(original, self):
-        made = original(self)
-        made._read_revocation_list = frozenset
-        made._load(made._state_of_files())
-        return made
+    with_context(without_list)
+
+    @around(Admission, "device_of")
+    def _(original, self, certificate):
+        self._revoked = frozenset()
+        return original(self, certificate)
 
     @around(authority.Registry, "revoked")
     def _(original, self):
