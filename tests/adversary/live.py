@@ -14,7 +14,7 @@ from lightfr.membership import MemberKey
 from lightfr.secagg import DeviceSession, RevealedShares
 from lightfr.secagg.views import bitmap_of, included_message, survivors_message
 from lightfr.v1 import secure_pb2
-from lightfr_harness.server.coordinator import coordinator
+from lightfr_harness.server.coordinator import keeper
 from lightfr_harness.server.coordinator.cohort import CONFIRMING, INCLUDING, REVEALING, UPLOADING, Cohort
 from lightfr_harness.server.rules.secagg import SecureSumError
 from tests.adversary.cohort import forged_quorum
@@ -203,7 +203,7 @@ def lie_to(monkeypatch, authority, folder, n, n_colluders, plan):
         cohorts.append(LyingCohort(*how, plan=plan, n_colluders=n_colluders, secrets=secrets))
         return cohorts[-1]
 
-    monkeypatch.setattr(coordinator, "Cohort", made)
+    monkeypatch.setattr(keeper, "Cohort", made)
     how = {"goal": n, "over_selection": 1.0, "minimum": 2, "rounds": 1, "deadline_seconds": 60}
     with (
         LyingLive(folder / "coordinator", authority, settings=SECURE, **how) as live,
