@@ -23,8 +23,8 @@ def main(folder: Path, minimum_cohort: int) -> None:
     """Live one device's life."""
     device = Device.enroll(folder / "invitation.json", folder)
     ratings = json.loads((folder / "ratings.json").read_text())
-    how = {"key": FileKey(folder / "key"), "minimum_cohort": minimum_cohort, "budget": BUDGET}
-    with device.client(folder / "data", **how) as client:
+    key = FileKey(folder / "key")
+    with device.client(folder / "data", key=key, minimum_cohort=minimum_cohort, budget=BUDGET) as client:
         client.rate_many((item_id, rating) for item_id, rating in ratings)
         client.sync()
         before = client.recommend(SHOWN)
