@@ -257,7 +257,8 @@ def privacy():
         }
         for mode, size in (("secagg, cohort 256", 9000.0), ("clear", 1300.0))
     ]
-    options = {"data": None, "synthetic": "small", "rounds": 10, "bits": 64, "seed": 0, "minimum_cohort": 256}
+    campaign = {"rounds": 200, "rounds_per_device": 16}
+    options = {"data": None, "synthetic": "small", **campaign, "bits": 64, "seed": 0, "minimum_cohort": 256}
     return records.PrivacyRecord(
         options=options, findings=found, runs=runs, masked_uploads="the SDK's own in the first round", **HERE
     )

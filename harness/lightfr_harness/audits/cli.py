@@ -11,7 +11,7 @@ from rich.table import Table
 
 from lightfr_harness.audits.cost.cli import cost
 from lightfr_harness.audits.finding import Finding, broken
-from lightfr_harness.audits.privacy.plan import MODES, AuditOptions
+from lightfr_harness.audits.privacy.plan import MODES, ROUNDS_PER_DEVICE, AuditOptions
 from lightfr_harness.console import Json, Report, progress_bar
 from lightfr_harness.errors import errors_as_messages
 from lightfr_harness.simulation.cli import Bits, Data, Format, Seed, Synthetic
@@ -29,6 +29,9 @@ def privacy(
     rounds: Annotated[
         int, typer.Option(help="Rounds of the campaign that is attacked; in clear modes 10 at most.")
     ] = 200,
+    rounds_per_device: Annotated[
+        int, typer.Option(help="Rounds that a device takes part in at most; then the campaign lacks devices and ends.")
+    ] = ROUNDS_PER_DEVICE,
     cohort: Annotated[
         list[int] | None, typer.Option(help="Devices in a round; several are compared. Default: 60 % of the devices.")
     ] = None,
@@ -59,6 +62,7 @@ def privacy(
             format=format,
             synthetic=synthetic,
             rounds=rounds,
+            rounds_per_device=rounds_per_device,
             cohorts=tuple(cohort or ()),
             minimum_cohort=minimum_cohort,
             bits=bits,
