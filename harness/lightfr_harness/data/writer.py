@@ -18,4 +18,4 @@ def write_inter(ratings: Ratings, path: Path) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         file.write(HEADER)
         for user, item, rating, time in zip(*(column.tolist() for column in columns), strict=True):
-            file.write(f"{ratings.user_ids[user]}\t{ratings.item_ids[item]}\t{rating:.17g}\t{time}\n")
+            file.write(f"{ratings.user_ids[user]}\t{ratings.item_ids[item]}\t{rating}\t{time}\n")

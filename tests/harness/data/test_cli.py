@@ -72,13 +72,13 @@ def test_fetch_of_an_unknown_name_lists_the_known_ones(tmp_path):
 
 def test_cut_writes_the_first_ratings_as_a_file_that_can_be_read_again(tmp_path):
     source, target = tmp_path / "u.data", tmp_path / "cut.inter"
-    source.write_text("7\t20\t3\t881\n7\t9\t1\t870\n7\t8\t5\t890\n8\t20\t5\t882\n")
+    source.write_text("7\t20\t3\t881\n7\t9\t1.5\t870\n7\t8\t5\t890\n8\t20\t5\t882\n")
     result = run("cut", source, "--format", "ml-100k", "--first", 2, "--to", target)
     assert result.exit_code == 0
     assert "2 users, 2 items, 3 ratings" in result.stdout.replace("\n", " ")
     header, *lines = target.read_text().splitlines()
     assert header == "user_id:token\titem_id:token\trating:float\ttimestamp:float"
-    assert lines == ["7\t9\t1\t870", "7\t20\t3\t881", "8\t20\t5\t882"]
+    assert lines == ["7\t9\t1.5\t870", "7\t20\t3.0\t881", "8\t20\t5.0\t882"]
     assert len(load(target, "ml-100k")) == len(load(target, "inter", rating_min=1, rating_max=5)) == 3
 
 
