@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from lightfr.store import Store
 
-_DAY_SECONDS = 86_400.0
+_PERIOD_SECONDS = 30 * 86_400.0
 # Name of the value in the store.
 _SPENT = "spent"
 
@@ -24,9 +24,9 @@ class Budget(NamedTuple):
     A round in the clear has no budget: it reveals everything at once, and is for audits.
     """
 
-    # In any 24 hours.
-    rounds_per_day: int = 24
-    gate_refreshes_per_day: int = 1
+    # In any 30 days. Every round says a little more: audit privacy holds for so many rounds of a device.
+    rounds_per_month: int = 16
+    gate_refreshes_per_month: int = 1
     # In one round, whatever deadlines the server names: until the next step is due, and in all.
     phase_seconds: float = 600.0
     round_seconds: float = 1_800.0
@@ -41,7 +41,7 @@ class Budget(NamedTuple):
 class Spent(NamedTuple):
     """What a device has given so far. It says when the device took part, and nothing of what it sent."""
 
-    # Unix seconds of the uploads of the last day.
+    # Unix seconds of the uploads of the last 30 days.
     rounds: list[float]
     gate_refreshes: list[float]
     # The newest model version on which this device has revealed shares; 0: none.
@@ -61,7 +61,7 @@ class Ledger:
         """Return what is spent now.
 
         What was spent later than now, by a clock that has been set back since, counts as spent just now: so no clock
-        that is set back opens the budget, and none closes it for more than a day.
+        that is set back opens the budget, and none closes it for more than 30 days.
         """
         now, kept = self._now(), self._store.get(_SPENT)
         if kept is None:
@@ -74,20 +74,20 @@ class Ledger:
             )
             self._store.update(_values(spent))
         return spent._replace(
-            rounds=[at for at in spent.rounds if at > now - _DAY_SECONDS],
-            gate_refreshes=[at for at in spent.gate_refreshes if at > now - _DAY_SECONDS],
+            rounds=[at for at in spent.rounds if at > now - _PERIOD_SECONDS],
+            gate_refreshes=[at for at in spent.gate_refreshes if at > now - _PERIOD_SECONDS],
         )
 
     def seconds_until_room(self, *, is_gate_refresh: bool) -> float:
-        """Return when the day has room for one more round of this kind; 0: now."""
+        """Return when the budget has room for one more round of this kind; 0: now."""
         spent, budget = self.spent(), self._budget
         times = spent.gate_refreshes if is_gate_refresh else spent.rounds
-        most = budget.gate_refreshes_per_day if is_gate_refresh else budget.rounds_per_day
+        most = budget.gate_refreshes_per_month if is_gate_refresh else budget.rounds_per_month
         if len(times) < most:
             return 0.0
-        # As soon as all but `most - 1` of them are more than a day ago.
+        # As soon as all but `most - 1` of them are more than 30 days ago.
         oldest = sorted(times)[-most] if most else self._now()
-        return oldest + _DAY_SECONDS - self._now()
+        return oldest + _PERIOD_SECONDS - self._now()
 
     def after_upload(self, *, is_gate_refresh: bool, privacy_loss: float) -> dict[str, bytes]:
         """Return what to keep before an upload is sent: from then on it may be in a sum."""

@@ -111,7 +111,7 @@ class Offer:
         )
 
     def _pause_before_checking_in(self) -> tuple[float, float] | None:
-        """Return a pause while the day has no room for a training round: a place would be lost to the cohort."""
+        """Return a pause while the budget has no room for a training round: a place would be lost to the cohort."""
         model = self._user.model
         if model is None or _is_clear(model):
             return None

@@ -87,11 +87,11 @@ def test_clients_that_forget_what_they_revealed_are_in_two_sums(monkeypatch, aut
         until(lambda: len(sums) == 2)
 
 
-def test_new_numbers_for_the_same_model_help_until_the_day_is_spent(authority, tmp_path):
-    """A server can publish as many versions as it likes; 24 rounds a day are the usual limit."""
+def test_new_numbers_for_the_same_model_help_until_the_month_is_spent(authority, tmp_path):
+    """A server can publish as many versions as it likes; 16 rounds in 30 days are the usual limit."""
     with (
         Live(tmp_path / "coordinator", authority, settings=SECURE, **PLAN) as live,
-        clients_of(live, authority, tmp_path, N, minimum_cohort=N, budget=Budget(rounds_per_day=2)) as clients,
+        clients_of(live, authority, tmp_path, N, minimum_cohort=N, budget=Budget(rounds_per_month=2)) as clients,
     ):
         *taken, last = rounds_of(live, clients, 3)
     assert taken == [[(True, None)] * N] * 2
@@ -100,10 +100,10 @@ def test_new_numbers_for_the_same_model_help_until_the_day_is_spent(authority, t
 
 @pytest.mark.parametrize(
     ("budget", "expected"),
-    [(Budget(), (False, Reason.BUDGET)), (Budget(gate_refreshes_per_day=2), (True, None))],
-    ids=["usual", "two_a_day"],
+    [(Budget(), (False, Reason.BUDGET)), (Budget(gate_refreshes_per_month=2), (True, None))],
+    ids=["usual", "two_a_month"],
 )
-def test_a_flood_of_gate_refreshes_ends_after_one_a_day(monkeypatch, authority, tmp_path, budget, expected):
+def test_a_flood_of_gate_refreshes_ends_after_one_a_month(monkeypatch, authority, tmp_path, budget, expected):
     monkeypatch.setattr(Coordinator, "_is_refresh_due", lambda _: True)
     monkeypatch.setattr(Standing, "turned_away", lambda *_: None)
     with (

@@ -6,7 +6,7 @@ from lightfr.budget import Budget, Ledger, Spent
 from lightfr.errors import OutOfRangeError
 from tests.sdk.test_kept_rounds import MemoryStore
 
-DAY = 86_400
+PERIOD = 30 * 86_400
 NOON = 1_700_000_000.0
 
 
@@ -30,15 +30,15 @@ def store():
 
 @pytest.fixture
 def ledger(store, clock):
-    return Ledger(store, Budget(rounds_per_day=3, gate_refreshes_per_day=1), clock)
+    return Ledger(store, Budget(rounds_per_month=3, gate_refreshes_per_month=1), clock)
 
 
 def upload(store, ledger, is_gate_refresh=False, privacy_loss=0.0):
     store.update(ledger.after_upload(is_gate_refresh=is_gate_refresh, privacy_loss=privacy_loss))
 
 
-def test_a_day_has_24_rounds_and_one_gate_refresh_unless_the_app_says_otherwise():
-    assert Budget() == (24, 1, 600.0, 1800.0)
+def test_a_month_has_16_rounds_and_one_gate_refresh_unless_the_app_says_otherwise():
+    assert Budget() == (16, 1, 600.0, 1800.0)
 
 
 @pytest.mark.parametrize("name", Budget._fields)
@@ -53,15 +53,15 @@ def test_a_new_device_has_spent_nothing(ledger):
     assert ledger.seconds_until_room(is_gate_refresh=False) == 0
 
 
-def test_room_comes_back_a_day_after_the_upload_that_took_it(store, ledger, clock):
+def test_room_comes_back_30_days_after_the_upload_that_took_it(store, ledger, clock):
     for hour in range(3):
         assert ledger.seconds_until_room(is_gate_refresh=False) == 0
         clock.now = NOON + 3600 * hour
         upload(store, ledger)
-    assert ledger.seconds_until_room(is_gate_refresh=False) == DAY - 2 * 3600
-    clock.now = NOON + DAY - 1
+    assert ledger.seconds_until_room(is_gate_refresh=False) == PERIOD - 2 * 3600
+    clock.now = NOON + PERIOD - 1
     assert ledger.seconds_until_room(is_gate_refresh=False) == 1
-    clock.now = NOON + DAY
+    clock.now = NOON + PERIOD
     assert ledger.seconds_until_room(is_gate_refresh=False) == 0
     upload(store, ledger)
     assert ledger.seconds_until_room(is_gate_refresh=False) == 3600
@@ -69,29 +69,29 @@ def test_room_comes_back_a_day_after_the_upload_that_took_it(store, ledger, cloc
 
 def test_training_rounds_and_gate_refreshes_are_counted_apart(store, ledger):
     upload(store, ledger, is_gate_refresh=True)
-    assert ledger.seconds_until_room(is_gate_refresh=True) == DAY
+    assert ledger.seconds_until_room(is_gate_refresh=True) == PERIOD
     assert ledger.seconds_until_room(is_gate_refresh=False) == 0
 
 
 def test_a_budget_of_nothing_is_never_open(store, clock):
-    ledger = Ledger(store, Budget(rounds_per_day=0), clock)
-    assert ledger.seconds_until_room(is_gate_refresh=False) == DAY
+    ledger = Ledger(store, Budget(rounds_per_month=0), clock)
+    assert ledger.seconds_until_room(is_gate_refresh=False) == PERIOD
 
 
 def test_a_clock_that_is_set_back_does_not_open_the_budget(store, ledger, clock):
     for _ in range(3):
         upload(store, ledger)
-    for step_back in (1, DAY, 400 * DAY):
+    for step_back in (1, PERIOD, 400 * PERIOD):
         clock.now = NOON - step_back
         assert ledger.seconds_until_room(is_gate_refresh=False) > 0
 
 
-def test_a_clock_that_is_set_back_closes_the_budget_for_a_day_at_most(store, ledger, clock):
+def test_a_clock_that_is_set_back_closes_the_budget_for_30_days_at_most(store, ledger, clock):
     for _ in range(3):
         upload(store, ledger)
-    clock.now = NOON - 400 * DAY
-    assert ledger.seconds_until_room(is_gate_refresh=False) == DAY
-    clock.now += DAY
+    clock.now = NOON - 400 * PERIOD
+    assert ledger.seconds_until_room(is_gate_refresh=False) == PERIOD
+    clock.now += PERIOD
     assert ledger.seconds_until_room(is_gate_refresh=False) == 0
 
 
@@ -102,17 +102,17 @@ def test_what_is_spent_is_found_again_by_another_process(store, ledger, clock):
     assert Ledger(store, Budget(), clock).spent() == Spent([NOON, NOON], [], 7, 0.75)
 
 
-def test_uploads_of_more_than_a_day_ago_are_forgotten_but_not_versions_and_losses(store, ledger, clock):
+def test_uploads_of_more_than_30_days_ago_are_forgotten_but_not_versions_and_losses(store, ledger, clock):
     upload(store, ledger, privacy_loss=0.5)
     store.update(ledger.after_reveal(7))
-    clock.now += DAY
+    clock.now += PERIOD
     upload(store, ledger, is_gate_refresh=True)
-    assert Ledger(store, Budget(), clock).spent() == Spent([], [NOON + DAY], 7, 0.5)
+    assert Ledger(store, Budget(), clock).spent() == Spent([], [NOON + PERIOD], 7, 0.5)
 
 
 def test_a_budget_that_has_shrunk_waits_for_as_many_as_there_is_no_room_for(store, ledger, clock):
     for hour in range(3):
         clock.now = NOON + 3600 * hour
         upload(store, ledger)
-    smaller = Ledger(store, Budget(rounds_per_day=1), clock)
-    assert smaller.seconds_until_room(is_gate_refresh=False) == DAY
+    smaller = Ledger(store, Budget(rounds_per_month=1), clock)
+    assert smaller.seconds_until_room(is_gate_refresh=False) == PERIOD

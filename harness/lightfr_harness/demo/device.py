@@ -16,7 +16,7 @@ SHOWN = 5
 # The server's pace spreads crowds over minutes. These are few, and somebody is watching.
 LONGEST_PAUSE_SECONDS = 1.0
 # What a fleet does in weeks, the demo does in a minute.
-BUDGET = Budget(rounds_per_day=10_000, gate_refreshes_per_day=10_000)
+BUDGET = Budget(rounds_per_month=10_000, gate_refreshes_per_month=10_000)
 
 
 def main(folder: Path, minimum_cohort: int) -> None:

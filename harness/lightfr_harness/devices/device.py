@@ -63,7 +63,7 @@ class Device:
             minimum_cohort=self._asked["minimum_cohort"],
             # Nobody's data is in here, and a scenario may have more rounds than a day of a real device.
             allow_clear_uploads=True,
-            budget=Budget(rounds_per_day=10_000, gate_refreshes_per_day=10_000),
+            budget=Budget(rounds_per_month=10_000, gate_refreshes_per_month=10_000),
         )
         rated = list(self._ratings())
         self._client.rate_many(rated)

@@ -77,17 +77,17 @@ def test_a_device_that_has_revealed_on_a_version_takes_no_other_place_on_it(offe
     assert begins(client, publisher)
 
 
-def test_a_day_of_training_rounds_is_enough_and_no_place_is_asked_for(offered, publisher):
+def test_a_month_of_training_rounds_is_enough_and_no_place_is_asked_for(offered, publisher):
     client = offered()
-    spend(client, n_rounds=24)
+    spend(client, n_rounds=16)
     before = len(called(publisher))
     outcome = client.participate()
     assert outcome.reason == Reason.BUDGET
-    assert 86_000 < outcome.retry_after_seconds < 86_400 + 301
+    assert 30 * 86_400 - 400 < outcome.retry_after_seconds < 30 * 86_400 + 301
     assert called(publisher)[before:] == []
 
 
-def test_one_gate_refresh_in_a_day_is_enough(offered, publisher):
+def test_one_gate_refresh_in_a_month_is_enough(offered, publisher):
     client = offered(GATE_REFRESH)
     spend(client, n_refreshes=1)
     outcome = client.participate()
@@ -96,8 +96,8 @@ def test_one_gate_refresh_in_a_day_is_enough(offered, publisher):
 
 
 def test_the_app_may_set_other_numbers(offered, publisher):
-    client = offered(budget=Budget(rounds_per_day=25))
-    spend(client, n_rounds=24)
+    client = offered(budget=Budget(rounds_per_month=17))
+    spend(client, n_rounds=16)
     assert begins(client, publisher)
 
 

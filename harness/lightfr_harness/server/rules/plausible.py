@@ -20,7 +20,7 @@ Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 # Variance of the ternary noise in a sum, and five standard deviations.
-_ROW_VARIANCE = 10
+_ROW_VARIANCE = 8
 _ROW_REACH = 16
 # Six standard deviations of the noise in weight and user sum, per device of the cohort.
 _WEIGHT_REACH, _USER_SUM_REACH = 6, 24
