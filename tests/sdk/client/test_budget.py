@@ -60,7 +60,7 @@ def spend(client, n_rounds=0, n_refreshes=0, privacy_loss=0.0, revealed=0):
 
 def test_a_device_with_room_in_its_budget_takes_the_place(offered, publisher):
     client = offered()
-    spend(client, n_rounds=23, n_refreshes=1)
+    spend(client, n_rounds=15, n_refreshes=1)
     assert begins(client, publisher)
 
 
