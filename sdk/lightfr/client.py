@@ -9,6 +9,7 @@ import os
 import threading
 from contextlib import contextmanager
 from functools import cached_property
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -268,13 +269,16 @@ class Client:
 
         with self._user.lock:
             pending = ClearRound.from_values(self._store.get)
+            spent = Ledger(self._store, self._terms.budget).spent()._asdict()
+            if not isfinite(spent["privacy_loss"]):
+                spent["privacy_loss"] = None  # JSON has no infinity
             return {
                 "ratings": [{"item_id": item_id, "rating": rating} for item_id, rating in self.ratings()],
                 "rating_scale": [self._scale.minimum, self._scale.maximum],
                 "user_code": (self._store.get(USER_CODE) or b"").hex(),
                 "rounds": self._user.rounds,
                 "pending_upload": pending.outgoing.request.hex() if pending else "",
-                "spent": Ledger(self._store, self._terms.budget).spent()._asdict(),
+                "spent": spent,
             }
 
     def export_views(self, path: str | os.PathLike[str]) -> int:

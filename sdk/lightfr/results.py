@@ -50,5 +50,5 @@ class ExportedData(TypedDict):
     user_code: str
     rounds: int
     pending_upload: str
-    # What was given of the budget: when the device took part, and how much privacy was lost.
+    # What was given of the budget: when the device took part, and how much privacy was lost (None: no bound is known).
     spent: dict[str, Any]

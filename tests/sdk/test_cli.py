@@ -9,8 +9,9 @@ from importlib.metadata import entry_points
 
 import pytest
 
-from lightfr import Device, FileKey, cli
+from lightfr import Client, Device, FileKey, Participation, Reason, cli
 from lightfr.store import Store
+from lightfr.views import imported
 
 FORGOTTEN = "Everything about this device and its user was removed.\n"
 COMMANDS = ["enroll", "rate", "unrate", "sync", "participate", "recommend", "status", "export", "views", "forget"]
@@ -96,6 +97,22 @@ def test_training_that_is_over_is_said(start_coordinator, invitation, lightfr, m
     assert printed.endswith("Training is finished.\n")
     # It waits as long as it says, and not at all after an upload.
     assert [f"{pause:.1f} s" for pause in pauses if pause] == re.findall(r"again in (.*)", printed)
+
+
+def test_a_budget_that_is_spent_is_said_and_nobody_waits_for_it(enrolled, lightfr, monkeypatch):
+    spent = Participation(took_part=False, retry_after_seconds=5400.0, reason=Reason.BUDGET)
+    monkeypatch.setattr(Client, "participate", lambda client: spent)
+    assert lightfr("participate").endswith("it may take part again in 1.5 hours.\n")
+
+
+def test_what_the_server_told_is_written_to_a_file(enrolled, lightfr, tmp_path):
+    file = tmp_path / "views.json"
+    assert lightfr("views", "--export", file) == f"Wrote what the server told in 0 rounds to {file}.\n"
+    assert imported(file.read_bytes()) == []
+
+
+def test_a_file_that_cannot_be_written_ends_as_one_sentence(enrolled, fails, tmp_path):
+    assert "could not write" in fails("views", "--export", tmp_path / "absent" / "views.json")
 
 
 def test_integer_ids(start_coordinator, invitation, lightfr, fails):

@@ -150,9 +150,7 @@ def decode_step(body: bytes) -> Step:
             return Wait(answer.wait_ms / 1000)
         case "share":
             share = answer.share
-            return Share(
-                share.entries, share.vouchers, share.degree, share.holders, share.threshold, share.signature
-            )
+            return Share(share.entries, share.vouchers, share.degree, share.holders, share.threshold, share.signature)
         case "acknowledge":
             return Acknowledge(sealed_records(answer.acknowledge.sealed_shares))
         case "included":

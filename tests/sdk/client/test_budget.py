@@ -1,5 +1,6 @@
 """A device does not give more than its budget, whatever the server offers: it does not even begin."""
 
+import json
 import math
 
 import pytest
@@ -105,6 +106,16 @@ def test_the_app_may_set_other_numbers(offered, publisher):
 def test_a_negative_budget_is_refused(open_device, name):
     with pytest.raises(OutOfRangeError, match=f"budget.{name}"):
         open_device(budget=Budget(**{name: -1}))
+
+
+def test_what_is_spent_can_be_exported_as_json_whatever_it_is(offered):
+    client = offered()
+    spend(client, n_rounds=1, privacy_loss=0.25, revealed=3)
+    spent = client.export_my_data()["spent"]
+    assert (len(spent["rounds"]), spent["revealed_version"], spent["privacy_loss"]) == (1, 3, 0.25)
+    spend(client, n_rounds=1, privacy_loss=math.inf)
+    exported = json.dumps(client.export_my_data(), allow_nan=False)
+    assert json.loads(exported)["spent"]["privacy_loss"] is None
 
 
 # ---- a round that was begun ----

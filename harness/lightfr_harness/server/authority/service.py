@@ -14,7 +14,7 @@ from lightfr_harness.server.coordinator.service import Method, malformed, parse,
 
 from .errors import MemberKeyError, RenewalError, SigningRequestError, TokenError
 
-ENROLL_LIMIT_BYTES = 4096 + 128 + 64
+ENROLL_LIMIT_BYTES = 4096 + 128 + 128
 
 
 class Issuer(Protocol):
