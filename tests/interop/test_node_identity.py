@@ -10,8 +10,9 @@ from cryptography import x509
 
 from lightfr._wire import coordinator, tls
 from lightfr._wire.channel import Channel, address_of
-from lightfr.device import Trust, new_identity_keys, save_identity
+from lightfr.device import Trust, save_identity
 from lightfr.errors import IdentityRefusedError, RefusedError, ServerUnavailableError
+from lightfr.identities import new_identity_keys
 from lightfr.membership import require_membership
 
 

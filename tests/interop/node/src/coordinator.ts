@@ -11,6 +11,7 @@ import { ErrorReason, refusal } from "./errors.js";
 import { RoundState } from "./gen/lightfr/v1/coordinator_pb.js";
 import { PrivacyMode } from "./gen/lightfr/v1/model_pb.js";
 import { Journal } from "./journal.js";
+import { plausible, type Plausible } from "./plausible.js";
 import { EndedRound, Round, type RoundEvent, type RoundSummary, type RoundView } from "./round.js";
 import { SecureRound } from "./secure/round.js";
 import type { Settings } from "./settings.js";
@@ -122,14 +123,25 @@ export class Coordinator {
   /** What the round has come to: a version whose files are written, or nothing. */
   private outcome(): ServerEvent {
     const { round, versions } = this;
-    const sums = round.sums();
-    if (!sums) {
+    const learnt = this.learnable();
+    if (!learnt) {
       // Devices have revealed on this version and will not on it again: the same codes get a new number.
       const manifest = versions.prepare(versions.current.model);
       return { type: "version", manifest, round: round.summary(RoundState.ABANDONED, 0) };
     }
-    const manifest = versions.prepare(nextModel(versions.current.model, sums, this.settings));
+    const manifest = versions.prepare(nextModel(versions.current.model, learnt.sums, this.settings, learnt.frozen));
     return { type: "version", manifest, round: round.summary(RoundState.FINISHED, versions.current.number + 1) };
+  }
+
+  /** The round's sums, if they can be put together and are what its devices can have said. */
+  private learnable(): Plausible | undefined {
+    const { round, versions, settings } = this;
+    const sums = round.sums();
+    if (!sums || settings.privacy === PrivacyMode.CLEAR) return sums && { sums, frozen: new Set() };
+    const open = { rows: versions.openRows, counts: settings.gate > 0 ? versions.counts : undefined };
+    const learnt = plausible(sums, round.uploads.size, versions.current.model, open, settings);
+    if (!learnt) console.error("the sum of a round is not what its devices can have said: it is dropped");
+    return learnt;
   }
 
   private end(event: ServerEvent): void {

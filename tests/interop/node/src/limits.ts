@@ -7,7 +7,7 @@ import { packedSize, trainingBlocks } from "./secure/vector.js";
 import type { Settings } from "./settings.js";
 
 const SMALL = 1024;
-const SIGNING_REQUEST = 4288;
+const SIGNING_REQUEST = 4352;
 const AROUND_AN_UPLOAD = 200;
 
 /** Room for the largest legal upload and for the fields around it. */

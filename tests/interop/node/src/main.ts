@@ -39,7 +39,8 @@ async function main(kit: string, state: string, port: number, enrollmentPort: nu
   }
   const cells = settings.itemCount * settings.codeBits;
   const meanUser = new Array<number>(settings.codeBits).fill(0);
-  coordinator.start({ codes: readFileSync(join(kit, "codes.bin")), memory: new Int32Array(cells), meanUser });
+  const [memory, trail] = [new Int32Array(cells), new Int32Array(cells)];
+  coordinator.start({ codes: readFileSync(join(kit, "codes.bin")), memory, trail, meanUser });
 
   const limitOf = limitsOf(settings, versions.openRows.length);
   const revocations = new Revocations(credentials);

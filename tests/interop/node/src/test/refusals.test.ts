@@ -61,7 +61,8 @@ before(async () => {
     folder,
   );
   coordinator = new Coordinator(settings, versions, memoryJournal, folder, []);
-  coordinator.start({ codes: Buffer.alloc(320), memory: new Int32Array(2560), meanUser: new Array(32).fill(0) });
+  const [memory, trail] = [new Int32Array(2560), new Int32Array(2560)];
+  coordinator.start({ codes: Buffer.alloc(320), memory, trail, meanUser: new Array(32).fill(0) });
   const tokens = [{ token: enrollments.token, expires_unix_seconds: Date.now() / 1000 + 60 }];
   const issued = { certificate: Buffer.from("certificate"), membership: Buffer.alloc(104) };
   const enrollment = new Enrollment({ certify: async () => issued }, tokens, memoryJournal);
