@@ -47,7 +47,7 @@ export function plausible(
 function mostRaters(devices: number, { rows, counts }: OpenRows): Map<number, number> {
   if (!counts) return new Map(rows.map((row) => [row, devices]));
   const counted = rows.reduce((largest, row) => Math.max(largest, counts[row]), 1);
-  const expected = (count: number) => floorDivide(devices * (count + 4 * rootAbove(count + 10)), counted) + 1;
+  const expected = (count: number) => floorDivide(devices * (count + 4 * rootAbove(count + 8)), counted) + 1;
   return new Map(rows.map((row) => [row, Math.min(devices, expected(counts[row]))]));
 }
 
@@ -57,7 +57,7 @@ const rowBound = (devices: number, raters: number): number =>
 /** The row's energy in units of what honest devices and their noise have. */
 function loudness(values: Int32Array, raters: number): number {
   const energy = values.reduce((sum, value) => sum + value * value, 0);
-  return floorDivide(energy, values.length * (10 + raters + floorDivide(raters * raters, 16)));
+  return floorDivide(energy, values.length * (8 + raters + floorDivide(raters * raters, 16)));
 }
 
 /** The sums in which no row's trail is too long: those that would be are scaled by some eighths. */

@@ -57,7 +57,7 @@ test("a row beyond its bound stays as it is, and four of 300 drop the sum", () =
 });
 
 test("half of the rows with too much energy drop the sum", () => {
-  // 10 + 33 + floor(33^2 / 16) = 111 for each value, so 18^2 = 324 is 2 of it, and 19^2 = 361 is 3.
+  // 8 + 33 + floor(33^2 / 16) = 109 for each value, so 18^2 = 324 is 2 of it, and 19^2 = 361 is 3.
   const fill = (value: number, count: number) => (sums: Sums) => sums.rows.fill(value, 8, 8 * (1 + count));
   assert.ok(judge(fill(18, 299)));
   assert.ok(judge(fill(19, 149)));
