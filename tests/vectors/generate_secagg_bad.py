@@ -129,16 +129,14 @@ def bad_vouchers(it, vouchers):
 
 def bad_inboxes(it):
     inbox, good = it.inbox(0), records(it.inbox(0))
-    return [
-        refused("acknowledge", name, inbox=content)
-        for name, content in {
-            "a sender twice": good + records({N - 1: inbox[N - 1]}),
-            "not by ascending index": records({2: inbox[2]}) + records({1: inbox[1]}),
-            "this device as a sender": records({0: inbox[1], **inbox}),
-            "a sender beyond the roster": good + records({N: inbox[1]}),
-            "half a record": good[:-1],
-        }.items()
-    ]
+    contents = {
+        "a sender twice": good + records({N - 1: inbox[N - 1]}),
+        "not by ascending index": records({2: inbox[2]}) + records({1: inbox[1]}),
+        "this device as a sender": records({0: inbox[1], **inbox}),
+        "a sender beyond the roster": good + records({N: inbox[1]}),
+        "half a record": good[:-1],
+    }
+    return [refused("acknowledge", name, inbox=content) for name, content in contents.items()]
 
 
 def included(it, name, devices, least=2, *, content=None, digest=None, by=SERVER, label=None):

@@ -8,6 +8,8 @@ import pytest
 from lightfr._wire import secure as secure_calls
 from lightfr.errors import CohortTooSmallError, PrivacyError, ServerUnavailableError
 from lightfr.kept_rounds import kept_round
+from lightfr.privacy_loss import round_loss
+from lightfr.v1.model_pb2 import Noise
 from lightfr.views import imported, views_in
 from tests.sdk.client.publisher import COORDINATED_ITEMS as ITEMS
 from tests.sdk.test_rounds import METHODS
@@ -79,6 +81,7 @@ def test_a_cohort_trains_and_nobody_is_left_with_secrets(secure):
         assert client.status().rounds == 1
         assert len(client.export_my_data()["spent"]["rounds"]) == 1
         assert client.export_my_data()["spent"]["revealed_version"] == 1
+        assert client.export_my_data()["spent"]["privacy_loss"] == 0
     wait_for_version(clients[0], 2)
     assert clients[0].participate().reason == "training_finished"
 
@@ -173,9 +176,12 @@ def test_a_device_that_left_after_the_roster_keeps_what_it_was_told(secure, monk
     assert clients[0].export_my_data()["spent"]["rounds"] == []
 
 
-def test_noise_is_added_where_the_round_asks_for_it(secure):
+def test_noise_is_added_where_the_round_asks_for_it_and_its_loss_is_counted(secure):
     _, clients = secure(privacy="secagg+dp", noise_rows=200.0, noise_sums=20.0, noise_counts=2.0, rounds=1)
     assert all(outcome.took_part for outcome in together(*(client.participate for client in clients)))
+    noise = Noise(rows_thousandths=200_000, sums_thousandths=20_000, counts_thousandths=2_000)
+    loss = round_loss(noise, 64, 3, is_gate_refresh=False)
+    assert [client.export_my_data()["spent"]["privacy_loss"] for client in clients] == [loss] * COHORT
     wait_for_version(clients[0], 2)
 
 

@@ -7,6 +7,7 @@ have said is known, in bounds, from how many there are and how many devices rate
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isqrt
 
 import numpy as np
 import numpy.typing as npt
@@ -28,8 +29,8 @@ _WEIGHT_REACH, _USER_SUM_REACH = 6, 24
 _DEVIATIONS = 4
 # More implausible rows than both spoil the sum: so many, and one in so many.
 _ROWS_TOO_MANY, _ONE_IN = 3, 100
-# The middle row's square, in times of what noise and devices give it that agree in a quarter: honest ones are below 1.
-_MOST_ENERGY = 2
+# How much the devices of an item agree: in a fourth of what they say at first, and in an eighth when a model is there.
+_FIRST_AGREEMENT, _AGREEMENT = 4, 8
 # A row's trail, squared, may be so many times as long for its count as that of the middle row.
 _LONGEST_TRAIL = 3
 # A trail of one a round, squared. In any case such a trail is free, and a longer one among more devices.
@@ -49,12 +50,26 @@ class Counts:
     by_item: Numbers
     devices: int
 
-    def expected(self, survivors: int) -> Numbers:
+    def of(self, rows: Mask) -> Counts:
+        """Those of some rows."""
+        return Counts(self.by_item[rows], self.devices)
+
+    @property
+    def _asked(self) -> int:
+        """At least as many devices as the largest count."""
+        return max(self.devices, int(self.by_item.max(initial=1)))
+
+    def raters(self, survivors: int) -> Numbers:
         """How many of the survivors rate each item at most, on the average: the counts may be too low by chance."""
         highest = self.by_item + _DEVIATIONS * _root(self.by_item + _ROW_VARIANCE)
-        asked = max(self.devices, int(self.by_item.max(initial=1)))
-        expected: Numbers = np.minimum(survivors * highest // asked + 1, survivors)
-        return expected
+        raters: Numbers = np.minimum(survivors * highest // self._asked + 1, survivors)
+        return raters
+
+    def uploads(self, survivors: int) -> Numbers:
+        """How many of them upload its row, on the average: of all rows a device uploads 64 at most."""
+        rated, uploaded = survivors * self.by_item, survivors * MAX_WEIGHT * self.by_item
+        uploads: Numbers = np.minimum(rated // self._asked, uploaded // max(int(self.by_item.sum()), 1)) + 1
+        return uploads
 
 
 def require_plausible_counts(counts: Numbers, survivors: int) -> None:
@@ -76,19 +91,31 @@ def require_plausible_users(user_sum: Numbers, weight: int, survivors: int) -> N
 def implausible_rows(rows: Numbers, counts: Counts, survivors: int) -> Mask:
     """Rows that say more than the devices that can have rated the item. `rows` and counts are of the open rows.
 
-    Raises ImplausibleSumError when they are many, or when most rows have more in them than so many devices can give.
+    Raises ImplausibleSumError when they are many.
     """
-    expected = counts.expected(survivors)
-    most = survivors + ternary_room(survivors)
-    bounds = np.minimum(expected + _DEVIATIONS * _root(expected) + _ROW_REACH, most)
+    raters, most = counts.raters(survivors), survivors + ternary_room(survivors)
+    bounds = np.minimum(raters + _DEVIATIONS * _root(raters) + _ROW_REACH, most)
     implausible: Mask = (np.abs(rows) > bounds[:, None]).any(axis=1)
     n_bad = int(implausible.sum())
     if n_bad >= _ROWS_TOO_MANY and n_bad * _ONE_IN > len(rows):
         raise ImplausibleSumError(f"{n_bad} of {len(rows)} rows say more than their devices can")
-    usual = rows.shape[1] * (_ROW_VARIANCE + expected + expected * expected // 16)
-    if len(rows) and np.median(_energies(rows) // usual) > _MOST_ENERGY:
-        raise ImplausibleSumError("most rows say more than their devices can")
     return implausible
+
+
+def require_plausible_energy(rows: Numbers, counts: Counts, survivors: int, *, is_first: bool) -> None:
+    """Raise ImplausibleSumError when the popular or the rare half of the rows have more in them than is usual.
+
+    Noise gives each number its variance, and each upload one, or more as far as devices agree: more at first, when no
+    devices have given anything to the model.
+    """
+    uploads, agreement = counts.uploads(survivors), _FIRST_AGREEMENT if is_first else _AGREEMENT
+    usual = rows.shape[1] * (_ROW_VARIANCE + uploads + (uploads // agreement) ** 2)
+    energies, order = _energies(rows), np.argsort(counts.by_item, kind="stable")
+    for half in (order[: len(order) // 2], order[len(order) // 2 :]):
+        expected, n_numbers = int(usual[half].sum()), rows.shape[1] * len(half)
+        # An eighth on top, and more than five standard deviations.
+        if int(energies[half].sum()) > expected + expected // 8 + 8 * expected // max(isqrt(n_numbers), 1):
+            raise ImplausibleSumError("the rows together say more than their devices can")
 
 
 def shortened(rows: Numbers, trails: Numbers, counts: Counts, survivors: int) -> Numbers:
