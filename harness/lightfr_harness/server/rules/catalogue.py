@@ -137,7 +137,7 @@ class CatalogueRule(AggregationRule):
             return rows, implausible_rows(rows, Counts(np.full(len(rows), survivors), survivors), survivors)
         counts = Counts(self.device_counts[self.upload_rows], self.counted_devices)
         implausible = implausible_rows(rows, counts, survivors)
-        require_plausible_energy(rows[~implausible], counts.of(~implausible), survivors, is_first=not self.trails.any())
+        require_plausible_energy(rows[~implausible], counts.of(~implausible), survivors)
         trails = self.trails[self.upload_rows].astype(np.int64)
         return shortened(rows, trails - (trails >> FORGETTING_SHIFT), counts, survivors), implausible
 

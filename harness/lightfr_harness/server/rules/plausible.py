@@ -29,8 +29,8 @@ _WEIGHT_REACH, _USER_SUM_REACH = 6, 24
 _DEVIATIONS = 4
 # More implausible rows than both spoil the sum: so many, and one in so many.
 _ROWS_TOO_MANY, _ONE_IN = 3, 100
-# How much the devices of an item agree: in a fourth of what they say at first, and in an eighth when a model is there.
-_FIRST_AGREEMENT, _AGREEMENT = 4, 8
+# The devices of an item agree in less than a fourth of what they say, most of all at first and when a model is spoilt.
+_AGREEMENT = 4
 # A row's trail, squared, may be so many times as long for its count as that of the middle row.
 _LONGEST_TRAIL = 3
 # A trail of one a round, squared. In any case such a trail is free, and a longer one among more devices.
@@ -102,14 +102,13 @@ def implausible_rows(rows: Numbers, counts: Counts, survivors: int) -> Mask:
     return implausible
 
 
-def require_plausible_energy(rows: Numbers, counts: Counts, survivors: int, *, is_first: bool) -> None:
-    """Raise ImplausibleSumError when the popular or the rare half of the rows have more in them than is usual.
+def require_plausible_energy(rows: Numbers, counts: Counts, survivors: int) -> None:
+    """Raise ImplausibleSumError when the popular or the rare half of the rows have more in them than devices give.
 
-    Noise gives each number its variance, and each upload one, or more as far as devices agree: more at first, when no
-    devices have given anything to the model.
+    Noise gives each number its variance, and each upload one, or more as far as devices agree.
     """
-    uploads, agreement = counts.uploads(survivors), _FIRST_AGREEMENT if is_first else _AGREEMENT
-    usual = rows.shape[1] * (_ROW_VARIANCE + uploads + (uploads // agreement) ** 2)
+    uploads = counts.uploads(survivors)
+    usual = rows.shape[1] * (_ROW_VARIANCE + uploads + (uploads // _AGREEMENT) ** 2)
     energies, order = _energies(rows), np.argsort(counts.by_item, kind="stable")
     for half in (order[: len(order) // 2], order[len(order) // 2 :]):
         expected, n_numbers = int(usual[half].sum()), rows.shape[1] * len(half)
