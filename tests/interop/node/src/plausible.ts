@@ -38,8 +38,8 @@ export function plausible(
   };
   const frozen = new Set(open.rows.filter(isTooLarge));
   if (frozen.size >= 3 && 100 * frozen.size > open.rows.length) return undefined;
-  const loud = open.rows.filter((row) => loudness(rowOf(row), raters.get(row)!) > 2);
-  if (open.rows.length > 0 && 2 * loud.length >= open.rows.length) return undefined;
+  const others = open.rows.filter((row) => !frozen.has(row));
+  if (open.counts && !haveUsualEnergy(others, open.counts, devices, rowOf, f)) return undefined;
   return { sums: open.counts ? shortened(sums, devices, model, open.rows, open.counts, frozen, f) : sums, frozen };
 }
 
@@ -54,10 +54,29 @@ function mostRaters(devices: number, { rows, counts }: OpenRows): Map<number, nu
 const rowBound = (devices: number, raters: number): number =>
   Math.min(devices + Math.min(devices, LARGEST_NOISE), raters + 4 * rootAbove(raters) + 16);
 
-/** The row's energy in units of what honest devices and their noise have. */
-function loudness(values: Int32Array, raters: number): number {
-  const energy = values.reduce((sum, value) => sum + value * value, 0);
-  return floorDivide(energy, values.length * (8 + raters + floorDivide(raters * raters, 16)));
+/** Whether the rarer and the more popular half of the rows each have no more in them than their devices and the noise. */
+function haveUsualEnergy(
+  rows: number[],
+  counts: number[],
+  devices: number,
+  rowOf: (row: number) => Int32Array,
+  f: number,
+): boolean {
+  const ordered = [...rows].sort((left, right) => counts[left] - counts[right] || left - right);
+  const counted = rows.reduce((largest, row) => Math.max(largest, counts[row]), 1);
+  const total = rows.reduce((sum, row) => sum + counts[row], 0);
+  const usual = (row: number) => {
+    const raters = floorDivide(devices * counts[row], counted);
+    const uploads = Math.min(raters, floorDivide(64 * devices * counts[row], Math.max(total, 1))) + 1;
+    return f * (8 + uploads + floorDivide(uploads, 4) ** 2);
+  };
+  const middle = Math.floor(ordered.length / 2);
+  return [ordered.slice(0, middle), ordered.slice(middle)].every((half) => {
+    const expected = half.reduce((sum, row) => sum + usual(row), 0);
+    const energy = half.reduce((sum, row) => rowOf(row).reduce((part, value) => part + value * value, sum), 0);
+    const root = Math.max(Math.floor(Math.sqrt(f * half.length)), 1);
+    return energy <= expected + floorDivide(expected, 8) + floorDivide(8 * expected, root);
+  });
 }
 
 /** The sums in which no row's trail is too long: those that would be are scaled by some eighths. */

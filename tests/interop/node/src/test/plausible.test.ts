@@ -56,21 +56,30 @@ test("a row beyond its bound stays as it is, and four of 300 drop the sum", () =
   assert.equal(judge(spoil(4)), undefined);
 });
 
-test("half of the rows with too much energy drop the sum", () => {
-  // 8 + 33 + floor(33^2 / 16) = 109 for each value, so 18^2 = 324 is 2 of it, and 19^2 = 361 is 3.
-  const fill = (value: number, count: number) => (sums: Sums) => sums.rows.fill(value, 8, 8 * (1 + count));
-  assert.ok(judge(fill(18, 299)));
-  assert.ok(judge(fill(19, 149)));
-  assert.equal(judge(fill(19, 150)), undefined);
+test("either half of the rows with too much energy drops the sum", () => {
+  // y = min(floor(100 * 90 / 400), floor(6400 * 90 / 27310)) + 1 = 22, and 8 + 22 + 5^2 = 55 for each value. A half has 1,200
+  // values, whose root is 34, so 55 (1 + 1/8 + 8/34) is the most on the average: 8^2 is less than that, and 9^2 is more.
+  const fill = (value: number, first: number) => (sums: Sums) => sums.rows.fill(value, 8 * first, 8 * (first + 150));
+  for (const first of [1, 150]) {
+    assert.ok(judge(fill(8, first)));
+    assert.equal(judge(fill(9, first)), undefined);
+  }
 });
 
 test("a row that is pushed alone is shortened until its trail is not too long", () => {
   // e = 8 (256 * 64)^2 / 2^24 = 128 against floor(8 * 164 / 64) = 20; of 64 three eighths give 24, and e = 18.
   const { sums } = judge((sums) => sums.rows.fill(64, 8 * 5, 8 * 6))!;
   assert.deepEqual([...sums.rows.subarray(40, 48)], new Array(8).fill(24));
-  const all = judge((sums) => sums.rows.fill(16))!;
+  const long = { ...model(), trail: cells().fill(256 * 64) };
+  const all = plausible(
+    sumsWith((sums) => sums.rows.fill(8)),
+    DEVICES,
+    long,
+    { rows, counts },
+    shape,
+  )!;
   assert.ok(
-    all.sums.rows.every((value) => value === 16),
+    all.sums.rows.every((value) => value === 8),
     "where all rows are like that, it is usual",
   );
 });
