@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 BUILT := pyproject.toml harness/pyproject.toml setup.py $(wildcard csrc/*.c csrc/*.h sdk/*.py harness/*.py harness/lightfr_harness/*/*.c)
 INSTALL = $(BIN)/python tools/install.py $(VENV)
 
-.PHONY: help test demo bench bench-accuracy bench-load fuzz lint format gen gen-check baseline test-arm test-sanitize size dist wheel test-protobuf coverage kill bench-device test-conformance test-interop node-there clean
+.PHONY: help test demo bench bench-accuracy bench-load fuzz lint format gen gen-check baseline test-arm test-sanitize size dist wheel test-protobuf coverage kill adversary bench-device test-conformance test-interop node-there clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
@@ -62,6 +62,10 @@ kill: $(VENV)/installed ## Kill the store, the device and the coordinator 200 ti
 	$(BIN)/python -m tests.campaigns.kill_device --kills 200
 	$(BIN)/python -m tests.campaigns.kill_coordinator --kills 200
 	$(BIN)/python -m tests.campaigns.kill_coordinator --kills 200 --privacy secagg
+
+adversary: $(VENV)/installed ## Attack 512 devices with a server that lies, and let devices drop out of 1,000 rounds (takes half an hour)
+	$(BIN)/python -m tests.campaigns.lying_server
+	$(BIN)/python -m tests.campaigns.dropout
 
 bench-device: $(VENV)/installed ## Measure one real device from outside: memory, CPU, bytes at the TLS socket
 	$(BIN)/lightfr-harness bench device

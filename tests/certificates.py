@@ -13,6 +13,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from lightfr.identities import pem
+from lightfr.membership import MemberKey
+from lightfr_harness.server.authority import Credentials
 from lightfr_harness.server.authority.certificates import (
     common_name,
     make_device_certificate,
@@ -34,13 +37,24 @@ def signing_request(key=None):
     return builder.sign(key or new_key(), SHA256()).public_bytes(Encoding.DER)
 
 
+def member_key():
+    """A new member key, its public half."""
+    return MemberKey.new().public
+
+
+def credentials_of(authority):
+    """What a coordinator of this authority works with."""
+    return Credentials(authority.coordinator)
+
+
 def client_pem(authority, folder, fault=None):
     """A device's certificate of this authority, or one with one of CLIENT_FAULTS."""
     now = datetime.now(UTC) + SHIFTS.get(fault, timedelta())
     # A real device in each case, so that nothing but the fault is wrong.
     key = new_key()
-    device_id, der = authority._issue(signing_request(key), now)
-    certificate = x509.load_der_x509_certificate(der)
+    member_key = MemberKey.new()
+    device_id, issued = authority._issue(signing_request(key), member_key.public, now)
+    certificate = x509.load_der_x509_certificate(issued.certificates[0])
     if fault == "revoked":
         authority.revoke(device_id)
     elif fault == "server_certificate":
@@ -49,7 +63,10 @@ def client_pem(authority, folder, fault=None):
         issuer = _other_issuer(authority, fault, common_name(device_id))
         key = issuer.key
         certificate = make_device_certificate(issuer, key.public_key(), device_id, now)
-    return write_pem(folder / f"client-{fault}.pem", certificate, key)
+    path = write_pem(folder / f"client-{fault}.pem", certificate, key)
+    member = pem("LIGHTFR MEMBER KEY", member_key.private) + pem("LIGHTFR MEMBERSHIP", issued.membership)
+    path.write_bytes(path.read_bytes() + member)
+    return path
 
 
 def server_pem(authority, folder, host, fault=None):

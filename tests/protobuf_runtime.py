@@ -76,7 +76,8 @@ def check_manifest():
     signed = manifest_pb2.SignedManifest(manifest=content, signature=signature, key_id=name).SerializeToString()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trust.pem"
-        path.write_bytes(public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+        pem = public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+        path.write_bytes(pem + pem.replace(b"PUBLIC KEY", b"LIGHTFR MEMBERSHIP KEY"))
         trust = Trust(path)
     assert Manifest(signed, trust).message == message
     for wrong in (signed[:-1], signed[:9] + bytes([signed[9] ^ 1]) + signed[10:]):

@@ -49,6 +49,9 @@ def test_every_service_is_known_here():
         "GetRoundStatusRequest",
         "AdvertiseKeysRequest",
         "ShareKeysRequest",
+        "AcknowledgeSharesRequest",
+        "SignIncludedRequest",
+        "SignSurvivorsRequest",
         "RevealSharesRequest",
         "GetStepRequest",
     }

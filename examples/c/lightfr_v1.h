@@ -99,6 +99,8 @@ enum { /* message AdvertiseKeysRequest */
   LFR_V1_ADVERTISE_KEYS_REQUEST_ROUND_ID = 1, /* 0a bytes */
   LFR_V1_ADVERTISE_KEYS_REQUEST_MASK_PUBLIC_KEY = 2, /* 12 bytes */
   LFR_V1_ADVERTISE_KEYS_REQUEST_SHARE_PUBLIC_KEY = 3, /* 1a bytes */
+  LFR_V1_ADVERTISE_KEYS_REQUEST_MEMBERSHIP = 4, /* 22 bytes */
+  LFR_V1_ADVERTISE_KEYS_REQUEST_SIGNATURE = 5, /* 2a bytes */
 };
 
 enum { /* message ShareKeysRequest */
@@ -106,9 +108,24 @@ enum { /* message ShareKeysRequest */
   LFR_V1_SHARE_KEYS_REQUEST_SEALED_SHARES = 2, /* 12 bytes */
 };
 
+enum { /* message AcknowledgeSharesRequest */
+  LFR_V1_ACKNOWLEDGE_SHARES_REQUEST_ROUND_ID = 1, /* 0a bytes */
+  LFR_V1_ACKNOWLEDGE_SHARES_REQUEST_UNOPENED = 2, /* 12 bytes */
+};
+
+enum { /* message SignIncludedRequest */
+  LFR_V1_SIGN_INCLUDED_REQUEST_ROUND_ID = 1, /* 0a bytes */
+  LFR_V1_SIGN_INCLUDED_REQUEST_SIGNATURE = 2, /* 12 bytes */
+};
+
+enum { /* message SignSurvivorsRequest */
+  LFR_V1_SIGN_SURVIVORS_REQUEST_ROUND_ID = 1, /* 0a bytes */
+  LFR_V1_SIGN_SURVIVORS_REQUEST_SIGNATURE = 2, /* 12 bytes */
+};
+
 enum { /* message RevealSharesRequest */
   LFR_V1_REVEAL_SHARES_REQUEST_ROUND_ID = 1, /* 0a bytes */
-  LFR_V1_REVEAL_SHARES_REQUEST_SELF_MASKS = 2, /* 12 bytes */
+  LFR_V1_REVEAL_SHARES_REQUEST_SEEDS = 2, /* 12 bytes */
   LFR_V1_REVEAL_SHARES_REQUEST_MASK_KEYS = 3, /* 1a bytes */
 };
 
@@ -120,26 +137,45 @@ enum { /* message GetStepRequest */
 enum { /* message GetStepResponse */
   LFR_V1_GET_STEP_RESPONSE_WAIT_MS = 1, /* 08 uint32 */
   LFR_V1_GET_STEP_RESPONSE_SHARE = 2, /* 12 ShareStep */
-  LFR_V1_GET_STEP_RESPONSE_UPLOAD = 3, /* 1a UploadStep */
-  LFR_V1_GET_STEP_RESPONSE_REVEAL = 4, /* 22 RevealStep */
-  LFR_V1_GET_STEP_RESPONSE_DONE = 5, /* 2a RoundDone */
+  LFR_V1_GET_STEP_RESPONSE_ACKNOWLEDGE = 3, /* 1a AcknowledgeStep */
+  LFR_V1_GET_STEP_RESPONSE_INCLUDED = 4, /* 22 IncludedStep */
+  LFR_V1_GET_STEP_RESPONSE_UPLOAD = 5, /* 2a UploadStep */
+  LFR_V1_GET_STEP_RESPONSE_SURVIVORS = 6, /* 32 SurvivorsStep */
+  LFR_V1_GET_STEP_RESPONSE_REVEAL = 7, /* 3a RevealStep */
+  LFR_V1_GET_STEP_RESPONSE_DONE = 8, /* 42 RoundDone */
 };
 
 enum { /* message ShareStep */
   LFR_V1_SHARE_STEP_ENTRIES = 1, /* 0a bytes */
-  LFR_V1_SHARE_STEP_DEGREE = 2, /* 10 uint32 */
-  LFR_V1_SHARE_STEP_THRESHOLD = 3, /* 18 uint32 */
-  LFR_V1_SHARE_STEP_SIGNATURE = 4, /* 22 bytes */
+  LFR_V1_SHARE_STEP_VOUCHERS = 2, /* 12 bytes */
+  LFR_V1_SHARE_STEP_DEGREE = 3, /* 18 uint32 */
+  LFR_V1_SHARE_STEP_HOLDERS = 4, /* 20 uint32 */
+  LFR_V1_SHARE_STEP_THRESHOLD = 5, /* 28 uint32 */
+  LFR_V1_SHARE_STEP_SIGNATURE = 6, /* 32 bytes */
+};
+
+enum { /* message AcknowledgeStep */
+  LFR_V1_ACKNOWLEDGE_STEP_SEALED_SHARES = 1, /* 0a bytes */
+};
+
+enum { /* message IncludedStep */
+  LFR_V1_INCLUDED_STEP_INCLUDED = 1, /* 0a bytes */
+  LFR_V1_INCLUDED_STEP_SIGNATURE = 2, /* 12 bytes */
 };
 
 enum { /* message UploadStep */
-  LFR_V1_UPLOAD_STEP_INCLUDED = 1, /* 0a bytes */
-  LFR_V1_UPLOAD_STEP_SEALED_SHARES = 2, /* 12 bytes */
+  LFR_V1_UPLOAD_STEP_SIGNERS = 1, /* 0a bytes */
+  LFR_V1_UPLOAD_STEP_SIGNATURES = 2, /* 12 bytes */
+};
+
+enum { /* message SurvivorsStep */
+  LFR_V1_SURVIVORS_STEP_SURVIVORS = 1, /* 0a bytes */
+  LFR_V1_SURVIVORS_STEP_SIGNATURE = 2, /* 12 bytes */
 };
 
 enum { /* message RevealStep */
-  LFR_V1_REVEAL_STEP_SURVIVORS = 1, /* 0a bytes */
-  LFR_V1_REVEAL_STEP_SIGNATURE = 2, /* 12 bytes */
+  LFR_V1_REVEAL_STEP_SIGNERS = 1, /* 0a bytes */
+  LFR_V1_REVEAL_STEP_SIGNATURES = 2, /* 12 bytes */
 };
 
 enum { /* enum RoundKind */
@@ -155,6 +191,7 @@ enum { /* enum RetryReason */
   LFR_V1_RETRY_REASON_AGGREGATING = 3,
   LFR_V1_RETRY_REASON_TRAINING_FINISHED = 4,
   LFR_V1_RETRY_REASON_NOT_CAPABLE = 5,
+  LFR_V1_RETRY_REASON_FAULTY = 6,
 };
 
 enum { /* enum RoundState */
@@ -234,18 +271,22 @@ enum { /* message GetRoundStatusResponse */
 enum { /* message EnrollRequest */
   LFR_V1_ENROLL_REQUEST_TOKEN = 1, /* 0a string */
   LFR_V1_ENROLL_REQUEST_SIGNING_REQUEST = 2, /* 12 bytes */
+  LFR_V1_ENROLL_REQUEST_MEMBER_KEY = 3, /* 1a bytes */
 };
 
 enum { /* message EnrollResponse */
   LFR_V1_ENROLL_RESPONSE_CERTIFICATES = 1, /* 0a repeated bytes */
+  LFR_V1_ENROLL_RESPONSE_MEMBERSHIP = 2, /* 12 bytes */
 };
 
 enum { /* message RenewCertificateRequest */
   LFR_V1_RENEW_CERTIFICATE_REQUEST_SIGNING_REQUEST = 1, /* 0a bytes */
+  LFR_V1_RENEW_CERTIFICATE_REQUEST_MEMBER_KEY = 2, /* 12 bytes */
 };
 
 enum { /* message RenewCertificateResponse */
   LFR_V1_RENEW_CERTIFICATE_RESPONSE_CERTIFICATES = 1, /* 0a repeated bytes */
+  LFR_V1_RENEW_CERTIFICATE_RESPONSE_MEMBERSHIP = 2, /* 12 bytes */
 };
 
 enum { /* enum ErrorReason */

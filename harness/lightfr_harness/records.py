@@ -28,11 +28,29 @@ class Accuracy(TypedDict, total=False):
     hr: float
     recall: float
     ndcg: float
+    hr_device: float
+    recall_device: float
+    ndcg_device: float
     hr_optimistic: float
     recall_optimistic: float
     ndcg_optimistic: float
     n_users: int
     k: int
+
+
+class AccuracyByCount(TypedDict):
+    """Accuracy of the users whose number of ratings lies in one group."""
+
+    ratings: str
+    learned: Accuracy
+    popularity: Accuracy
+
+
+class AccuracyAsGiven(TypedDict):
+    """Accuracy on the candidates of a prepared split as it lists them, users' own items among the negatives."""
+
+    learned: Accuracy
+    popularity: Accuracy
 
 
 class Look(TypedDict):
@@ -50,6 +68,9 @@ class DataShape(TypedDict):
     items: int
     train_ratings: int
     duplicates_dropped: int
+    zeros_skipped: int
+    negatives_dropped: int
+    held_out: str
 
 
 class PrivacyLossFigures(TypedDict):
@@ -165,12 +186,17 @@ class TrainRecord(Record):
     hr: float | None = None
     recall: float | None = None
     ndcg: float
+    hr_device: float | None = None
+    recall_device: float | None = None
+    ndcg_device: float
     hr_optimistic: float | None = None
     recall_optimistic: float | None = None
     ndcg_optimistic: float
     n_users: int
     k: int
     popularity: Accuracy
+    by_count: list[AccuracyByCount]
+    as_given: AccuracyAsGiven | None = None
     history: list[Look]
     up_bytes_per_device_round: float
     down_bytes_per_device_round: float

@@ -11,6 +11,7 @@ from lightfr.ranking import Ranked, rank, rank_batch, recommend
 
 if TYPE_CHECKING:
     from lightfr.aio import AsyncClient
+    from lightfr.budget import Budget
     from lightfr.client import Client
     from lightfr.device import Device, DeviceStatus
     from lightfr.interactions import RatingScale
@@ -25,6 +26,7 @@ __version__ = "0.1.0"
 # ranks does not pay for them.
 _LAZY = {
     "AsyncClient": "lightfr.aio",
+    "Budget": "lightfr.budget",
     "CallbackKey": "lightfr.keys",
     "Client": "lightfr.client",
     "Device": "lightfr.device",
@@ -44,6 +46,7 @@ _LAZY = {
 
 __all__ = [
     "AsyncClient",
+    "Budget",
     "CallbackKey",
     "Client",
     "Device",

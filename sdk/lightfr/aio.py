@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from lightfr.budget import Budget
     from lightfr.interactions import RatingScale
     from lightfr.keys import KeyProvider
     from lightfr.participation import Participation, RoundStage
@@ -43,6 +44,8 @@ class AsyncClient:
         scale: RatingScale | None = None,
         minimum_cohort: int = DEFAULT_MINIMUM_COHORT,
         allow_clear_uploads: bool = False,
+        budget: Budget | None = None,
+        require_dp: float | None = None,
     ) -> AsyncClient:
         """Open as Client.open does."""
         client = await asyncio.to_thread(
@@ -55,6 +58,8 @@ class AsyncClient:
             scale=scale,
             minimum_cohort=minimum_cohort,
             allow_clear_uploads=allow_clear_uploads,
+            budget=budget,
+            require_dp=require_dp,
         )
         return cls(client)
 
@@ -118,6 +123,10 @@ class AsyncClient:
     async def export_my_data(self) -> ExportedData:
         """Return all that is kept about this user."""
         return await asyncio.to_thread(self._client.export_my_data)
+
+    async def export_views(self, path: str | os.PathLike[str]) -> int:
+        """Write what the server told in the last rounds."""
+        return await asyncio.to_thread(self._client.export_views, path)
 
     async def forget(self) -> None:
         """Destroy the key and all data."""

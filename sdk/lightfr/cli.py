@@ -72,11 +72,18 @@ def _parser() -> argparse.ArgumentParser:
     command("sync", _sync, "fetch the newest model")
     participate = command("participate", _participate, "take part in training rounds")
     participate.add_argument("--rounds", type=int, default=1, help="how many rounds to take part in (default: 1)")
+    participate.add_argument(
+        "--allow-clear-uploads",
+        action="store_true",
+        help="upload in the clear if the server asks for it, which reveals your ratings to it: for trials only",
+    )
     recommend = command("recommend", _recommend, "show the best items for you; works offline")
     recommend.add_argument("-k", type=int, default=10, help="how many items to show (default: 10)")
     recommend.add_argument("--include-rated", action="store_true", help="show items that you have rated, too")
     command("status", _status, "show the identity, the model and the counts of this device")
     command("export", _export, "print everything that this device keeps about you, as JSON")
+    views = command("views", _views, "write what the server told this device in its last rounds, for comparison")
+    views.add_argument("--export", required=True, metavar="FILE", help="the JSON file to write")
     forget = command("forget", _forget, "destroy the key, the ratings and the identity of this device")
     forget.add_argument("--yes", action="store_true", help="do not ask first")
     return parser
@@ -109,7 +116,7 @@ def _sync(options: argparse.Namespace) -> None:
 
 
 def _participate(options: argparse.Namespace) -> None:
-    with _client(options) as client:
+    with _client(options, allow_clear_uploads=options.allow_clear_uploads) as client:
         done = 0
         while done < options.rounds:
             outcome = client.participate()
@@ -118,6 +125,10 @@ def _participate(options: argparse.Namespace) -> None:
                 print(f"Took part in a round ({done} of {options.rounds}).", flush=True)
             elif outcome.reason == "training_finished":
                 print("Training is finished.")
+                return
+            elif outcome.reason == "budget":
+                hours = outcome.retry_after_seconds / 3600
+                print(f"This device has given what its budget allows; it may take part again in {hours:.1f} hours.")
                 return
             else:
                 print(
@@ -144,6 +155,12 @@ def _status(options: argparse.Namespace) -> None:
 def _export(options: argparse.Namespace) -> None:
     with _client(options) as client:
         print(json.dumps(client.export_my_data(), indent=2, ensure_ascii=False))
+
+
+def _views(options: argparse.Namespace) -> None:
+    with _client(options) as client:
+        n_rounds = client.export_views(options.export)
+        print(f"Wrote what the server told in {n_rounds} rounds to {options.export}.")
 
 
 def _forget(options: argparse.Namespace) -> None:
@@ -181,11 +198,12 @@ def _device(options: argparse.Namespace) -> Device:
     return Device.load(folder)
 
 
-def _client(options: argparse.Namespace) -> Client:
+def _client(options: argparse.Namespace, *, allow_clear_uploads: bool = False) -> Client:
     from lightfr.keys import FileKey
 
     folder = _folder(options)
-    return _device(options).client(folder / "data", key=FileKey(folder / "key"))
+    key = FileKey(folder / "key")
+    return _device(options).client(folder / "data", key=key, allow_clear_uploads=allow_clear_uploads)
 
 
 def _folder(options: argparse.Namespace) -> Path:

@@ -9,9 +9,12 @@ import os
 import threading
 from contextlib import contextmanager
 from functools import cached_property
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lightfr import _files
+from lightfr.budget import Budget, Ledger
 from lightfr.codes import ItemSet
 from lightfr.cohorts import DEFAULT_MINIMUM_COHORT, require_minimum_cohort
 from lightfr.device import Trust
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from lightfr._wire.channel import Channel
     from lightfr.keys import KeyProvider
     from lightfr.participation import Participation, Progress, RoundStage
+    from lightfr.rounds import Trusted
 
 
 # Name of a value in the store.
@@ -66,6 +70,8 @@ class Client:
         scale: RatingScale | None = None,
         minimum_cohort: int = DEFAULT_MINIMUM_COHORT,
         allow_clear_uploads: bool = False,
+        budget: Budget | None = None,
+        require_dp: float | None = None,
     ) -> Client:
         """Open the data of one user in a folder, making it when there is none. Needs no network.
 
@@ -73,9 +79,16 @@ class Client:
         secret that encrypts the store. `scale` is the range of ratings, 1 to 5 unless given when the folder was made.
         With secure aggregation this device takes part only among at least `minimum_cohort` devices; fewer than 256 are
         for tests. `allow_clear_uploads` lets it upload in the clear, which reveals its ratings to the server: for
-        audits only.
+        audits only. `budget` limits how often the device takes part, whatever the server asks for. With `require_dp` it
+        takes part in mode secagg+dp alone, until the epsilon of all its rounds would exceed this number.
         """
         require_minimum_cohort(minimum_cohort)
+        budget = budget or Budget()
+        budget.require_valid()
+        if require_dp is not None and (allow_clear_uploads or not require_dp > 0):
+            raise InvalidInputError(
+                "require_dp must be an epsilon above 0, and does not go together with allow_clear_uploads"
+            )
         # The rest of the address and of the identity is checked before the first call to the server.
         if not server.startswith("https://"):
             raise InvalidInputError("the server's address is not https://host:port")
@@ -89,7 +102,8 @@ class Client:
         except BaseException:
             store.close()
             raise
-        return cls(user, agreed, Terms(minimum_cohort, allow_clear_uploads), server, identity, trusted)
+        terms = Terms(minimum_cohort, allow_clear_uploads, budget, require_dp)
+        return cls(user, agreed, terms, server, identity, trusted)
 
     def rate(self, item_id: str | int, rating: float) -> None:
         """Keep a rating, durably; it replaces an older one of the item. Items that the catalogue lacks are kept too."""
@@ -185,7 +199,8 @@ class Client:
         try:
             with self._network_call(stop):
                 self._user.drop_damaged_model()
-                outcome = Offer(self._user, self._channel, self._terms, progress, stop).make()
+                ledger = Ledger(self._store, self._terms.budget)
+                outcome = Offer(self._user, self._channel, self._terms, ledger, self._trusted, progress, stop).make()
         except LightFRError as error:
             if not stop.is_set():
                 log("a round failed: %s", error)
@@ -193,6 +208,16 @@ class Client:
             outcome = CANCELLED
         log("took part in a round" if outcome.took_part else f"did not take part in a round: {outcome.reason}")
         return outcome
+
+    def _trusted(self, server_key: bytes) -> Trusted:
+        """Return whom this device trusts in a masked round of a server with this key, and who it is there."""
+        import time
+
+        from lightfr.device import Identity
+        from lightfr.rounds import Trusted
+
+        member = Identity(self._identity, self._trust).member()
+        return Trusted(server_key, self._trust.membership_keys, member, time.time())
 
     @contextmanager
     def _network_call(self, stop: threading.Event) -> Iterator[None]:
@@ -244,13 +269,31 @@ class Client:
 
         with self._user.lock:
             pending = ClearRound.from_values(self._store.get)
+            spent = Ledger(self._store, self._terms.budget).spent()._asdict()
+            if not isfinite(spent["privacy_loss"]):
+                spent["privacy_loss"] = None  # JSON has no infinity
             return {
                 "ratings": [{"item_id": item_id, "rating": rating} for item_id, rating in self.ratings()],
                 "rating_scale": [self._scale.minimum, self._scale.maximum],
                 "user_code": (self._store.get(USER_CODE) or b"").hex(),
                 "rounds": self._user.rounds,
                 "pending_upload": pending.outgoing.request.hex() if pending else "",
+                "spent": spent,
             }
+
+    def export_views(self, path: str | os.PathLike[str]) -> int:
+        """Write what the server told this device in its last rounds, with its signatures; return how many rounds.
+
+        The file is JSON and holds nothing of the user's. Whoever has the files of two devices of one round can tell
+        whether the server told them the same: `lightfr-harness audit views` does.
+        """
+        from lightfr.views import exported, views_in
+
+        with self._user.lock:
+            views = views_in(self._store.get)
+        with _files.step(f"write {os.fspath(path)}"):
+            _files.save(Path(path), exported(views))
+        return len(views)
 
     def forget(self) -> None:
         """Destroy the key, then delete everything in the folder, and close. What was uploaded stays uploaded."""

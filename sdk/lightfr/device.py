@@ -3,10 +3,11 @@
 Everything lies in one folder:
 
 server         the address of the coordinator, https://host:port
-trust.pem      the authority's certificates and the keys that sign manifests; public
-identity.pem   the device's private key and its certificate
-enrolling.pem  while the device enrols: the private key and its signing request
-renewing.pem   while the certificate is renewed: the next private key and its signing request
+enrollment     the address of the authority, where the certificate is renewed, https://host:port
+trust.pem      the authority's certificates, the keys that sign manifests and those that sign memberships; public
+identity.pem   the device's private key and its certificate, its member key and its membership
+enrolling.pem  while the device enrols: the private key, its signing request, and the member key
+renewing.pem   while the certificate is renewed: the same, for the next identity
 """
 
 from __future__ import annotations
@@ -15,31 +16,35 @@ import hashlib
 import os
 import re
 import time
-from base64 import b64decode, encodebytes
+from base64 import b64decode
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from lightfr import _files
 from lightfr._certificates import Certificate, parse_certificate
-from lightfr.errors import EnrollmentError, InvalidInputError, LightFRError, RefusedError
+from lightfr.errors import EnrollmentError, InvalidInputError, LightFRError, PrivacyError, RefusedError
+from lightfr.identities import MEMBER_KEY, MEMBERSHIP, IdentityKeys, Issued, block_of, identity_pem, kept_keys, save_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from datetime import datetime
 
     from lightfr._wire.channel import Channel
+    from lightfr.budget import Budget
     from lightfr.client import Client
     from lightfr.interactions import RatingScale
     from lightfr.keys import KeyProvider
+    from lightfr.membership import Member
 
-_SERVER, _TRUST, _IDENTITY = "server", "trust.pem", "identity.pem"
+_SERVER, _ENROLLMENT, _TRUST, _IDENTITY = "server", "enrollment", "trust.pem", "identity.pem"
 _ENROLLING, _RENEWING = "enrolling.pem", "renewing.pem"
 # An identity that is tried before it takes the place of the old one.
 _INCOMING = "identity.new"
 _INVITATION_FIELDS = ("server", "enrollment", "token", "trust")
-_REQUEST = "CERTIFICATE REQUEST"
 _RENEW_BEFORE_SECONDS = 60 * 86_400
-_PUBLIC_KEY = re.compile(rb"-----BEGIN PUBLIC KEY-----\s+([A-Za-z0-9+/=\s]+?)\s+-----END PUBLIC KEY-----")
+# A sync does not wait longer than this for an authority that says nothing: it is asked again next time.
+_RENEWAL_TIMEOUT_SECONDS = 10.0
+_PUBLIC_KEYS = rb"-----BEGIN %b-----\s+([A-Za-z0-9+/=\s]+?)\s+-----END %b-----"
+_MANIFEST_KEY, _MEMBERSHIP_KEY = "PUBLIC KEY", "LIGHTFR MEMBERSHIP KEY"
 # SubjectPublicKeyInfo of an Ed25519 key is this prefix and the 32 raw bytes (RFC 8410).
 _ED25519_PREFIX = bytes.fromhex("302a300506032b6570032100")
 
@@ -84,16 +89,17 @@ class Device(NamedTuple):
         with _files.step(f"make the folder {place}"):
             _files.require_folder(place)
             _files.save(place / _SERVER, device.server.encode())
+            _files.save(place / _ENROLLMENT, invited["enrollment"].encode())
             _files.save(device.trust, invited["trust"].encode())
-        private_key, signing_request = _key_and_request(place / _ENROLLING)
-        channel = Channel(invited["enrollment"], tls.context(Trust(device.trust).path, identity=None))
+        trust, keys = Trust(device.trust), kept_keys(place / _ENROLLING)
+        channel = Channel(invited["enrollment"], tls.context(trust.path, identity=None))
         try:
-            certificates = coordinator.enroll(channel, invited["token"], signing_request)
+            issued = coordinator.enroll(channel, invited["token"], keys.signing_request, keys.member_key.public)
         except RefusedError as error:
             raise EnrollmentError(f"{error}. Ask for a new invitation") from error
         finally:
             channel.close()
-        save_identity(device.identity, device.trust, private_key, certificates)
+        save_identity(device.identity, trust, keys, issued)
         with _files.step("remove the files of a finished enrolment"):
             _files.overwrite_and_remove(place / _ENROLLING)
             _files.overwrite_and_remove(place / _RENEWING)
@@ -117,7 +123,7 @@ class Device(NamedTuple):
 
     @property
     def identity(self) -> Path:
-        """The PEM file with the private key and the certificate, for Client.open."""
+        """The PEM file with the private keys, the certificate and the membership, for Client.open."""
         return self.folder / _IDENTITY
 
     @property
@@ -133,6 +139,8 @@ class Device(NamedTuple):
         scale: RatingScale | None = None,
         minimum_cohort: int = 256,
         allow_clear_uploads: bool = False,
+        budget: Budget | None = None,
+        require_dp: float | None = None,
     ) -> Client:
         """Open the data of one user of this device; the options and their defaults are those of Client.open."""
         from lightfr.client import Client
@@ -146,6 +154,8 @@ class Device(NamedTuple):
             scale=scale,
             minimum_cohort=minimum_cohort,
             allow_clear_uploads=allow_clear_uploads,
+            budget=budget,
+            require_dp=require_dp,
         )
 
     def status(self) -> DeviceStatus:
@@ -168,7 +178,7 @@ def forget(folder: Path) -> None:
     if not folder.is_dir():
         return
     keys = [folder / name for name in (_IDENTITY, _INCOMING, _ENROLLING, _RENEWING)]
-    public = [folder / name for name in (_TRUST, _SERVER)]
+    public = [folder / name for name in (_TRUST, _SERVER, _ENROLLMENT)]
     with _files.step(f"remove the identity in {folder}"):
         for path in keys:
             _files.overwrite_and_remove(path)
@@ -186,24 +196,35 @@ class Trust:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         try:
-            blocks = _PUBLIC_KEY.findall(self.path.read_bytes())
+            content = self.path.read_bytes()
         except OSError as error:
             raise InvalidInputError(f"the trust file {self.path} cannot be read: {error.strerror}") from error
         # key_id -> raw public key; several while a key is being replaced.
-        self.manifest_keys: dict[bytes, bytes] = {}
-        for block in blocks:
-            try:
-                der = b64decode(b"".join(block.split()), validate=True)
-            except ValueError as error:
-                raise InvalidInputError(f"a PUBLIC KEY block of {self.path} is damaged") from error
-            if len(der) != len(_ED25519_PREFIX) + 32 or not der.startswith(_ED25519_PREFIX):
-                raise InvalidInputError(f"a PUBLIC KEY block of {self.path} is not an Ed25519 key")
-            raw_key = der[len(_ED25519_PREFIX) :]
-            self.manifest_keys[key_id(raw_key)] = raw_key
+        self.manifest_keys = {key_id(raw_key): raw_key for raw_key in self._public_keys(content, _MANIFEST_KEY)}
         if not self.manifest_keys:
             raise InvalidInputError(
                 f"the trust file {self.path} has no PUBLIC KEY block, so it cannot tell a genuine manifest"
             )
+        # Raw public keys; several while a key is being replaced.
+        self.membership_keys: list[bytes] = self._public_keys(content, _MEMBERSHIP_KEY)
+        if not self.membership_keys:
+            raise InvalidInputError(
+                f"the trust file {self.path} has no {_MEMBERSHIP_KEY} block, so it cannot tell devices from invented "
+                "ones: forget this device and enrol again"
+            )
+
+    def _public_keys(self, content: bytes, kind: str) -> list[bytes]:
+        """Return the 32 raw bytes of each Ed25519 key under a label."""
+        found, label = [], kind.encode()
+        for block in re.findall(_PUBLIC_KEYS % (label, label), content):
+            try:
+                der = b64decode(b"".join(block.split()), validate=True)
+            except ValueError as error:
+                raise InvalidInputError(f"a {kind} block of {self.path} is damaged") from error
+            if len(der) != len(_ED25519_PREFIX) + 32 or not der.startswith(_ED25519_PREFIX):
+                raise InvalidInputError(f"a {kind} block of {self.path} is not an Ed25519 key")
+            found.append(der[len(_ED25519_PREFIX) :])
+        return found
 
     def __repr__(self) -> str:
         return f"<Trust with {len(self.manifest_keys)} manifest keys>"
@@ -220,10 +241,25 @@ class Identity:
     def __init__(self, path: str | os.PathLike[str], trust: Trust) -> None:
         self._path, self._trust = Path(path), trust
 
+    def member(self) -> Member:
+        """Read the key by which other devices know this one, and its membership; after a renewal both are new."""
+        from lightfr.membership import MEMBERSHIP_BYTES, Member, MemberKey
+
+        try:
+            content = self._path.read_bytes()
+            key, membership = MemberKey.from_private(block_of(content, MEMBER_KEY)), block_of(content, MEMBERSHIP)
+            if len(membership) != MEMBERSHIP_BYTES:
+                raise ValueError
+            return Member(key, membership)
+        except (OSError, ValueError):
+            # Without its cause, which might quote the key.
+            raise EnrollmentError(f"{self._path} has no membership: forget this device and enrol again") from None
+
     def renew_if_due(self, channel: Channel) -> None:
         """Renew the certificate when it ends soon: with fewer than 60 days left, or a third of a shorter life.
 
-        A failure is logged and waits for the next time: the old certificate is still good.
+        `channel` goes to the coordinator, and uses the new identity afterwards. A failure is logged and waits for the
+        next time: the old certificate is still good.
         """
         try:
             certificate = read_certificate(self._path)
@@ -234,28 +270,43 @@ class Identity:
             import logging
 
             logging.getLogger("lightfr.device").warning(
-                "the certificate for %s was not renewed: %s", channel.host, type(error).__name__
+                "the certificate for %s was not renewed: %s. Enrol again before it ends, unless a later sync renews it",
+                channel.host,
+                type(error).__name__,
             )
 
     def _renew(self, channel: Channel) -> None:
-        """Keep the key before it is sent, and the old identity until the new one is whole: any step may be the last."""
+        """Keep the keys before they are sent, and the old identity until the new one is whole: any step may be last."""
         from lightfr._wire import coordinator, tls
 
         kept = self._path.with_name(_RENEWING)
         if not self._is_of_use(kept):
             with _files.step("remove an old renewal"):
                 _files.overwrite_and_remove(kept)
-        private_key, signing_request = _key_and_request(kept)
-        certificates = coordinator.renew(channel, signing_request)
-        save_identity(self._path, self._trust.path, private_key, certificates)
+        authority = channel.to(self._authority_address(), _RENEWAL_TIMEOUT_SECONDS)
+        keys = kept_keys(kept)
+        try:
+            issued = coordinator.renew(authority, keys.signing_request, keys.member_key.public)
+        finally:
+            authority.close()
+        save_identity(self._path, self._trust, keys, issued)
         channel.use_identity(tls.context(self._trust.path, self._path))
         with _files.step("remove a finished renewal"):
             _files.overwrite_and_remove(kept)
 
+    def _authority_address(self) -> str:
+        """Where the certificate is renewed. Devices that enrolled with a release before this one do not know it."""
+        try:
+            return self._path.with_name(_ENROLLMENT).read_text("ascii").strip()
+        except (OSError, ValueError) as error:
+            raise EnrollmentError(
+                f"{self._path.with_name(_ENROLLMENT)} does not hold the authority's address: enrol again"
+            ) from error
+
     def _is_of_use(self, kept: Path) -> bool:
         """Whether a file that an interruption left is whole, and not of a renewal that was over but for its removal."""
         try:
-            return kept.exists() and not self._path.read_bytes().startswith(_key_and_request(kept)[0])
+            return kept.exists() and not self._path.read_bytes().startswith(kept_keys(kept).private_key)
         except InvalidInputError:
             return False
 
@@ -293,63 +344,24 @@ def _read_invitation(path: Path) -> dict[str, str]:
     return invited
 
 
-def _save_key(path: Path, data: bytes) -> None:
-    with _files.step(f"save {path}"):
-        _files.save_secret(path, data)
-
-
-def save_identity(path: Path, trust: Path, private_key: bytes, certificates: Iterable[bytes]) -> None:
+def save_identity(path: Path, trust: Trust, keys: IdentityKeys, issued: Issued) -> None:
     """Keep an identity that TLS can use; one that it cannot use would stand in the way of the next try."""
     from lightfr._wire import tls
+    from lightfr.membership import require_membership
 
-    identity = private_key + b"".join(pem("CERTIFICATE", der) for der in certificates)
+    identity = identity_pem(keys, issued)
     incoming = path.with_name(_INCOMING)
-    _save_key(incoming, identity)
+    save_key(incoming, identity)
     try:
-        tls.context(trust, incoming)
-    except InvalidInputError as error:
+        tls.context(trust.path, incoming)
+        vouched_for = require_membership(issued.membership, trust.membership_keys, time.time())
+        if vouched_for != keys.member_key.public:
+            raise PrivacyError("the membership is for another key")
+    except (InvalidInputError, PrivacyError) as error:
         raise EnrollmentError(
-            "the server returned no usable certificate, or one for another key: enrol again"
+            "the server returned no usable certificate or membership, or one for another key: enrol again"
         ) from error
     finally:
         with _files.step("remove an identity that was tried"):
             _files.overwrite_and_remove(incoming)
-    _save_key(path, identity)
-
-
-def _key_and_request(path: Path) -> tuple[bytes, bytes]:
-    """Return a private key (PEM) and its signing request (DER): those that an interruption left, or new ones."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
-    if not path.exists() or set(path.read_bytes()) == {0}:  # zeros: its removal was interrupted
-        private_key, request = new_key_and_request()
-        _save_key(path, private_key + pem(_REQUEST, request))
-    try:
-        private_key, _, rest = path.read_bytes().partition(f"-----BEGIN {_REQUEST}-----".encode())
-        request = b64decode(rest.partition(b"-----END")[0])
-        parsed, key = x509.load_der_x509_csr(request), load_pem_private_key(private_key, None)
-        if not parsed.is_signature_valid or parsed.public_key() != key.public_key():
-            raise ValueError
-    except (OSError, ValueError, TypeError):
-        # Without its cause, which might quote the key.
-        raise InvalidInputError(f"{path} is damaged: remove it and enrol again") from None
-    return private_key, request
-
-
-def new_key_and_request() -> tuple[bytes, bytes]:
-    """Make a P-256 key (PEM) and a signing request for it (DER)."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    request = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([])).sign(key, hashes.SHA256())
-    encoding, no_password = serialization.Encoding, serialization.NoEncryption()
-    private_key = key.private_bytes(encoding.PEM, serialization.PrivateFormat.PKCS8, no_password)
-    return private_key, request.public_bytes(encoding.DER)
-
-
-def pem(kind: str, der: bytes) -> bytes:
-    """Return a PEM block."""
-    return f"-----BEGIN {kind}-----\n".encode() + encodebytes(der) + f"-----END {kind}-----\n".encode()
+    save_key(path, identity)

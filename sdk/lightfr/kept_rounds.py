@@ -4,48 +4,69 @@ from __future__ import annotations
 
 import random
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from lightfr._wire import coordinator, secure
 from lightfr.errors import LightFRError, NotPrivateError, ServerUnavailableError
 from lightfr.participation import CANCELLED, TOOK_PART, Participation, Reason, RoundStage
+from lightfr.privacy_loss import epsilon, round_loss
 from lightfr.rounds import ClearRound, RoundParticipant, is_too_late
 from lightfr.secagg import gate_vector, round_vector
 from lightfr.v1 import model_pb2
+from lightfr.views import kept_views
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from lightfr._wire.channel import Channel
+    from lightfr.budget import Budget, Ledger
     from lightfr.model.folder import LoadedModel
     from lightfr.participation import Progress, Terms
-    from lightfr.rounds import MakeVector
+    from lightfr.rounds import MakeVector, Trusted
     from lightfr.secagg import Vector
     from lightfr.store import Store
     from lightfr.user import User
 
     Round = ClearRound | RoundParticipant
 
-# A round has four phases, each with its deadline; a device that waited longer than all of them leaves.
-_DEADLINES = 5
-# When to offer again after coming too late, in seconds; the server's own window is not known then.
+# The deadline of an assignment covers five phases, of which the first has begun; two more follow. A device that waited
+# for twice as long leaves.
+_DEADLINES = 2
+# When to offer again, in seconds, if no server says so: after coming too late, and after a place that the budget had no
+# room for, be it that this device has revealed on the model version or that its privacy loss is at its end.
 _PAUSE_AFTER_LATE = (1.0, 10.0)
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_PAUSE_ON_VERSION = (60.0, 300.0)
+_PAUSE_AT_END = (43_200.0, 86_400.0)
 _STAGES = {
     "AdvertiseKeys": RoundStage.KEYS_SENT,
     "ShareKeys": RoundStage.SHARES_SENT,
+    "AcknowledgeShares": RoundStage.SHARES_ACKNOWLEDGED,
+    "SignIncluded": RoundStage.INCLUDED_SIGNED,
     "Upload": RoundStage.UPLOADED,
+    "SignSurvivors": RoundStage.SURVIVORS_SIGNED,
     "RevealShares": RoundStage.REVEALED,
 }
 
 
 class Offer:
-    """One offer to take part, from the check-in to the end of the round. Whoever makes it holds the channel."""
+    """One offer to take part, from the check-in to the end of the round. Whoever makes it holds the channel.
 
-    def __init__(self, user: User, channel: Channel, terms: Terms, progress: Progress, stop: threading.Event) -> None:
-        self._user, self._channel, self._terms = user, channel, terms
-        self._progress, self._stop = progress, stop
+    `trusted` returns whom the device trusts in a masked round of a server with a key, and who it is there.
+    """
+
+    def __init__(
+        self,
+        user: User,
+        channel: Channel,
+        terms: Terms,
+        ledger: Ledger,
+        trusted: Callable[[bytes], Trusted],
+        progress: Progress,
+        stop: threading.Event,
+    ) -> None:
+        self._user, self._channel, self._terms, self._ledger = user, channel, terms, ledger
+        self._trusted, self._progress, self._stop = trusted, progress, stop
 
     def make(self) -> Participation:
         """Finish the round that was begun before; if there is none, check in, and take a place that is offered."""
@@ -57,37 +78,75 @@ class Offer:
             return TOOK_PART
         if self._stop.is_set():
             return CANCELLED
+        if pause := self._pause_before_checking_in():
+            return _not_this_time(pause, Reason.BUDGET)
         answer = coordinator.check_in(self._channel, user.model_version, self._privacy_modes())
         if isinstance(answer, coordinator.RetryWindow):
-            return _not_this_time(answer.earliest_seconds, answer.latest_seconds, Reason(answer.reason))
+            return _not_this_time((answer.earliest_seconds, answer.latest_seconds), Reason(answer.reason))
         self._progress(RoundStage.PLACED)
-        if self._finish(self._begun(answer)):
+        model = self._model_of(answer)
+        if pause := self._pause_before(model, answer):
+            return _not_this_time(pause, Reason.BUDGET)
+        if self._finish(self._begun(answer, model)):
             return TOOK_PART
-        return CANCELLED if self._stop.is_set() else _not_this_time(*_PAUSE_AFTER_LATE, Reason.TOO_LATE)
+        return CANCELLED if self._stop.is_set() else _not_this_time(_PAUSE_AFTER_LATE, Reason.TOO_LATE)
 
     def _privacy_modes(self) -> list[int]:
+        if self._terms.require_dp is not None:
+            return [model_pb2.PRIVACY_MODE_SECAGG_DP]
         private: list[int] = [model_pb2.PRIVACY_MODE_SECAGG, model_pb2.PRIVACY_MODE_SECAGG_DP]
-        allow_clear = self._terms.allow_clear_uploads or self._channel.host in _LOOPBACK
-        return [*private, model_pb2.PRIVACY_MODE_CLEAR] if allow_clear else private
+        return [*private, model_pb2.PRIVACY_MODE_CLEAR] if self._terms.allow_clear_uploads else private
 
     def _require_private(self, model: LoadedModel) -> None:
-        if model.manifest.message.model.privacy_mode not in self._privacy_modes():
+        if model.manifest.message.model.privacy_mode in self._privacy_modes():
+            return
+        if self._terms.require_dp is not None:
             raise NotPrivateError(
-                "training with this server would reveal the user's ratings to it, so nothing was sent; "
-                "for audits, open the client with allow_clear_uploads=True"
+                "this client was opened with require_dp, and the server does not train with secagg+dp, so nothing was "
+                "sent; use a server that does"
             )
+        raise NotPrivateError(
+            "training with this server would reveal the user's ratings to it, so nothing was sent; "
+            "for audits, open the client with allow_clear_uploads=True"
+        )
+
+    def _pause_before_checking_in(self) -> tuple[float, float] | None:
+        """Return a pause while the budget has no room for a training round: a place would be lost to the cohort."""
+        model = self._user.model
+        if model is None or _is_clear(model):
+            return None
+        return _window(self._ledger.seconds_until_room(is_gate_refresh=False))
+
+    def _pause_before(self, model: LoadedModel, assignment: coordinator.Assignment) -> tuple[float, float] | None:
+        """Return a pause if the budget has no room for this place; None: it has."""
+        if _is_clear(model):
+            return None
+        spent, is_gate_refresh = self._ledger.spent(), assignment.kind == coordinator.GATE_REFRESH
+        if model.manifest.model_version <= spent.revealed_version:
+            return _PAUSE_ON_VERSION
+        loss, most = spent.privacy_loss + self._loss(model, is_gate_refresh), self._terms.require_dp
+        if most is not None and epsilon(loss) > most:
+            return _PAUSE_AT_END
+        return _window(self._ledger.seconds_until_room(is_gate_refresh=is_gate_refresh))
+
+    def _loss(self, model: LoadedModel, is_gate_refresh: bool) -> float:
+        published = model.published
+        if published.noise is None:
+            return 0.0
+        cohort = self._terms.minimum_cohort
+        return round_loss(published.noise, published.code_bits, cohort, is_gate_refresh=is_gate_refresh)
 
     def _resumed(self) -> Round | None:
         """Return the round that was begun before, unless the model has moved on since."""
         store, model = self._user.store, self._user.model
         begun = kept_round(store)
         if isinstance(begun, RoundParticipant) and (model is None or model.manifest.sha256 != begun.manifest_sha256):
-            store.update(begun.values_to_clear)
+            store.update(_values_after(begun, store))
             return None
         return begun
 
-    def _begun(self, assignment: coordinator.Assignment) -> Round:
-        """Take the place: with the round's model, and in a mode that this device agrees to."""
+    def _model_of(self, assignment: coordinator.Assignment) -> LoadedModel:
+        """Return the round's model, in a mode that this device agrees to."""
         user = self._user
         if user.model is None or user.model.manifest.sha256 != assignment.manifest_sha256:
             user.sync(self._channel)
@@ -95,9 +154,15 @@ class Offer:
         if model.manifest.sha256 != assignment.manifest_sha256:
             raise ServerUnavailableError("the round is over before it began for this device: check in again later")
         self._require_private(model)
+        return model
+
+    def _begun(self, assignment: coordinator.Assignment, model: LoadedModel) -> Round:
+        """Take the place."""
+        user = self._user
         model.published.set_open_rows(user.models.open_rows(self._channel, model.manifest))
-        if model.manifest.message.model.privacy_mode != model_pb2.PRIVACY_MODE_CLEAR:
-            masked = RoundParticipant.begin(assignment, model.manifest.signing_key, self._terms.minimum_cohort)
+        if not _is_clear(model):
+            trusted = self._trusted(model.manifest.signing_key)
+            masked = RoundParticipant.begin(assignment, trusted, self._terms.minimum_cohort)
             user.store.update(masked.values())
             return masked
         with user.lock:
@@ -108,14 +173,29 @@ class Offer:
 
     def _finish(self, current: Round) -> bool:
         """Go through the rest of a round; count it if the server has this device's part."""
+        store = self._user.store
 
         def acknowledged(method: str) -> None:
             self._progress(_STAGES[method])
 
-        took_part = finish(current, self._user.store, self._channel, self._vector, acknowledged, self._stop)
+        budget = self._terms.budget
+        driver = Driver(store, self._channel, self._vector, self._spend, acknowledged, self._stop, budget)
+        took_part = driver.finish(current)
         if took_part:
-            self._user.count_round(current.values_to_clear)
+            self._user.count_round(_values_after(current, store))
         return took_part
+
+    def _spend(self, current: RoundParticipant) -> Mapping[str, bytes]:
+        """Return what the outgoing message costs, to be kept before it is sent."""
+        model = self._user.require_model()
+        match current.outgoing.method:
+            case "Upload":
+                loss = self._loss(model, current.is_gate_refresh)
+                return self._ledger.after_upload(is_gate_refresh=current.is_gate_refresh, privacy_loss=loss)
+            case "RevealShares":
+                return self._ledger.after_reveal(model.manifest.model_version)
+            case _:
+                return {}
 
     def _vector(self, is_gate_refresh: bool, cohort: int) -> Vector:
         """Return what this device adds to the sum of a cohort."""
@@ -132,9 +212,18 @@ class Offer:
             return round_vector(model.published, update, cohort)
 
 
-def _not_this_time(earliest_seconds: float, latest_seconds: float, reason: Reason) -> Participation:
+def _is_clear(model: LoadedModel) -> bool:
+    return model.manifest.message.model.privacy_mode == model_pb2.PRIVACY_MODE_CLEAR
+
+
+def _window(seconds: float) -> tuple[float, float] | None:
+    """Return when to come back if there is room in so many seconds; None: now."""
+    return (seconds, seconds + _PAUSE_ON_VERSION[1]) if seconds else None
+
+
+def _not_this_time(window: tuple[float, float], reason: Reason) -> Participation:
     # No secret: it only spreads devices out.
-    pause = random.uniform(earliest_seconds, latest_seconds)  # noqa: S311
+    pause = random.uniform(*window)  # noqa: S311
     return Participation(took_part=False, retry_after_seconds=pause, reason=reason)
 
 
@@ -143,56 +232,60 @@ def kept_round(store: Store) -> Round | None:
     return ClearRound.from_values(store.get) or RoundParticipant.from_values(store.get)
 
 
-def finish(
-    current: Round,
-    store: Store,
-    channel: Channel,
-    make_vector: MakeVector,
-    acknowledged: Callable[[str], None],
-    stop: threading.Event,
-) -> bool:
-    """Go through the rest of a round whose values are in the store; say whether the server has this device's part.
-
-    `acknowledged` is called with the method of each message that the server has. `stop` makes the device leave.
-    """
-    try:
-        is_finished = _walk(current, store, channel, make_vector, acknowledged, stop)
-    except LightFRError as error:
-        if stop.is_set() or current.is_over_after(error):
-            store.update(current.values_to_clear)
-        if is_too_late(error):
-            return False
-        raise
-    if not is_finished:
-        store.update(current.values_to_clear)
-    return is_finished
+def _values_after(current: Round, store: Store) -> dict[str, bytes | None]:
+    """Return what to keep once a round is over, however it ended: nothing of it but what the server told."""
+    view = current.view() if isinstance(current, RoundParticipant) else None
+    return {**current.values_to_clear, **kept_views(view, store.get)}
 
 
-def _walk(
-    current: Round,
-    store: Store,
-    channel: Channel,
-    make_vector: MakeVector,
-    acknowledged: Callable[[str], None],
-    stop: threading.Event,
-) -> bool:
-    acknowledged(_send(channel, current))
-    if isinstance(current, ClearRound):
+class Driver(NamedTuple):
+    """What takes a round whose values are in the store to its end."""
+
+    store: Store
+    channel: Channel
+    make_vector: MakeVector
+    # Returns what the outgoing message of a masked round costs, to be kept before it is sent.
+    spend: Callable[[RoundParticipant], Mapping[str, bytes]]
+    # Called with the method of each message that the server has.
+    acknowledged: Callable[[str], None]
+    # Makes the device leave.
+    stop: threading.Event
+    budget: Budget
+
+    def finish(self, current: Round) -> bool:
+        """Go through the rest of a round; say whether the server has this device's part."""
+        try:
+            is_finished = self._walk(current)
+        except LightFRError as error:
+            if self.stop.is_set() or current.is_over_after(error):
+                self.store.update(_values_after(current, self.store))
+            if is_too_late(error):
+                return False
+            raise
+        if not is_finished:
+            self.store.update(_values_after(current, self.store))
+        return is_finished
+
+    def _walk(self, current: Round) -> bool:
+        self._send(current)
+        if isinstance(current, ClearRound):
+            return True
+        began = sent = time.monotonic()
+        most = min(_DEADLINES * current.deadline_seconds, self.budget.round_seconds)
+        while not isinstance(step := secure.next_step(self.channel, current.round_id), secure.Done):
+            ends = min(began + most, sent + self.budget.phase_seconds)
+            if time.monotonic() > ends or self.stop.is_set():
+                return False
+            if isinstance(step, secure.Wait):
+                self.stop.wait(min(step.seconds, max(0.0, ends - time.monotonic())))
+            else:
+                current.answer(step, self.make_vector)
+                self.store.update({**current.values(), **self.spend(current)})
+                self._send(current)
+                sent = time.monotonic()
         return True
-    ends = time.monotonic() + _DEADLINES * current.deadline_seconds
-    while not isinstance(step := secure.next_step(channel, current.round_id), secure.Done):
-        if time.monotonic() > ends or stop.is_set():
-            return False
-        if isinstance(step, secure.Wait):
-            stop.wait(step.seconds)
-        else:
-            current.answer(step, make_vector)
-            store.update(current.values())
-            acknowledged(_send(channel, current))
-    return True
 
-
-def _send(channel: Channel, current: Round) -> str:
-    method, request = current.outgoing
-    secure.send(channel, method, request)
-    return method
+    def _send(self, current: Round) -> None:
+        method, request = current.outgoing
+        secure.send(self.channel, method, request)
+        self.acknowledged(method)

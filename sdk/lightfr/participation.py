@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from lightfr.budget import Budget
+
     Progress = Callable[["RoundStage"], None]
 
 # Once a call is cancelled, it waits so long for its round to stop; before that, it looks so often. In seconds.
@@ -23,7 +25,10 @@ class RoundStage(StrEnum):
     PLACED = "placed"
     KEYS_SENT = "keys_sent"
     SHARES_SENT = "shares_sent"
+    SHARES_ACKNOWLEDGED = "shares_acknowledged"
+    INCLUDED_SIGNED = "included_signed"
     UPLOADED = "uploaded"
+    SURVIVORS_SIGNED = "survivors_signed"
     REVEALED = "revealed"
 
 
@@ -35,6 +40,10 @@ class Reason(StrEnum):
     AGGREGATING = "aggregating"
     TRAINING_FINISHED = "training_finished"
     NOT_CAPABLE = "not_capable"
+    # What this device delivered in earlier rounds did not fit together.
+    FAULTY = "faulty"
+    # This device has given as much as its budget allows; see Budget.
+    BUDGET = "budget"
     # The round went on without this device.
     TOO_LATE = "too_late"
     # The app cancelled the call, or called forget().
@@ -48,6 +57,10 @@ class Terms(NamedTuple):
     minimum_cohort: int
     # Whether it uploads in the clear, which reveals its ratings to the server.
     allow_clear_uploads: bool
+    # How often, and how long.
+    budget: Budget
+    # Only with secagg+dp, and only while its privacy loss stays within this epsilon. None: secagg will do.
+    require_dp: float | None
 
 
 class Participation(NamedTuple):

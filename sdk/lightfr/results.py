@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 
 class Recommendation(NamedTuple):
@@ -50,3 +50,5 @@ class ExportedData(TypedDict):
     user_code: str
     rounds: int
     pending_upload: str
+    # What was given of the budget: when the device took part, and how much privacy was lost (None: no bound is known).
+    spent: dict[str, Any]

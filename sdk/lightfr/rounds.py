@@ -12,12 +12,14 @@ import os
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from lightfr._wire import coordinator, encode_update, secure
-from lightfr.errors import LightFRError, PrivacyError, ProtocolError, RefusedError
-from lightfr.secagg import DeviceSession
+from lightfr.errors import InvalidInputError, LightFRError, PrivacyError, ProtocolError, RefusedError
+from lightfr.secagg import DeviceSession, Place, Roster
+from lightfr.views import View
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
+    from lightfr.membership import Member
     from lightfr.secagg import Vector
     from lightfr.training import RowUpdate
 
@@ -40,6 +42,17 @@ class Outgoing(NamedTuple):
 
     method: str
     request: bytes
+
+
+class Trusted(NamedTuple):
+    """Whom a device trusts in a masked round, and who it is there."""
+
+    # Raw Ed25519 keys: the one that signs the model's manifest, and so rosters; those of the authority.
+    server_key: bytes
+    membership_keys: Sequence[bytes]
+    member: Member
+    # Unix seconds: memberships that have ended by now are refused.
+    now: float
 
 
 def is_too_late(error: LightFRError) -> bool:
@@ -103,35 +116,31 @@ class RoundParticipant:
         # The method, a line feed and the request in one piece: an upload may be larger than all else on a device, and
         # this is the one copy that a store keeps as well.
         self._outgoing = outgoing
-        self.round_id = bytes.fromhex(facts["round_id"])
-        # Digest of the model that the round trains on.
-        self.manifest_sha256 = bytes.fromhex(facts["manifest_sha256"])
-        # How long each of the four phases may take.
+        self.round_id, self.manifest_sha256 = session.state.round_id, session.state.manifest_sha256
+        # How long the phases up to the upload may take together.
         self.deadline_seconds = float(facts["deadline_seconds"])
 
     @classmethod
     def begin(
         cls,
         assignment: coordinator.Assignment,
-        server_key: bytes,
+        trusted: Trusted,
         minimum_cohort: int,
         random_bytes: RandomBytes = os.urandom,
     ) -> RoundParticipant:
-        """Take a place: make fresh keys, of which the public ones are `outgoing`.
-
-        `server_key` signs the model's manifest, and the roster too. `random_bytes` must be cryptographic.
-        """
+        """Take a place: make fresh keys, of which the public ones are `outgoing`. `random_bytes` is cryptographic."""
         if not assignment.peer_id:
             raise ProtocolError("the server broke the protocol: an assignment for a masked round has no peer_id")
         facts = {
-            "round_id": assignment.round_id.hex(),
-            "manifest_sha256": assignment.manifest_sha256.hex(),
-            "gate_refresh": "yes" if assignment.is_gate_refresh else "",
             "deadline_seconds": str(assignment.deadline_seconds),
             "limit_bytes": str(assignment.upload_limit_bytes),
         }
+        place = Place(
+            assignment.round_id, assignment.peer_id, assignment.manifest_sha256, assignment.kind,
+            trusted.server_key, trusted.membership_keys,
+        )  # fmt: skip
         session = DeviceSession(
-            assignment.round_id, assignment.peer_id, server_key, minimum_cohort=minimum_cohort, random=random_bytes
+            place, trusted.member, now_unix_seconds=trusted.now, minimum_cohort=minimum_cohort, random=random_bytes
         )
         keys = secure.encode_keys(assignment.round_id, session.advertise())
         return cls(facts, session, b"AdvertiseKeys\n" + keys, random_bytes)
@@ -141,10 +150,15 @@ class RoundParticipant:
         cls, get: Callable[[str], bytes | None], random_bytes: RandomBytes = os.urandom
     ) -> RoundParticipant | None:
         """Take up the round that was kept; None: there is none. `get` returns a kept value by its name."""
-        facts, session, outgoing = get(_ROUND), get(_SESSION), get(_OUTGOING)
-        if facts is None or session is None or outgoing is None:
+        facts, stored, outgoing = get(_ROUND), get(_SESSION), get(_OUTGOING)
+        if facts is None or stored is None or outgoing is None:
             return None
-        return cls(json.loads(facts), DeviceSession.from_bytes(session, random=random_bytes), outgoing, random_bytes)
+        try:
+            session = DeviceSession.from_bytes(stored, random=random_bytes)
+        except InvalidInputError:
+            # Another release began it, and its steps were others: that round is over.
+            return None
+        return cls(json.loads(facts), session, outgoing, random_bytes)
 
     def values(self) -> dict[str, bytes]:
         """Return what to keep before `outgoing` is sent. SECRET: for the encrypted store and nothing else."""
@@ -157,26 +171,49 @@ class RoundParticipant:
         method, _, request = self._outgoing.partition(b"\n")
         return Outgoing(method.decode(), request)
 
+    @property
+    def is_gate_refresh(self) -> bool:
+        """Whether the round counts who rates what."""
+        return self._session.state.kind == coordinator.GATE_REFRESH
+
+    def view(self) -> View:
+        """Return what the server has told so far about who takes part, with its signatures."""
+        return View.of(self._session.state)
+
     def answer(self, step: secure.Step, make_vector: MakeVector) -> bool:
         """Do what the server asks for; say whether `outgoing` is new. After a Wait or Done there is nothing to send."""
-        session = self._session
-        if isinstance(step, secure.Share):
-            self._outgoing = b"ShareKeys\n" + secure.encode_shares(step.roster, session.share(*step))
-        elif isinstance(step, secure.Upload):
-            # What the last step sent goes before the vector comes.
-            self._outgoing = b""
-            self._outgoing = b"Upload\n" + self._upload(step, make_vector)
-        elif isinstance(step, secure.Reveal):
-            self._outgoing = b"RevealShares\n" + secure.encode_revealed(self.round_id, session.unmask(*step))
-        else:
-            return False
+        session, round_id = self._session, self.round_id
+        match step:
+            case secure.Share():
+                due = "ShareKeys", secure.encode_shares(round_id, self._share(step))
+            case secure.Acknowledge():
+                due = "AcknowledgeShares", secure.encode_acknowledgement(round_id, session.acknowledge(step.sealed))
+            case secure.Included():
+                due = "SignIncluded", secure.encode_signed_included(round_id, session.sign_included(*step))
+            case secure.Upload():
+                # What the last step sent goes before the vector comes.
+                self._outgoing = b""
+                due = "Upload", self._upload(step, make_vector)
+            case secure.Survivors():
+                due = "SignSurvivors", secure.encode_signed_survivors(round_id, session.sign_survivors(*step))
+            case secure.Reveal():
+                due = "RevealShares", secure.encode_revealed(round_id, session.reveal(*step))
+            case _:
+                return False
+        method, request = due
+        self._outgoing = method.encode() + b"\n" + request
         return True
+
+    def _share(self, step: secure.Share) -> list[tuple[int, bytes]]:
+        kind = self._session.state.kind
+        numbers = step.degree, step.holders, step.threshold
+        roster = Roster(self.round_id, self.manifest_sha256, kind, *numbers, step.entries)
+        return self._session.share(roster, step.vouchers, step.signature)
 
     def _upload(self, step: secure.Upload, make_vector: MakeVector) -> bytes:
         session = self._session
-        inbox = secure.inbox(step, session.neighbours(), session.peer_id)
-        vector = make_vector(bool(self._facts["gate_refresh"]), session.cohort)
-        masked = session.mask(vector, inbox, step.included)
+        vector = make_vector(self.is_gate_refresh, session.cohort)
+        masked = session.mask(vector, *step)
         del vector
         upload_id = self._random(coordinator.UPLOAD_ID_BYTES)
         request = secure.encode_masked(self.round_id, self.manifest_sha256, upload_id, masked)

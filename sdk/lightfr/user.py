@@ -116,10 +116,10 @@ class User:
         """How many rounds this device took part in."""
         return int.from_bytes(self.store.get(_ROUNDS) or b"", "little")
 
-    def count_round(self, values_to_clear: Mapping[str, None]) -> None:
-        """Keep that one more round is over, and forget its values."""
+    def count_round(self, values: Mapping[str, bytes | None]) -> None:
+        """Keep that one more round is over, and what else is to be kept or forgotten of it."""
         with self.lock:
-            self.store.update({_ROUNDS: (self.rounds + 1).to_bytes(8, "little"), **values_to_clear})
+            self.store.update({_ROUNDS: (self.rounds + 1).to_bytes(8, "little"), **values})
 
     def close(self) -> None:
         """Close the store and the model; closing twice is fine."""

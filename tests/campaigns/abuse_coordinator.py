@@ -24,7 +24,7 @@ from lightfr.v1 import enrollment_pb2
 from lightfr_harness.server.authority import Authority
 from lightfr_harness.server.coordinator.child import CoordinatorProcess
 from tests.campaigns.fuzz_messages import resident_bytes
-from tests.certificates import client_context, client_pem, signing_request
+from tests.certificates import client_context, client_pem, member_key, signing_request
 from tests.harness.server.coordinator.helpers import CAPABILITIES
 
 # All of 127.0.0.0/8 is this machine: the attacker's address need not be that of the honest.
@@ -85,6 +85,8 @@ class Abuse:
         self.summary.grown_bytes[name] = resident_bytes(pid) - before
         for connection in connections:
             connection.close()
+        # So that the next attack does not meet the limits of this one.
+        time.sleep(1)
 
     # Attacks: the connections, how many of them the coordinator waits for, and the answers by status.
 
@@ -110,7 +112,7 @@ class Abuse:
 
     def _try_tokens(self, count):
         answers, connection = Counter(), self._newcomer(ATTACKER)
-        request = enrollment_pb2.EnrollRequest(token=TOKEN, signing_request=signing_request()).SerializeToString()
+        request = _enrolment(TOKEN)
         for _ in range(count):
             answers[_post(connection, ENROLL, request)] += 1
         connection.close()
@@ -126,14 +128,18 @@ class Abuse:
 
     def _enrols(self):
         token = self._authority.invite("https://localhost:1", "https://localhost:1", 600)["token"]
-        request = enrollment_pb2.EnrollRequest(token=token, signing_request=signing_request())
-        return _post_once(self._newcomer(HONEST), ENROLL, request.SerializeToString())
+        return _post_once(self._newcomer(HONEST), ENROLL, _enrolment(token))
 
     def _newcomer(self, source):
         address, context = urlsplit(self._process.addresses["enrollment"]), client_context(self._authority)
         return http.client.HTTPSConnection(
             address.hostname, address.port, context=context, source_address=(source, 0), timeout=PATIENCE_SECONDS
         )
+
+
+def _enrolment(token):
+    request = enrollment_pb2.EnrollRequest(token=token, signing_request=signing_request(), member_key=member_key())
+    return request.SerializeToString()
 
 
 def _connected(url, context, source):

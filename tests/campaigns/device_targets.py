@@ -27,6 +27,7 @@ from lightfr.training import PublishedModel
 from lightfr.v1 import coordinator_pb2, enrollment_pb2, error_pb2, manifest_pb2, model_pb2
 from lightfr_harness.server.artifacts import make_delta, write_catalogue
 from lightfr_harness.server.coordinator.refusals import CODE_OF_REASON, Refusal
+from tests.campaigns.step_targets import step_targets
 
 N_ITEMS, BITS = 30, 16
 ROW_BYTES = BITS // 8
@@ -56,7 +57,8 @@ class Signer:
         self._key = Ed25519PrivateKey.generate()
         public = self._key.public_key()
         path = Path(folder) / "trust.pem"
-        path.write_bytes(public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+        pem = public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+        path.write_bytes(pem + pem.replace(b"PUBLIC KEY", b"LIGHTFR MEMBERSHIP KEY"))
         self.trust = Trust(path)
         self._key_id = key_id(public.public_bytes(Encoding.Raw, PublicFormat.Raw))
 
@@ -290,7 +292,10 @@ def _take_inflated(shared, message):
 
 def device_targets():
     """One target for each answer and artifact."""
-    pb, enrolled = coordinator_pb2, enrollment_pb2.EnrollResponse(certificates=[b"0" * 500]).SerializeToString()
+    pb, enrolled = (
+        coordinator_pb2,
+        enrollment_pb2.EnrollResponse(certificates=[b"0" * 500], membership=bytes(104)).SerializeToString(),
+    )
     return [
         DeviceTarget(
             "GetManifestResponse",
@@ -314,13 +319,13 @@ def device_targets():
             "EnrollResponse",
             enrollment_pb2.EnrollResponse,
             lambda _: [enrolled],
-            lambda _, m: coordinator.enroll(Canned(m), "t" * 20, b"request") and None,
+            lambda _, m: coordinator.enroll(Canned(m), "t" * 20, b"request", bytes(32)) and None,
         ),
         DeviceTarget(
             "RenewCertificateResponse",
             enrollment_pb2.RenewCertificateResponse,
             lambda _: [enrolled],
-            lambda _, m: coordinator.renew(Canned(m), b"request") and None,
+            lambda _, m: coordinator.renew(Canned(m), b"request", bytes(32)) and None,
         ),
         DeviceTarget(
             "ConnectError",
@@ -338,4 +343,5 @@ def device_targets():
         DeviceTarget("Catalogue", None, _make_catalogues, _take_catalogue),
         DeviceTarget("Delta", None, lambda s: [make_delta(s.old, s.new)], _take_delta),
         DeviceTarget("InflatedDelta", None, _make_inflated, _take_inflated),
+        *step_targets(),
     ]

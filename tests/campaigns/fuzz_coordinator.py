@@ -51,10 +51,18 @@ def corpus():
     upload = pb.UploadRequest(
         round_id=bytes(16), manifest_sha256=bytes(32), upload_id=(CANARY * 2)[:16], row_update=rows
     )
-    enrol = enrollment_pb2.EnrollRequest(token=CANARY.decode() * 2, signing_request=signing_request())
-    renewal = enrollment_pb2.RenewCertificateRequest(signing_request=signing_request())
+    enrol = enrollment_pb2.EnrollRequest(
+        token=CANARY.decode() * 2, signing_request=signing_request(), member_key=(CANARY * 3)[:32]
+    )
+    renewal = enrollment_pb2.RenewCertificateRequest(signing_request=signing_request(), member_key=(CANARY * 3)[:32])
     key = (CANARY * 3)[:32]
-    keys = secure_pb2.AdvertiseKeysRequest(round_id=bytes(16), mask_public_key=key, share_public_key=key)
+    signature = (CANARY * 6)[:64]
+    keys = secure_pb2.AdvertiseKeysRequest(
+        round_id=bytes(16), mask_public_key=key, share_public_key=key, membership=bytes(104), signature=signature
+    )
+    unopened = secure_pb2.AcknowledgeSharesRequest(round_id=bytes(16), unopened=CANARY)
+    signed = secure_pb2.SignIncludedRequest(round_id=bytes(16), signature=signature)
+    confirmed = secure_pb2.SignSurvivorsRequest(round_id=bytes(16), signature=signature)
     messages = [
         ("server", COORDINATOR + b"GetManifest", pb.GetManifestRequest(capabilities=CAPABILITIES)),
         ("server", COORDINATOR + b"CheckIn", pb.CheckInRequest(capabilities=CAPABILITIES)),
@@ -62,9 +70,12 @@ def corpus():
         ("server", COORDINATOR + b"GetRoundStatus", pb.GetRoundStatusRequest(round_id=CANARY + b"xyz")),
         ("server", COORDINATOR + b"AdvertiseKeys", keys),
         ("server", COORDINATOR + b"ShareKeys", secure_pb2.ShareKeysRequest(round_id=bytes(16), sealed_shares=CANARY)),
+        ("server", COORDINATOR + b"AcknowledgeShares", unopened),
+        ("server", COORDINATOR + b"SignIncluded", signed),
+        ("server", COORDINATOR + b"SignSurvivors", confirmed),
         ("server", COORDINATOR + b"RevealShares", secure_pb2.RevealSharesRequest(round_id=bytes(16), mask_keys=CANARY)),
         ("server", COORDINATOR + b"GetStep", secure_pb2.GetStepRequest(round_id=bytes(16), max_wait_ms=100)),
-        ("server", COORDINATOR + b"RenewCertificate", renewal),
+        ("enrollment", ENROLLMENT + b"RenewCertificate", renewal),
         ("enrollment", ENROLLMENT + b"Enroll", enrol),
     ]
     return [(name, path, type(message), message.SerializeToString()) for name, path, message in messages]
@@ -240,7 +251,7 @@ def _require_good_service(authority, coordinator, folder):
     invited = authority.invite(coordinator.addresses["server"], coordinator.addresses["enrollment"], 600)
     (folder / "invitation.json").write_text(json.dumps(invited))
     device = Device.enroll(folder / "invitation.json", folder)
-    with device.client(folder / "data", key=FileKey(folder / "key")) as client:
+    with device.client(folder / "data", key=FileKey(folder / "key"), allow_clear_uploads=True) as client:
         client.sync()
         client.rate(ITEMS[3], 5)
         client.participate()

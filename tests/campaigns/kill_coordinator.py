@@ -26,9 +26,10 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
+from lightfr.device import Identity, Trust
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import error_pb2, manifest_pb2
-from lightfr_harness.server.authority import Authority
+from lightfr_harness.server.authority import Authority, Credentials
 from lightfr_harness.server.coordinator.options import ItemList, Settings, make_rule
 from lightfr_harness.server.coordinator.rounds import FINISHED
 from tests.certificates import client_context, client_pem
@@ -139,19 +140,24 @@ class Campaign:
         self.authority = Authority.init(base / "ca", ["127.0.0.1"])
         (base / "items.tsv").write_text("".join(f"item-{i}\t{1000 - i}\n" for i in range(N_ITEMS)))
         kind = self._kind_of_device()
-        self.devices = [
-            kind(f"device {n}", client_context(self.authority, client_pem(self.authority, base)), 1_000_000 * n + seed)
-            for n in range(N_DEVICES)
-        ]
+        self.devices = [self._device(kind, n, seed) for n in range(N_DEVICES)]
         self.published = {}
         self.summary = Summary()
+
+    def _device(self, kind, number, seed):
+        pem = client_pem(self.authority, self.base)
+        made = kind(f"device {number}", client_context(self.authority, pem), 1_000_000 * number + seed)
+        made.member = Identity(pem, Trust(self.authority.folder / "trust.pem")).member()
+        return made
 
     def _kind_of_device(self):
         if self.privacy == "clear":
             return Device
         from tests.campaigns.masking_device import MaskingDevice
 
-        MaskingDevice.server_key = self.authority.manifest_key.public_key().public_bytes_raw()
+        credentials = Credentials(self.authority.coordinator)
+        MaskingDevice.server_key = credentials.manifest_key.public_key().public_bytes_raw()
+        MaskingDevice.membership_keys = credentials.membership_keys
         return MaskingDevice
 
     def spawn(self):
@@ -269,7 +275,7 @@ class Campaign:
 def run(kills, seed, base, progress=print, privacy="clear"):
     """Kill that often; the Summary."""
     campaign = Campaign(base, seed, privacy)
-    longest_seconds = 0.8 if privacy == "clear" else 2.0  # Four steps take longer than one.
+    longest_seconds = 0.8 if privacy == "clear" else 4.0  # Seven steps take longer than one.
     for kill in range(1, kills + 1):
         if campaign.random.random() < 0.1:
             campaign.kill_while_starting(campaign.random.uniform(0.0, 2.0))

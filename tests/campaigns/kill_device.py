@@ -25,7 +25,7 @@ ITEMS = 2_000
 
 
 def open_client(folder):
-    return Device.load(folder).client(folder / "data", key=FileKey(folder / "key"))
+    return Device.load(folder).client(folder / "data", key=FileKey(folder / "key"), allow_clear_uploads=True)
 
 
 def work(folder, number):

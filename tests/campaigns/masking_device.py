@@ -14,7 +14,8 @@ from tests.harness.server.coordinator.secure import CHECK_IN, SecureDevice, trai
 
 # Round and step to everything that the coordinator has said of it: more than one is an equivocation.
 TOLD = defaultdict(set)
-STEPS = ("share", "upload", "reveal")
+# What every device of the cohort must be told alike; an inbox is for one device.
+COMMON = ("share", "included", "upload", "survivors", "reveal")
 
 
 class RefusedError(Exception):
@@ -27,17 +28,17 @@ class Part(SecureDevice):
     """The part of a device in one round."""
 
     def __init__(self, owner, place):
-        super().__init__(owner.seed, owner.call, owner.server_key)
+        super().__init__(owner.seed, owner.call, owner.server_key, owner.member, owner.membership_keys)
         self.owner = owner
         self.begin(place)
 
-    def vector(self):
+    def vector(self, is_gate_refresh, devices):
         update = pb.UploadRequest.FromString(self.owner.in_the_clear(self.place)).row_update
-        return training_vector(update, self.roster.size, N_ITEMS)
+        return training_vector(update, devices, N_ITEMS)
 
     async def send(self, method, request):
         """Kept until it is answered, then sent again as it was."""
-        self.sent[method] = request.SerializeToString()
+        self.sent[method] = request
         if method == "Upload":
             self.owner.pending = self.sent[method]
         else:
@@ -48,7 +49,8 @@ class Part(SecureDevice):
 class MaskingDevice(Device):
     """Its ratings, and what it knows for sure, are those of the device that sends the same rows in the clear."""
 
-    server_key = b""
+    server_key, membership_keys = b"", ()
+    member = None
     part = None
     unanswered = None
     left = b""
@@ -82,7 +84,7 @@ class MaskingDevice(Device):
         elif self.part is None:
             await self._check_in()
         elif not self.part.sent:
-            await self.part.advertise()
+            await self.part.deliver()
         else:
             await self._next_step()
 
@@ -99,12 +101,12 @@ class MaskingDevice(Device):
         name = step.WhichOneof("step")
         if name == "done":
             self._leave()
-        if name not in STEPS:
+        if name in ("done", "wait_ms"):
             time.sleep(0.01)
             return
-        told = step.upload.included if name == "upload" else step.SerializeToString()
-        TOLD[self.part.place.round_id, name].add(told)
-        await getattr(self.part, name)(step)
+        if name in COMMON:
+            TOLD[self.part.place.round_id, name].add(step.SerializeToString())
+        await self.part.deliver(step)
 
     async def send_unanswered(self):
         if self.pending:

@@ -194,6 +194,9 @@ class Mutator:
         return parsed.SerializeToString()
 
     def _change_field(self, parsed):
+        if not parsed.DESCRIPTOR.fields:
+            parsed.SetInParent()
+            return
         field = self.random.choice(parsed.DESCRIPTOR.fields)
         value = getattr(parsed, field.name)
         if self.random.random() < 0.1:

@@ -14,11 +14,14 @@ SLOTS = 16
 # Seconds by the coordinator's own clock that a batch takes: a phase ends after 60 batches, and a new round begins.
 BATCH_SECONDS = 1.0
 PROCEDURES = {
-    "AdvertiseKeys": ("advertise", secure_pb2.AdvertiseKeysRequest),
-    "ShareKeys": ("share", secure_pb2.ShareKeysRequest),
-    "Upload": ("upload", pb.UploadRequest),
-    "RevealShares": ("reveal", secure_pb2.RevealSharesRequest),
-    "GetStep": ("share", secure_pb2.GetStepRequest),
+    "AdvertiseKeys": secure_pb2.AdvertiseKeysRequest,
+    "ShareKeys": secure_pb2.ShareKeysRequest,
+    "AcknowledgeShares": secure_pb2.AcknowledgeSharesRequest,
+    "SignIncluded": secure_pb2.SignIncludedRequest,
+    "Upload": pb.UploadRequest,
+    "SignSurvivors": secure_pb2.SignSurvivorsRequest,
+    "RevealShares": secure_pb2.RevealSharesRequest,
+    "GetStep": secure_pb2.GetStepRequest,
 }
 
 
@@ -28,7 +31,7 @@ class SecureTarget:
     allowed, slots = Refusal, SLOTS
 
     def __init__(self, method):
-        self._method, (self._step, self.kind) = method, PROCEDURES[method]
+        self._method, self.kind = method, PROCEDURES[method]
         self.name = f"{method} (secure)"
 
     @asynccontextmanager
@@ -55,8 +58,9 @@ class SecureTarget:
         while self._it.coordinator.book.current.assigned:
             self._clock.now += 60
             await self._it.go_on()
-        self._devices = self._it.devices(SLOTS)
-        before = STEPS[: STEPS.index(self._step)]
+        # Others in every round: who delivers nonsense often enough gets no more places.
+        self._devices = self._it.devices(SLOTS, first=SLOTS * self._it.coordinator.book.current.number)
+        before = STEPS[: STEPS.index("ShareKeys" if self._method == "GetStep" else self._method)]
         if before:
             await self._it.run_steps(self._devices, before[-1])
         else:
@@ -68,7 +72,7 @@ class SecureTarget:
     async def _prepared(self, device):
         if self._method == "GetStep":
             return secure_pb2.GetStepRequest(round_id=device.place.round_id).SerializeToString()
-        return await device.only_prepare(self._step, self._method)
+        return await device.only_prepare()
 
     async def judge(self, slot, message):
         """Send a message; what it was answered with."""

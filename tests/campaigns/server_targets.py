@@ -10,10 +10,10 @@ from cryptography import x509
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import enrollment_pb2
 from lightfr_harness.server.authority import Authority
+from lightfr_harness.server.authority.service import EnrollmentService
 from lightfr_harness.server.coordinator.refusals import Refusal
-from lightfr_harness.server.coordinator.service import CoordinatorService, EnrollmentService
 from tests.campaigns.secure_targets import secure_targets
-from tests.certificates import signing_request
+from tests.certificates import member_key, signing_request
 from tests.harness.server.coordinator.helpers import CAPABILITIES, Clock, small, upload_request
 
 # Messages that are under way at once, so that those that are kept share the waits for the disk.
@@ -123,21 +123,23 @@ class EnrollTarget:
         """A request with a token that is good, for each slot."""
         for slot in self._spent:
             token = self._authority.invite("https://localhost:1", "https://localhost:2", 86_400)["token"]
-            self._valid[slot] = self.kind(token=token, signing_request=self._request).SerializeToString()
+            self._valid[slot] = self.kind(
+                token=token, signing_request=self._request, member_key=member_key()
+            ).SerializeToString()
         self._spent = set()
         return self._valid
 
     async def judge(self, slot, message):
         """Send a message; what it was answered with."""
         answer = enrollment_pb2.EnrollResponse.FromString(await self._service.enroll("", message))
-        if len(answer.certificates) != 1:
-            raise AssertionError("enrolled without a certificate")
+        if len(answer.certificates) != 1 or len(answer.membership) != 104:
+            raise AssertionError("enrolled without a certificate or a membership")
         self._spent.add(slot)
         return "certificate"
 
 
 class RenewTarget:
-    """CoordinatorService.RenewCertificate; each slot is a device, followed by a new one when it got a certificate."""
+    """EnrollmentService.RenewCertificate; each slot is a device, followed by a new one when it got a certificate."""
 
     name, kind, allowed = "RenewCertificate", enrollment_pb2.RenewCertificateRequest, Refusal
     slots = 32
@@ -145,20 +147,20 @@ class RenewTarget:
     @asynccontextmanager
     async def opened(self, folder):
         self._authority = Authority.init(Path(folder) / "ca", ["localhost"])
-        async with small(Path(folder) / "server", Clock()) as it:
-            self._service = CoordinatorService(it.coordinator, self._authority)
-            self.limit_bytes = self._service.limit_bytes(self.name)
-            self._devices, self._spent = [""] * self.slots, set(range(self.slots))
-            self._request = signing_request()
-            yield
+        self._service = EnrollmentService(self._authority)
+        self.limit_bytes = self._service.limit_bytes(self.name)
+        self._devices, self._keys, self._spent = [""] * self.slots, [b""] * self.slots, set(range(self.slots))
+        self._request = signing_request()
+        yield
         self._authority.close()
 
     async def valid(self):
         """A request of a device, for each slot."""
         for slot in self._spent:
-            self._devices[slot], _ = self._authority.issue(self._request)
+            self._keys[slot] = member_key()
+            self._devices[slot], _ = self._authority.issue(self._request, self._keys[slot])
         self._spent = set()
-        return [self.kind(signing_request=self._request).SerializeToString()] * self.slots
+        return [self.kind(signing_request=self._request, member_key=key).SerializeToString() for key in self._keys]
 
     async def judge(self, slot, message):
         """Send a message; what it was answered with."""

@@ -84,7 +84,7 @@ static void check_noise(size_t n, uint32_t threshold) {
 }
 
 static void test_noise(void) {
-  const uint32_t thresholds[] = {0, 1, 640, 21845, 32768};
+  const uint32_t thresholds[] = {0, 1, 512, 21845, 32768};
   for (size_t n = 0; n <= MOST_VALUES; n++)
     for (size_t t = 0; t < 5; t++) check_noise(n, thresholds[t]);
 }

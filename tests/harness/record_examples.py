@@ -6,7 +6,16 @@ from lightfr_harness import records
 from lightfr_harness.audits.cost import findings
 from tests.harness.audits.cost import records as cost_records
 
-POPULAR = {"hr": 0.45, "hr_optimistic": 0.46, "ndcg": 0.25, "ndcg_optimistic": 0.26, "n_users": 943, "k": 10}
+POPULAR = {
+    "hr": 0.45,
+    "ndcg": 0.25,
+    "hr_device": 0.455,
+    "ndcg_device": 0.255,
+    "hr_optimistic": 0.46,
+    "ndcg_optimistic": 0.26,
+    "n_users": 943,
+    "k": 10,
+}
 HERE = {"isa": "avx2", "machine": "x86_64", "lightfr": "0.1.0"}
 
 
@@ -37,11 +46,15 @@ def train():
     return records.TrainRecord(
         hr=0.75,
         ndcg=0.44,
+        hr_device=0.76,
+        ndcg_device=0.45,
         hr_optimistic=0.78,
         ndcg_optimistic=0.46,
         n_users=943,
         k=10,
         popularity=POPULAR,
+        by_count=[{"ratings": "20-99", "learned": {**POPULAR, "hr": 0.7}, "popularity": POPULAR}],
+        as_given={"learned": {**POPULAR, "hr": 0.72}, "popularity": POPULAR},
         history=history,
         up_bytes_per_device_round=1300.0,
         down_bytes_per_device_round=14_000.0,
@@ -50,7 +63,15 @@ def train():
         dropped=0,
         abandoned_rounds=0,
         seconds={"load": 0.2, "setup": 0.1, "devices": 4.0, "server": 0.5, "evaluate": 0.6},
-        data={"users": 943, "items": 1682, "train_ratings": 99_057, "duplicates_dropped": 0},
+        data={
+            "users": 943,
+            "items": 1682,
+            "train_ratings": 99_057,
+            "duplicates_dropped": 3,
+            "zeros_skipped": 2,
+            "negatives_dropped": 1,
+            "held_out": "the newest rating of each user by time",
+        },
         open_rows=1150,
         privacy_loss={"epsilon": 8.1, "delta": 1e-5, "rho": 1.2, "rounds": 50, "honest_devices": 500},
         paper=None,
@@ -257,7 +278,8 @@ def privacy():
         }
         for mode, size in (("secagg, cohort 256", 9000.0), ("clear", 1300.0))
     ]
-    options = {"data": None, "synthetic": "small", "rounds": 10, "bits": 64, "seed": 0, "minimum_cohort": 256}
+    campaign = {"rounds": 200, "rounds_per_device": 16}
+    options = {"data": None, "synthetic": "small", **campaign, "bits": 64, "seed": 0, "minimum_cohort": 256}
     return records.PrivacyRecord(
         options=options, findings=found, runs=runs, masked_uploads="the SDK's own in the first round", **HERE
     )

@@ -1,33 +1,34 @@
 """Devices with seeds that train with a server in any language, and the calls by which tests look at it."""
 
-import hashlib
 import os
 import time
 
 from lightfr import _wire
 from lightfr._wire import coordinator
-from lightfr.rounds import RoundParticipant
+from lightfr.device import Trust
+from lightfr.rounds import RoundParticipant, Trusted
 from lightfr.secagg import round_vector
 from lightfr.v1 import coordinator_pb2, model_pb2
 from lightfr_harness.server.authority import Authority
-from lightfr_harness.simulation.remote import RemoteFleet, RoundWalk
-from tests.seeded import SeededDevice
+from lightfr_harness.simulation.fleet import stream
+from lightfr_harness.simulation.remote import STAGES, RemoteFleet, RoundWalk
+from tests.seeded import SEED, SeededDevice
 
 PATIENCE_SECONDS = 60
 MINIMUM_COHORT = 3
 
 
 class Cohort:
-    """All devices of a server; the same ones take part in each round."""
+    """All devices of a server; the same ones take part in each round. Each has its own noise, by its number."""
 
     def __init__(self, count, kit, addresses, folder):
         authority = Authority.open(kit / "authority")
+        self._membership_keys = Trust(kit / "authority/trust.pem").membership_keys
         devices = [SeededDevice(user) for user in range(count)]
-        self._fleet = RemoteFleet(
-            devices, authority, addresses["server"], folder, minimum_cohort=MINIMUM_COHORT, random_bytes=self._noise
-        )
+        self._fleet = RemoteFleet(devices, authority, addresses["server"], folder)
         authority.close()
         self._folder = folder
+        self._noise = [stream(SEED, "noise", user) for user in range(count)]
         self.channels = [remote.channel for remote in self._fleet.devices]
         self._fleet.sync()
 
@@ -39,10 +40,6 @@ class Cohort:
     def codes(self):
         """The item codes, fetched and checked as a device does, by way of deltas where there are some."""
         return (self._folder / "models" / self.model.manifest.message.codes.sha256.hex()).read_bytes()
-
-    def _noise(self, n):
-        """The same for every device of a round, so that it does not matter which of them asks first."""
-        return hashlib.shake_128(f"noise/{self.model.manifest.model_version}".encode()).digest(n)
 
     def update(self, user):
         """What a device has to say in this round."""
@@ -76,17 +73,31 @@ class Cohort:
     def walk(self, user):
         """A device with a place in a round of secure aggregation, which it has not begun."""
         place, update = self.check_in(user, model_pb2.PRIVACY_MODE_SECAGG), self.update(user)
-        key = self.model.manifest.signing_key
+        member, key = self._fleet.devices[user].member, self.model.manifest.signing_key
 
         def make_vector(_, size):
-            return round_vector(self.model.published, update, size, self._noise)
+            return round_vector(self.model.published, update, size, self._noise[user])
 
-        participant = RoundParticipant.begin(place, key, MINIMUM_COHORT)
+        trusted = Trusted(key, self._membership_keys, member, time.time())
+        participant = RoundParticipant.begin(place, trusted, MINIMUM_COHORT)
         return RoundWalk(self.channels[user], participant, make_vector)
 
     def train(self):
         """One round of all devices, in the mode of the server."""
-        assert self._fleet.take_part(range(len(self.channels))) == len(self.channels)
+        if self.model.manifest.message.model.privacy_mode == model_pb2.PRIVACY_MODE_CLEAR:
+            for user in range(len(self.channels)):
+                self.upload_clear(user)
+            self.next_version()
+        else:
+            self.train_masked({})
+
+    def train_masked(self, stages_of):
+        """One round with secure aggregation, stage by stage; some devices leave after so many stages."""
+        walks = {user: self.walk(user) for user in range(len(self.channels))}
+        for done, _ in enumerate(STAGES):
+            for user, walk in walks.items():
+                if stages_of.get(user, len(STAGES)) > done:
+                    walk.advance()
         self.next_version()
 
     def close(self):

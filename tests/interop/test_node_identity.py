@@ -3,14 +3,17 @@
 import socket
 import subprocess
 import sys
+import time
 
 import pytest
 from cryptography import x509
 
 from lightfr._wire import coordinator, tls
 from lightfr._wire.channel import Channel, address_of
-from lightfr.device import new_key_and_request, save_identity
-from lightfr.errors import IdentityRefusedError, ServerUnavailableError
+from lightfr.device import Trust, save_identity
+from lightfr.errors import IdentityRefusedError, RefusedError, ServerUnavailableError
+from lightfr.identities import new_identity_keys
+from lightfr.membership import require_membership
 
 
 def identity_of(name, tmp_path):
@@ -62,21 +65,45 @@ def test_the_sdk_takes_a_refusal_without_an_alert_for_a_server_that_is_away(node
 
 def test_a_device_that_renewed_and_is_revoked_is_refused_with_the_new_certificate_too(node, cohort, tmp_path):
     kit, server = node("clear")
-    old = cohort(1, kit, server).channels[0]
-    private_key, request = new_key_and_request()
-    certificates = coordinator.renew(old, request)
-    renewed, trust = tmp_path / "renewed.pem", kit / "authority/trust.pem"
-    save_identity(renewed, trust, private_key, certificates)
+    old, trust = cohort(1, kit, server).channels[0], Trust(kit / "authority/trust.pem")
+    renewing = Channel(server.addresses["enrollment"], tls.context(trust.path, identity_of(0, tmp_path)))
+    keys = new_identity_keys()
+    asked = keys.signing_request, keys.member_key.public
+    issued = coordinator.renew(renewing, *asked)
+    renewed = tmp_path / "renewed.pem"
+    save_identity(renewed, trust, keys, issued)
+    assert require_membership(issued.membership, trust.membership_keys, time.time()) == keys.member_key.public
     # After a crash the answer is the same, and the new certificate is good.
     server.kill()
     server.start()
-    assert coordinator.renew(old, request) == certificates
-    new = Channel(server.addresses["server"], tls.context(trust, renewed))
-    assert coordinator.get_manifest(new, 0)
-    (name,) = x509.load_der_x509_certificate(certificates[0]).subject
+    assert coordinator.renew(renewing, *asked) == issued
+    new = Channel(server.addresses["server"], tls.context(trust.path, renewed))
+    assert all(coordinator.get_manifest(channel, 0) for channel in (old, new))
+    (name,) = x509.load_der_x509_certificate(issued.certificates[0]).subject
     command = [sys.executable, "-m", "lightfr_harness", "ca", "revoke", kit / "authority", name.value]
     subprocess.run(command, check=True, capture_output=True)
     for channel in (old, new):
         with pytest.raises(IdentityRefusedError):
             coordinator.get_manifest(channel, 0)
+    with pytest.raises(IdentityRefusedError):
+        coordinator.renew(renewing, *asked)
     new.close()
+    renewing.close()
+
+
+def test_nobody_renews_without_a_certificate_or_takes_the_member_key_of_another_device(node, cohort, tmp_path):
+    kit, server = node("clear")
+    cohort(2, kit, server)
+    trust, keys = kit / "authority/trust.pem", new_identity_keys()
+    asked = keys.signing_request, keys.member_key.public
+    stranger = Channel(server.addresses["enrollment"], tls.context(trust, None))
+    first, second = (
+        Channel(server.addresses["enrollment"], tls.context(trust, identity_of(i, tmp_path))) for i in range(2)
+    )
+    with pytest.raises(IdentityRefusedError):
+        coordinator.renew(stranger, *asked)
+    assert coordinator.renew(first, *asked).membership[:32] == keys.member_key.public
+    with pytest.raises(RefusedError, match="MALFORMED"):
+        coordinator.renew(second, *asked)
+    for channel in (stranger, first, second):
+        channel.close()

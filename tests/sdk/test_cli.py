@@ -9,11 +9,12 @@ from importlib.metadata import entry_points
 
 import pytest
 
-from lightfr import Device, FileKey, cli
+from lightfr import Client, Device, FileKey, Participation, Reason, cli
 from lightfr.store import Store
+from lightfr.views import imported
 
 FORGOTTEN = "Everything about this device and its user was removed.\n"
-COMMANDS = ["enroll", "rate", "unrate", "sync", "participate", "recommend", "status", "export", "forget"]
+COMMANDS = ["enroll", "rate", "unrate", "sync", "participate", "recommend", "status", "export", "views", "forget"]
 
 
 @pytest.fixture
@@ -71,7 +72,7 @@ def test_a_first_session(coordinator, invitation, lightfr, folder):
     assert "item 3" not in {line.split("  ")[-1] for line in lines}
     assert "  item 3\n" in lightfr("recommend", "-k", 300, "--include-rated")
     assert len(lightfr("recommend").splitlines()) == 10
-    assert lightfr("participate") == "Took part in a round (1 of 1).\n"
+    assert lightfr("participate", "--allow-clear-uploads") == "Took part in a round (1 of 1).\n"
     status = lightfr("status")
     for name, value in {"item count": 300, "rating count": 1, "rounds": 1, "upload pending": False}.items():
         assert says(status, name, value)
@@ -91,11 +92,27 @@ def test_training_that_is_over_is_said(start_coordinator, invitation, lightfr, m
     monkeypatch.setattr(cli.time, "sleep", lambda seconds: (pauses.append(seconds), sleep(min(seconds, 0.05))))
     coordinator = start_coordinator(goal=1, rounds=2)
     lightfr("enroll", invitation(coordinator))
-    printed = lightfr("participate", "--rounds", 3)
+    printed = lightfr("participate", "--rounds", 3, "--allow-clear-uploads")
     assert "Took part in a round (2 of 3).\n" in printed
     assert printed.endswith("Training is finished.\n")
     # It waits as long as it says, and not at all after an upload.
     assert [f"{pause:.1f} s" for pause in pauses if pause] == re.findall(r"again in (.*)", printed)
+
+
+def test_a_budget_that_is_spent_is_said_and_nobody_waits_for_it(enrolled, lightfr, monkeypatch):
+    spent = Participation(took_part=False, retry_after_seconds=5400.0, reason=Reason.BUDGET)
+    monkeypatch.setattr(Client, "participate", lambda client: spent)
+    assert lightfr("participate").endswith("it may take part again in 1.5 hours.\n")
+
+
+def test_what_the_server_told_is_written_to_a_file(enrolled, lightfr, tmp_path):
+    file = tmp_path / "views.json"
+    assert lightfr("views", "--export", file) == f"Wrote what the server told in 0 rounds to {file}.\n"
+    assert imported(file.read_bytes()) == []
+
+
+def test_a_file_that_cannot_be_written_ends_as_one_sentence(enrolled, fails, tmp_path):
+    assert "could not write" in fails("views", "--export", tmp_path / "absent" / "views.json")
 
 
 def test_integer_ids(start_coordinator, invitation, lightfr, fails):
@@ -112,7 +129,7 @@ def test_forgetting_leaves_no_file_and_no_key_and_no_folder(enrolled, lightfr, f
     """Whatever an interruption anywhere may have left."""
     lightfr("sync")
     lightfr("rate", "item 1", 5)
-    identity = ["identity.pem", "identity.new", "enrolling.pem", "renewing.pem", "trust.pem", "server"]
+    identity = ["identity.pem", "identity.new", "enrolling.pem", "renewing.pem", "trust.pem", "server", "enrollment"]
     data = ["data/store.lfr", "data/models/current", "data/models/0ab1.part", "data/models/0ab1.patched"]
     for name in [*identity, *data, "key"]:
         for leftover in (folder / name, folder / f"{name}.new"):

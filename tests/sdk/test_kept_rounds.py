@@ -5,10 +5,12 @@ import threading
 import pytest
 
 from lightfr._wire import secure
+from lightfr.budget import Budget
 from lightfr.errors import PrivacyError, RefusedError, ServerUnavailableError
-from lightfr.kept_rounds import finish, kept_round
+from lightfr.kept_rounds import Driver, kept_round
 from lightfr.rounds import ClearRound, RoundParticipant
-from tests.sdk.test_rounds import clear_round, place
+from lightfr.views import views_in
+from tests.sdk.test_rounds import METHODS, Server, begun, clear_round, one, vector_of
 
 
 class MemoryStore:
@@ -47,15 +49,15 @@ def store():
 
 @pytest.fixture
 def masked(store):
-    participant = RoundParticipant.begin(place(), bytes(32), 2)
+    participant = one()
     store.update(participant.values())
     return participant
 
 
-def run(current, store, stop=None):
+def run(current, store, stop=None, budget=Budget(), spend=lambda participant: {}, make_vector=None):  # noqa: B008
     acknowledged = []
-    took_part = finish(current, store, None, None, acknowledged.append, stop or threading.Event())
-    return took_part, acknowledged
+    driver = Driver(store, None, make_vector, spend, acknowledged.append, stop or threading.Event(), budget)
+    return driver.finish(current), acknowledged
 
 
 def test_a_round_that_is_done_leaves_its_values_to_whoever_counts_it(monkeypatch, store, masked):
@@ -65,16 +67,34 @@ def test_a_round_that_is_done_leaves_its_values_to_whoever_counts_it(monkeypatch
     assert isinstance(kept_round(store), RoundParticipant)
 
 
-def test_a_device_that_waited_longer_than_all_phases_leaves(monkeypatch, store):
-    masked = RoundParticipant.begin(place(deadline_seconds=0.001), bytes(32), 2)
+@pytest.mark.parametrize(
+    ("deadline", "budget"),
+    [
+        (0.001, Budget()),
+        (86_400.0, Budget(phase_seconds=0.002)),
+        (86_400.0, Budget(round_seconds=0.002)),
+    ],
+)
+def test_a_device_leaves_after_the_deadline_or_its_own_patience_whichever_comes_first(
+    monkeypatch, store, deadline, budget
+):
+    masked = one(deadline_seconds=deadline)
     store.update(masked.values())
     Script(monkeypatch, [])
-    assert run(masked, store) == (False, ["AdvertiseKeys"])
+    assert run(masked, store, budget=budget) == (False, ["AdvertiseKeys"])
     assert store.values == {}
 
 
+def test_a_server_cannot_make_a_device_wait_longer_than_its_patience(monkeypatch, store, masked):
+    stop, waited = threading.Event(), []
+    Script(monkeypatch, [secure.Wait(86_400.0), secure.Done()])
+    monkeypatch.setattr(stop, "wait", waited.append)
+    assert run(masked, store, stop, Budget(phase_seconds=20.0)) == (True, ["AdvertiseKeys"])
+    assert 0 < waited[0] <= 20.0
+
+
 def test_a_device_that_is_stopped_leaves_and_waits_no_more(monkeypatch, store):
-    masked = RoundParticipant.begin(place(deadline_seconds=3600.0), bytes(32), 2)
+    masked = one(deadline_seconds=3600.0)
     store.update(masked.values())
     stop = threading.Event()
     Script(monkeypatch, [secure.Wait(3600.0)])
@@ -112,15 +132,76 @@ def test_a_round_in_the_clear_asks_for_no_steps(monkeypatch, store):
     assert isinstance(kept_round(store), ClearRound)
 
 
-def test_each_answer_is_kept_before_it_is_sent(monkeypatch, store, masked):
+def test_each_answer_and_what_it_costs_are_kept_before_it_is_sent(monkeypatch, store, masked):
     def answer(step, make_vector):
         masked._outgoing = b"ShareKeys\nshares"
         return True
 
     kept_when_sent = []
-    Script(monkeypatch, [secure.Share(None, b""), secure.Done()])
+    Script(monkeypatch, [secure.Acknowledge([]), secure.Done()])
     monkeypatch.setattr(masked, "answer", answer)
-    monkeypatch.setattr(secure, "send", lambda *_: kept_when_sent.append(store.get("secure_outgoing")))
-    assert run(masked, store) == (True, ["AdvertiseKeys", "ShareKeys"])
-    assert kept_when_sent[0].startswith(b"AdvertiseKeys\n")
-    assert kept_when_sent[1] == b"ShareKeys\nshares"
+    monkeypatch.setattr(secure, "send", lambda *_: kept_when_sent.append(dict(store.values)))
+    outcome = run(masked, store, spend=lambda participant: {"cost": participant.outgoing.method.encode()})
+    assert outcome == (True, ["AdvertiseKeys", "ShareKeys"])
+    before, after = kept_when_sent
+    assert before["secure_outgoing"].startswith(b"AdvertiseKeys\n")
+    assert "cost" not in before
+    assert (after["secure_outgoing"], after["cost"]) == (b"ShareKeys\nshares", b"ShareKeys")
+
+
+class Walking:
+    """A cohort in memory, of which device 0 is driven and the others follow."""
+
+    def __init__(self, monkeypatch, error=None):
+        self.server, self.sent = Server(), []
+        self.participants = begun(self.server)
+        self._error = error
+        monkeypatch.setattr(secure, "send", self._send)
+        monkeypatch.setattr(secure, "next_step", self._next)
+
+    def _send(self, channel, method, request):
+        self.sent.append(method)
+        self.server.take(0, self.participants[0].outgoing)
+        for number in range(1, len(self.participants)):
+            if method != "AdvertiseKeys":
+                self.participants[number].answer(self.server.step(method, number), vector_of(number))
+            self.server.take(number, self.participants[number].outgoing)
+
+    def _next(self, channel, round_id):
+        if len(self.sent) == len(METHODS):
+            return secure.Done()
+        due = METHODS[len(self.sent)]
+        if self._error is not None and due == "SignSurvivors":
+            raise self._error
+        return self.server.step(due, 0)
+
+
+def test_the_seven_steps_are_walked_in_order_and_what_was_told_can_be_kept(monkeypatch, store):
+    walking = Walking(monkeypatch)
+    current = walking.participants[0]
+    store.update(current.values())
+    assert run(current, store, make_vector=vector_of(0)) == (True, METHODS)
+    assert walking.server.sums()["user_sum"].tolist() == [10] * 8
+    assert current.view().survivors == b"\x0f"
+
+
+@pytest.mark.parametrize("error", [PrivacyError("no"), RefusedError("x", "ROUND_CLOSED", "late")])
+def test_a_round_that_fails_after_the_roster_leaves_its_view(monkeypatch, store, error):
+    walking = Walking(monkeypatch, error)
+    current = walking.participants[0]
+    store.update(current.values())
+    try:
+        run(current, store, make_vector=vector_of(0))
+    except PrivacyError:
+        assert isinstance(error, PrivacyError)
+    assert store.values.keys() == {"views"}
+    (view,) = views_in(store.get)
+    assert view == current.view()
+    assert (view.included, view.survivors) == (b"\x0f", b"")
+
+
+def test_a_round_that_fails_before_the_roster_leaves_nothing(monkeypatch, store, masked):
+    Script(monkeypatch, [PrivacyError("no")])
+    with pytest.raises(PrivacyError):
+        run(masked, store)
+    assert store.values == {}

@@ -15,17 +15,26 @@ from lightfr.errors import (
     RefusedError,
     ServerUnavailableError,
 )
-from lightfr.rounds import TOO_LATE, ClearRound, RoundParticipant, is_too_late
-from lightfr.secagg import RevealedShares, Roster, RosterEntry, Vector, round_blocks
-from lightfr.secagg.roster import bitmap_of
+from lightfr.rounds import TOO_LATE, ClearRound, RoundParticipant, Trusted, is_too_late
+from lightfr.secagg import Vector, round_blocks
 from lightfr.training import RowUpdate
 from lightfr.training.model import TERNARY
 from lightfr.v1 import coordinator_pb2, secure_pb2
-from lightfr_harness.server.rules.secagg import MaskedSum, sign_roster
+from lightfr_harness.server.coordinator.cohort import PHASES, Cohort, RoundFacts
+from tests.sdk.secagg.cohorts import NOW, new_member, raw_key
 
 ROUND_ID, DIGEST = b"r" * 16, b"m" * 32
 OPEN_ROWS, BITS, COHORT = 3, 8, 4
-METHODS = ["AdvertiseKeys", "ShareKeys", "Upload", "RevealShares"]
+REQUESTS = {
+    "AdvertiseKeys": secure_pb2.AdvertiseKeysRequest,
+    "ShareKeys": secure_pb2.ShareKeysRequest,
+    "AcknowledgeShares": secure_pb2.AcknowledgeSharesRequest,
+    "SignIncluded": secure_pb2.SignIncludedRequest,
+    "Upload": coordinator_pb2.UploadRequest,
+    "SignSurvivors": secure_pb2.SignSurvivorsRequest,
+    "RevealShares": secure_pb2.RevealSharesRequest,
+}
+METHODS = list(REQUESTS)
 
 
 def place(number=0, **changes):
@@ -36,7 +45,7 @@ def place(number=0, **changes):
         "upload_limit_bytes": 10_000,
         "deadline_seconds": 60.0,
         "peer_id": bytes([number]) * 16,
-        "is_gate_refresh": False,
+        "kind": coordinator.TRAINING,
     }
     return coordinator.Assignment(**{**usual, **changes})
 
@@ -45,57 +54,27 @@ class Server:
     """The other side, in memory: it passes on what the participants send and says what is due."""
 
     def __init__(self):
-        self.key = Ed25519PrivateKey.generate()
-        self.public = self.key.public_key().public_bytes_raw()
-        self.sent = [{} for _ in range(COHORT)]
+        self.key, self.authority = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
+        facts = RoundFacts(ROUND_ID, DIGEST, coordinator.TRAINING, [raw_key(self.authority)], lambda: NOW)
+        peers = {str(number): bytes([number]) * 16 for number in range(COHORT)}
+        self.cohort = Cohort(facts, COHORT, peers, lambda size: round_blocks(OPEN_ROWS, BITS, size))
+
+    def trusted(self):
+        """What a new device of this server and its authority goes by."""
+        return Trusted(raw_key(self.key), [raw_key(self.authority)], new_member(self.authority), NOW)
 
     def take(self, number, outgoing):
-        self.sent[number][outgoing.method] = outgoing.request
+        phase = PHASES[METHODS.index(outgoing.method)]
+        self.cohort.take(phase, str(number), b"", REQUESTS[outgoing.method].FromString(outgoing.request))
 
     def step(self, method, number):
         """The answer to GetStep that makes a device send this method."""
-        due = {"ShareKeys": self._share_step, "Upload": self._upload_step, "RevealShares": self._reveal_step}
-        return secure.decode_step(ROUND_ID, due[method](number).SerializeToString())
-
-    def _share_step(self, number):
-        requests = [secure_pb2.AdvertiseKeysRequest.FromString(sent["AdvertiseKeys"]) for sent in self.sent]
-        entries = [
-            RosterEntry(bytes([i]) * 16, request.mask_public_key, request.share_public_key)
-            for i, request in enumerate(requests)
-        ]
-        self.roster = roster = Roster.of(ROUND_ID, entries)
-        step = secure_pb2.ShareStep(
-            entries=roster.entries,
-            degree=roster.degree,
-            threshold=roster.threshold,
-            signature=sign_roster(self.key, roster),
-        )
-        return secure_pb2.GetStepResponse(share=step)
-
-    def _upload_step(self, number):
-        mail = []
-        for sender, sent in enumerate(self.sent):
-            shares = secure_pb2.ShareKeysRequest.FromString(sent["ShareKeys"]).sealed_shares
-            mail += [(sender, sealed) for receiver, sealed in secure.sealed_records(shares) if receiver == number]
-        self.included = bitmap_of(range(COHORT), COHORT)
-        sealed = secure.encode_sealed_records(mail)
-        return secure_pb2.GetStepResponse(upload=secure_pb2.UploadStep(included=self.included, sealed_shares=sealed))
-
-    def _reveal_step(self, number):
-        if number == 0:
-            self.total = MaskedSum(self.roster, self.included, round_blocks(OPEN_ROWS, BITS, COHORT))
-            for i, sent in enumerate(self.sent):
-                upload = coordinator_pb2.UploadRequest.FromString(sent["Upload"])
-                self.total.add(bytes([i]) * 16, upload.masked_vector)
-            self.survivors = self.total.close(self.key)
-        survivors, signature = self.survivors
-        return secure_pb2.GetStepResponse(reveal=secure_pb2.RevealStep(survivors=survivors, signature=signature))
+        if self.cohort.phase < PHASES[METHODS.index(method)]:
+            self.cohort.advance(self.key)
+        return secure.decode_step(self.cohort.step_for(str(number)).SerializeToString())
 
     def sums(self):
-        for i, sent in enumerate(self.sent):
-            request = secure_pb2.RevealSharesRequest.FromString(sent["RevealShares"])
-            self.total.reveal(RevealedShares(bytes([i]) * 16, request.self_masks, request.mask_keys))
-        return self.total.finish()
+        return self.cohort.finish()
 
 
 def vector_of(number):
@@ -109,7 +88,12 @@ def vector_of(number):
 
 
 def begun(server, **how):
-    return [RoundParticipant.begin(place(i, **how), server.public, 2) for i in range(COHORT)]
+    return [RoundParticipant.begin(place(i, **how), server.trusted(), 2) for i in range(COHORT)]
+
+
+def one(**how):
+    """A participant of no particular server."""
+    return RoundParticipant.begin(place(**how), Server().trusted(), 2)
 
 
 def walk(server, participants, last, between=lambda participant: participant):
@@ -157,43 +141,62 @@ def test_an_upload_that_was_kept_cannot_be_made_anew_with_another_vector():
     """One mask for two vectors would give both away."""
     server = Server()
     participants = begun(server)
-    walk(server, participants, "Upload")
-    with pytest.raises(PrivacyError, match="step 'mask' was asked for where 'unmask' is next"):
-        restarted(participants[1]).answer(server.step("Upload", 1), vector_of(1))
+    walk(server, participants, "SignIncluded")
+    step = server.step("Upload", 1)
+    assert participants[1].answer(step, vector_of(1))
+    with pytest.raises(PrivacyError, match="step 'mask' was asked for where 'sign_survivors' is next"):
+        restarted(participants[1]).answer(step, vector_of(1))
 
 
-def test_the_kept_values_have_the_names_and_forms_that_older_releases_wrote():
-    participant = RoundParticipant.begin(place(is_gate_refresh=True), Server().public, 2)
+def test_the_kept_values_have_the_names_and_forms_that_a_restart_finds():
+    participant = one(kind=coordinator.GATE_REFRESH)
     values = participant.values()
-    assert json.loads(values["secure_round"]) == {
-        "round_id": ROUND_ID.hex(),
-        "manifest_sha256": DIGEST.hex(),
-        "gate_refresh": "yes",
-        "deadline_seconds": "60.0",
-        "limit_bytes": "10000",
-    }
-    assert json.loads(values["secure_session"])["version"] == "lightfr session v1"
+    assert json.loads(values["secure_round"]) == {"deadline_seconds": "60.0", "limit_bytes": "10000"}
+    assert json.loads(values["secure_session"])["version"] == "lightfr session v2"
     assert values["secure_outgoing"] == b"AdvertiseKeys\n" + participant.outgoing.request
     assert values.keys() == participant.values_to_clear.keys()
     assert set(participant.values_to_clear.values()) == {None}
+    assert restarted(participant).is_gate_refresh
+    assert not restarted(one()).is_gate_refresh
+
+
+def test_a_round_that_another_release_began_is_over():
+    values = one().values()
+    values["secure_session"] = b'{"version": "lightfr session v1"}'
+    assert RoundParticipant.from_values(values.get) is None
+
+
+def test_a_view_has_what_the_server_told_so_far():
+    server = Server()
+    participants = begun(server)
+    assert participants[0].view().roster_digest == b""
+    walk(server, participants, "RevealShares")
+    views = {participant.view() for participant in participants}
+    assert len(views) == 1
+    view = views.pop()
+    assert (view.round_id, view.manifest_sha256, view.kind) == (ROUND_ID, DIGEST, coordinator.TRAINING)
+    assert view.roster_digest == server.cohort.roster.digest
+    assert view.included == view.survivors == b"\x0f"
 
 
 @pytest.mark.parametrize("missing", ["secure_round", "secure_session", "secure_outgoing"])
 def test_values_that_are_not_complete_are_no_round(missing):
-    values = RoundParticipant.begin(place(), Server().public, 2).values()
+    values = one().values()
     del values[missing]
     assert RoundParticipant.from_values(values.get) is None
 
 
 @pytest.mark.parametrize("step", [secure.Wait(1.0), secure.Done()])
 def test_there_is_nothing_to_send_after_a_wait_and_at_the_end(step):
-    participant = RoundParticipant.begin(place(), Server().public, 2)
+    participant = one()
     before = participant.outgoing
     assert not participant.answer(step, vector_of(0))
     assert participant.outgoing == before
 
 
 def test_randomness_comes_from_outside():
+    trusted = Server().trusted()
+
     def made():
         count = 0
 
@@ -202,29 +205,29 @@ def test_randomness_comes_from_outside():
             count += 1
             return bytes([count]) * n
 
-        return RoundParticipant.begin(place(), bytes(32), 2, fake)
+        return RoundParticipant.begin(place(), trusted, 2, fake)
 
     assert made().outgoing == made().outgoing
-    other = RoundParticipant.begin(place(), bytes(32), 2, os.urandom)
+    other = RoundParticipant.begin(place(), trusted, 2, os.urandom)
     assert other.outgoing != made().outgoing
 
 
 def test_a_masked_round_needs_a_peer_id():
     with pytest.raises(ProtocolError, match="peer_id"):
-        RoundParticipant.begin(place(peer_id=b""), bytes(32), 2)
+        one(peer_id=b"")
 
 
 def test_a_masked_upload_above_the_servers_limit_is_not_made():
     server = Server()
     participants = begun(server, upload_limit_bytes=50)
-    walk(server, participants, "ShareKeys")
+    walk(server, participants, "SignIncluded")
     with pytest.raises(ProtocolError, match="the server takes 50"):
         participants[0].answer(server.step("Upload", 0), vector_of(0))
 
 
 def test_a_cohort_below_the_devices_minimum_is_refused():
     server = Server()
-    participants = [RoundParticipant.begin(place(i), server.public, COHORT + 1) for i in range(COHORT)]
+    participants = [RoundParticipant.begin(place(i), server.trusted(), COHORT + 1) for i in range(COHORT)]
     for number, participant in enumerate(participants):
         server.take(number, participant.outgoing)
     with pytest.raises(CohortTooSmallError):
@@ -272,6 +275,6 @@ def test_an_upload_in_the_clear_above_the_servers_limit_is_not_made():
     ],
 )
 def test_an_error_ends_a_round_when_going_on_cannot_help_or_would_not_be_safe(error, ends_clear, ends_masked):
-    masked = RoundParticipant.begin(place(), bytes(32), 2)
+    masked = one()
     assert (clear_round().is_over_after(error), masked.is_over_after(error)) == (ends_clear, ends_masked)
     assert is_too_late(error) == (getattr(error, "reason", "") in TOO_LATE)

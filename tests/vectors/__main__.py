@@ -2,11 +2,13 @@
 
 from tests.vectors import (
     generate_aggregation,
+    generate_agreement,
     generate_artifacts,
     generate_device,
     generate_enrollment,
     generate_messages,
     generate_refusals,
+    generate_round,
     generate_secagg,
     generate_secagg_bad,
     generate_server,
@@ -24,6 +26,8 @@ GENERATORS = (
     generate_enrollment,
     generate_sums,
     generate_secagg,
+    generate_agreement,
+    generate_round,
     generate_secagg_bad,
 )
 

@@ -114,9 +114,10 @@ class Ed25519Key(EcKey):
     def __init__(self, label):
         self.key = Ed25519PrivateKey.from_private_bytes(noise(label, 32))
         self.sign = self.key.sign
+        self.public = self.key.public_key().public_bytes_raw()
 
     def public_info(self):
-        return sequence(self.algorithm_info(), bit_string(self.key.public_key().public_bytes_raw()))
+        return sequence(self.algorithm_info(), bit_string(self.public))
 
 
 def next_prime(content):
@@ -207,30 +208,41 @@ def refused_requests(good, key):
     }
 
 
+def enroll(token, signing_request, member_key):
+    return message((1, token), (2, signing_request), (3, member_key))
+
+
 def vectors():
-    key, token = EcKey("device"), "0123456789abcdef"
-    good = signing_request(key)
-    request = message((1, token.encode()), (2, good))
-    cases = [
-        {"name": name, "request": message((1, token.encode()), (2, content)), "reason": reason("MALFORMED")}
-        for name, content in refused_requests(good, key).items()
-    ]
+    key, token = EcKey("device"), b"0123456789abcdef"
+    good, member_key = signing_request(key), Ed25519Key("enrolled member").public
+    signing_requests = refused_requests(good, key)
+    member_keys = {
+        "a member key of 31 bytes": member_key[1:],
+        "a member key of 33 bytes": member_key + b"\0",
+        "no member key": b"",
+    }
     tokens = {
-        "a token of 15 characters": (token[:-1].encode(), "MALFORMED"),
+        "a token of 15 characters": (token[:-1], "MALFORMED"),
         "a token of 129 characters": (b"t" * 129, "MALFORMED"),
         "a token that is not ASCII": ("é".encode() * 16, "MALFORMED"),
         "no token": (b"", "MALFORMED"),
         "a token that nobody gave out": (b"fedcba9876543210", "TOKEN"),
     }
-    cases += [
-        {"name": name, "request": message((1, said), (2, good)), "reason": reason(why)}
-        for name, (said, why) in tokens.items()
-    ]
+    requests = {name: (enroll(token, content, member_key), "MALFORMED") for name, content in signing_requests.items()}
+    requests |= {name: (enroll(token, good, content), "MALFORMED") for name, content in member_keys.items()}
+    requests |= {name: (enroll(said, good, member_key), why) for name, (said, why) in tokens.items()}
     return {
         "enrollment.json": {
-            "token": token,
-            "good": {"signing_request": good, "public_key": key.encoded_point(), "request": request},
+            "token": token.decode(),
+            "good": {
+                "signing_request": good,
+                "public_key": key.encoded_point(),
+                "member_key": member_key,
+                "request": enroll(token, good, member_key),
+            },
             "also_good": {"an empty subject": signing_request(key, "")},
-            "refused": cases,
+            "refused": [
+                {"name": n, "request": content, "reason": reason(why)} for n, (content, why) in requests.items()
+            ],
         }
     }

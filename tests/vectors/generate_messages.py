@@ -128,17 +128,23 @@ def row_update(tag, name, rows, *, user=True):
 
 UPDATE = row_update(3, "ternary", TERNARY_ROWS)
 UPLOAD = ((1, "roundId", ROUND_ID), (2, "manifestSha256", DIGEST), (3, "uploadId", UPLOAD_ID))
-ENTRY = noise("message entries", 160)
+ENTRIES, VOUCHERS = noise("message entries", 224), noise("message vouchers", 272)
+MEMBERSHIP, SIGNATURE = noise("message membership", 104), noise("message signature of it", 64)
 SHARE_STEP = (
-    (1, "entries", ENTRY),
-    (2, "degree", 1),
-    (3, "threshold", 2),
-    (4, "signature", noise("message roster", 64)),
+    (1, "entries", ENTRIES),
+    (2, "vouchers", VOUCHERS),
+    (3, "degree", 1),
+    (4, "holders", 1),
+    (5, "threshold", 2),
+    (6, "signature", noise("message roster", 64)),
 )
 SEALED = little([1], 4) + noise("message sealed", 94)
-UPLOAD_STEP = ((1, "included", b"\x03"), (2, "sealedShares", SEALED))
-REVEAL_STEP = ((1, "survivors", b"\x03"), (2, "signature", noise("message survivors", 64)))
-SHARES = noise("message shares", 98)
+ACKNOWLEDGE_STEP = ((1, "sealedShares", SEALED),)
+INCLUDED_STEP = ((1, "included", b"\x03"), (2, "signature", noise("message included", 64)))
+UPLOAD_STEP = ((1, "signers", b"\x03"), (2, "signatures", noise("message signed included", 128)))
+SURVIVORS_STEP = ((1, "survivors", b"\x03"), (2, "signature", noise("message survivors", 64)))
+REVEAL_STEP = ((1, "signers", b"\x03"), (2, "signatures", noise("message signed survivors", 128)))
+SHARES = noise("message shares", 74)
 STATUS = (
     (1, "state", Name(3, "ROUND_STATE_FINISHED")),
     (2, "uploadCount", 4),
@@ -183,33 +189,70 @@ MESSAGES = [
     ("UploadResponse", "", ((1, "uploadId", UPLOAD_ID), (2, "requestSha256", DIGEST))),
     ("GetRoundStatusRequest", "", ((1, "roundId", ROUND_ID),)),
     ("GetRoundStatusResponse", "", STATUS),
-    ("EnrollRequest", "", ((1, "token", "the secret of it"), (2, "signingRequest", noise("message request", 40)))),
-    ("EnrollResponse", "", ((1, "certificates", [noise("message leaf", 30), noise("message issuer", 20)]),)),
-    ("RenewCertificateRequest", "", ((1, "signingRequest", noise("message renewing", 40)),)),
-    ("RenewCertificateResponse", "", ((1, "certificates", [noise("message renewed", 30)]),)),
+    (
+        "EnrollRequest",
+        "",
+        (
+            (1, "token", "the secret of it"),
+            (2, "signingRequest", noise("message request", 40)),
+            (3, "memberKey", noise("message member", 32)),
+        ),
+    ),
+    (
+        "EnrollResponse",
+        "",
+        (
+            (1, "certificates", [noise("message leaf", 30), noise("message issuer", 20)]),
+            (2, "membership", MEMBERSHIP),
+        ),
+    ),
+    (
+        "RenewCertificateRequest",
+        "",
+        ((1, "signingRequest", noise("message renewing", 40)), (2, "memberKey", noise("message member", 32))),
+    ),
+    (
+        "RenewCertificateResponse",
+        "",
+        ((1, "certificates", [noise("message renewed", 30)]), (2, "membership", MEMBERSHIP)),
+    ),
     ("ErrorDetail", "", ERROR),
     (
         "AdvertiseKeysRequest",
         "",
-        ((1, "roundId", ROUND_ID), (2, "maskPublicKey", ENTRY[16:48]), (3, "sharePublicKey", ENTRY[48:80])),
+        (
+            (1, "roundId", ROUND_ID),
+            (2, "maskPublicKey", ENTRIES[16:48]),
+            (3, "sharePublicKey", ENTRIES[48:80]),
+            (4, "membership", MEMBERSHIP),
+            (5, "signature", SIGNATURE),
+        ),
     ),
     ("AdvertiseKeysResponse", "", ()),
     ("ShareKeysRequest", "", ((1, "roundId", ROUND_ID), (2, "sealedShares", SEALED))),
     ("ShareKeysResponse", "", ()),
-    (
-        "RevealSharesRequest",
-        "",
-        ((1, "roundId", ROUND_ID), (2, "selfMasks", SHARES), (3, "maskKeys", SHARES[:49])),
-    ),
+    ("AcknowledgeSharesRequest", "", ((1, "roundId", ROUND_ID), (2, "unopened", b"\x02"))),
+    ("AcknowledgeSharesResponse", "", ()),
+    ("SignIncludedRequest", "", ((1, "roundId", ROUND_ID), (2, "signature", SIGNATURE))),
+    ("SignIncludedResponse", "", ()),
+    ("SignSurvivorsRequest", "", ((1, "roundId", ROUND_ID), (2, "signature", SIGNATURE))),
+    ("SignSurvivorsResponse", "", ()),
+    ("RevealSharesRequest", "", ((1, "roundId", ROUND_ID), (2, "seeds", SHARES), (3, "maskKeys", SHARES[:37]))),
     ("RevealSharesResponse", "", ()),
     ("GetStepRequest", "", ((1, "roundId", ROUND_ID), (2, "maxWaitMs", 20_000))),
     ("GetStepResponse", "wait", ((1, "waitMs", 250),)),
     ("GetStepResponse", "share", ((2, "share", SHARE_STEP),)),
-    ("GetStepResponse", "upload", ((3, "upload", UPLOAD_STEP),)),
-    ("GetStepResponse", "reveal", ((4, "reveal", REVEAL_STEP),)),
-    ("GetStepResponse", "done", ((5, "done", ()),)),
+    ("GetStepResponse", "acknowledge", ((3, "acknowledge", ACKNOWLEDGE_STEP),)),
+    ("GetStepResponse", "included", ((4, "included", INCLUDED_STEP),)),
+    ("GetStepResponse", "upload", ((5, "upload", UPLOAD_STEP),)),
+    ("GetStepResponse", "survivors", ((6, "survivors", SURVIVORS_STEP),)),
+    ("GetStepResponse", "reveal", ((7, "reveal", REVEAL_STEP),)),
+    ("GetStepResponse", "done", ((8, "done", ()),)),
     ("ShareStep", "", SHARE_STEP),
+    ("AcknowledgeStep", "", ACKNOWLEDGE_STEP),
+    ("IncludedStep", "", INCLUDED_STEP),
     ("UploadStep", "", UPLOAD_STEP),
+    ("SurvivorsStep", "", SURVIVORS_STEP),
     ("RevealStep", "", REVEAL_STEP),
     ("RoundDone", "", ()),
 ]  # fmt: skip
@@ -247,7 +290,7 @@ def reading_cases():
         ("numbers packed in two pieces", "Capabilities", "0a0101" "0a02ac02", {"wireVersions": [1, 300]}),
         ("a message in two pieces is put together", "GetManifestRequest", "0a030a0101" "0a03120101",
          {"capabilities": {"wireVersions": [1], "uploadKinds": ["UPLOAD_KIND_TERNARY"]}}),
-        ("two of a oneof: the last one counts", "GetStepResponse", "0805" "2a00", {"done": {}}),
+        ("two of a oneof: the last one counts", "GetStepResponse", "0805" "4200", {"done": {}}),
         ("an enum that this version does not know", status, "0863" "1005", {"state": 99, "uploadCount": 5}),
     ]  # fmt: skip
     refused = [

@@ -173,24 +173,44 @@ def bad_capabilities():
     return cases_of(malformed, "MALFORMED") + cases_of({"version 2 only": capabilities(versions=(2,))}, "WIRE_VERSION")
 
 
+def keys_request(round_id=ROUND_ID, mask=32, share=32, membership=104, signature=64):
+    """An AdvertiseKeysRequest whose fields have these lengths."""
+    sizes = enumerate((mask, share, membership, signature), start=2)
+    return message((1, round_id), *((tag, noise(f"refusals key {tag}", size)) for tag, size in sizes))
+
+
 def requests_file():
-    key, short = noise("refusals key", 32), {"round_id of 15 bytes": message((1, bytes(15))), "no round_id": b""}
+    short = {"round_id of 15 bytes": message((1, bytes(15))), "no round_id": b""}
     unknown = {"a round that never was": message((1, bytes(16)))}
     keys = {
-        "mask_public_key of 31 bytes": message((1, ROUND_ID), (2, key[1:]), (3, key)),
-        "share_public_key of 33 bytes": message((1, ROUND_ID), (2, key), (3, key + b"\0")),
-        "share_public_key is missing": message((1, ROUND_ID), (2, key)),
+        "mask_public_key of 31 bytes": keys_request(mask=31),
+        "share_public_key of 33 bytes": keys_request(share=33),
+        "share_public_key is missing": keys_request(share=0),
+        "membership of 103 bytes": keys_request(membership=103),
+        "membership is missing": keys_request(membership=0),
+        "signature of 65 bytes": keys_request(signature=65),
+        "signature is missing": keys_request(signature=0),
     }
-    unknown_keys = {"a round that never was": message((1, bytes(16)), (2, key), (3, key[::-1]))}
+    unknown_keys = {"a round that never was": keys_request(bytes(16))}
+    signatures = {
+        "signature of 63 bytes": message((1, ROUND_ID), (2, noise("refusals signature", 63))),
+        "signature is missing": message((1, ROUND_ID)),
+    }
+    unknown_signed = {"a round that never was": message((1, bytes(16)), (2, noise("refusals signature", 64)))}
     late = {"max_wait_ms of 20,001": message((1, ROUND_ID), (2, 20_001))}
+    about_a_round = cases_of(short, "MALFORMED") + cases_of(unknown, "ROUND_UNKNOWN")
+    signing = cases_of(short | signatures, "MALFORMED") + cases_of(unknown_signed, "ROUND_UNKNOWN")
     by_method = {
         "GetManifest": bad_capabilities(),
         "CheckIn": bad_capabilities(),
-        "GetRoundStatus": cases_of(short, "MALFORMED") + cases_of(unknown, "ROUND_UNKNOWN"),
+        "GetRoundStatus": about_a_round,
         "GetStep": cases_of(short | late, "MALFORMED") + cases_of(unknown, "ROUND_UNKNOWN"),
         "AdvertiseKeys": cases_of(short | keys, "MALFORMED") + cases_of(unknown_keys, "ROUND_UNKNOWN"),
-        "ShareKeys": cases_of(short, "MALFORMED") + cases_of(unknown, "ROUND_UNKNOWN"),
-        "RevealShares": cases_of(short, "MALFORMED") + cases_of(unknown, "ROUND_UNKNOWN"),
+        "ShareKeys": about_a_round,
+        "AcknowledgeShares": about_a_round,
+        "SignIncluded": signing,
+        "SignSurvivors": signing,
+        "RevealShares": about_a_round,
     }
     return [{"method": method, **case} for method, cases in by_method.items() for case in cases]
 

@@ -1,18 +1,15 @@
-"""Writes v1/secagg_*.json: known answers of secure aggregation, from docs/secagg.md alone.
+"""Writes what secure aggregation is made of: keys, seals, shares, masks. From docs/secagg.md alone.
 
 Slow and plain on purpose: Python integers and the primitives of `cryptography`, nothing of lightfr.
 """
 
-import hashlib
-
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from tests.vectors.plain import noise
+from tests.vectors.plain import chosen, noise
 
 P = 2**256 + 297
 
@@ -89,20 +86,6 @@ def share_bytes(share):
     return share.to_bytes(33, "little")
 
 
-def roster_digest(round_id, degree, threshold, entries):
-    numbers = [len(entries), degree, threshold]
-    return hashlib.sha256(round_id + b"".join(n.to_bytes(4, "little") for n in numbers) + b"".join(entries)).digest()
-
-
-def ring(digest, n):
-    return sorted(range(n), key=lambda i: hashlib.sha256(digest + i.to_bytes(4, "little")).digest())
-
-
-def bitmap(indices, n):
-    bits = ["1" if i in indices else "0" for i in range((n + 7) // 8 * 8)]
-    return bytes(int("".join(reversed(bits[at : at + 8])), 2) for at in range(0, len(bits), 8))
-
-
 def key_cases():
     """RFC 5869, test case 1 (its output begins with these 32 bytes), then the three derivations."""
     rfc = {
@@ -174,113 +157,44 @@ def mask_case():
     }
 
 
-def roster_case(n, degree):
-    """A roster of n devices; neighbours of the first and last entry by walking the ring."""
-    entries = sorted(noise(f"entry {n} {i}", 80) for i in range(n))
-    round_id, threshold = noise(f"round {n}", 16), (degree + 1) // 2 + 1
-    digest = roster_digest(round_id, degree, threshold, entries)
-    order = ring(digest, n)
-    steps = [s for s in range(-(degree // 2), degree // 2 + 1) if s] if degree < n - 1 else range(1, n)
-    near = {str(i): sorted(order[(order.index(i) + s) % n] for s in steps) for i in (0, n - 1)}
-    case = {"round_id": round_id, "degree": degree, "threshold": threshold, "entries": b"".join(entries)}
-    return {**case, "digest": digest, "ring": order, "neighbours": near}
-
-
-class RoundDevice:
-    """One device of the whole round, step by step as docs/secagg.md says."""
-
-    def __init__(self, number, round_id):
-        self.tape, self.round_id = Tape(f"device {number}"), round_id
-        self.peer_id = noise(f"peer {number}", 16)
-        self.mask_private, self.share_private, self.seed = self.tape(32), self.tape(32), self.tape(32)
-        self.entry = self.peer_id + public(self.mask_private) + public(self.share_private)
-
-    def share(self, devices, digest, threshold):
-        own = devices.index(self)
-        others = [i for i in range(len(devices)) if i != own]
-        seeds = split(self.seed, [i + 1 for i in [own, *others]], threshold, self.tape)
-        keys = split(self.mask_private, [i + 1 for i in others], threshold, self.tape)
-        self.seed_shares = dict(zip([own, *others], map(share_bytes, seeds), strict=True))
-        self.key_shares = dict(zip(others, map(share_bytes, keys), strict=True))
-        self.sealed = {}
-        for i in others:
-            shared = agreed(self.share_private, public(devices[i].share_private))
-            key = sealing_key(shared, self.round_id, digest, self.peer_id, devices[i].peer_id)
-            nonce = self.tape(12)
-            self.sealed[i] = nonce + AESGCM(key).encrypt(nonce, self.seed_shares[i] + self.key_shares[i], None)
-
-    def upload(self, devices, blocks):
-        total = [list(values) for values in self.vector]
-        masks = [(1, self_key(self.seed, self.round_id, self.peer_id))]
-        for peer in devices:
-            if peer is not self:
-                shared = agreed(self.mask_private, public(peer.mask_private))
-                sign = 1 if self.peer_id < peer.peer_id else -1
-                masks.append((sign, pair_key(shared, self.round_id, self.peer_id, peer.peer_id)))
-        for sign, key in masks:
-            for values, mask in zip(total, mask_numbers(key, blocks), strict=True):
-                values[:] = [v + sign * m for v, m in zip(values, mask, strict=True)]
-        return packed(total, blocks)
-
-
-N, THRESHOLD, ROUND_ID = 5, 3, noise("whole round", 16)
-ROUND_BLOCKS = [["rows", 2 * 8, 4], ["products", 28, 10], ["user_sum", 8, 10], ["weight", 1, 10]]
-
-
-def cohort():
-    """Five devices that have shared, and the digest of their roster."""
-    devices = sorted((RoundDevice(i, ROUND_ID) for i in range(N)), key=lambda device: device.peer_id)
-    digest = roster_digest(ROUND_ID, N - 1, THRESHOLD, [d.entry for d in devices])
-    for number, device in enumerate(devices):
-        device.share(devices, digest, THRESHOLD)
-        bits = [1 if byte & 1 else -1 for byte in noise(f"code {number}", 8)]
-        rows = [byte % 3 - 1 for byte in noise(f"rows {number}", 16)]
-        products = [64 * bits[j] * bits[k] for j in range(8) for k in range(j + 1, 8)]
-        device.vector = [rows, products, [64 * bit for bit in bits], [64]]
-    return devices, digest
-
-
-def whole_round():
-    """Five devices: one drops before the upload, another after it, and the sum of the other four comes out."""
-    n, threshold, round_id, blocks = N, THRESHOLD, ROUND_ID, ROUND_BLOCKS
-    server = Ed25519PrivateKey.from_private_bytes(noise("server", 32))
-    devices, digest = cohort()
-    dropped, silent, everyone = 1, 3, range(n)
-    alive = [i for i in everyone if i != dropped]
-    included, survivors = bitmap(everyone, n), bitmap(alive, n)
-    told = b"lightfr survivors v1\n" + digest + included + survivors
-    revealing = [i for i in alive if i != silent]
+def correction_case(name, threshold, n, wrong=(), *, secret=None, looked_for=True, is_found=True):
+    """Shares in the order in which they came; those at the places `wrong` are false. `false` has their x."""
+    label = f"correction {name}"
+    points = chosen(label, range(1, 200), n)[::-1]
+    constant = int.from_bytes(noise(label, 32), "little") if secret is None else secret
+    tape = Tape(f"{label} coefficients")
+    coefficients = [constant] + [field_element(tape) for _ in range(threshold - 1)]
+    values = [sum(c * x**power for power, c in enumerate(coefficients)) % P for x in points]
+    for place in wrong:
+        values[place] = field_element(Tape(f"{label} {place}"))
     return {
-        "blocks": blocks,
-        "round_id": round_id,
-        "server_private_key": noise("server", 32),
-        "server_key": server.public_key().public_bytes_raw(),
-        "degree": n - 1,
+        "name": name,
         "threshold": threshold,
-        "entries": b"".join(d.entry for d in devices),
-        "roster_digest": digest,
-        "roster_signature": server.sign(b"lightfr roster v1\n" + digest),
-        "included": included,
-        "survivors": survivors,
-        "survivors_signature": server.sign(told),
-        "devices": [
-            {
-                "peer_id": device.peer_id,
-                "random": device.tape.given,
-                "vector": device.vector,
-                "sealed": {str(i): sealed for i, sealed in device.sealed.items()},
-                "upload": device.upload(devices, blocks) if i in alive else b"",
-                "self_masks": self_masks(devices, alive, i) if i in revealing else b"",
-                "mask_keys": devices[dropped].peer_id + devices[dropped].key_shares[i] if i in revealing else b"",
-            }
-            for i, device in enumerate(devices)
-        ],
-        "sum": [[sum(v) for v in zip(*(devices[i].vector[b] for i in alive), strict=True)] for b in range(len(blocks))],
+        "holders": points,
+        "shares": [share_bytes(value) for value in values],
+        "secret": constant.to_bytes(32, "little") if is_found else b"",
+        "false": sorted(points[place] for place in wrong) if is_found and looked_for else [],
     }
 
 
-def self_masks(devices, alive, holder):
-    return b"".join(devices[i].peer_id + devices[i].seed_shares[holder] for i in alive)
+def correction_cases():
+    return [
+        correction_case("all shares are true", 3, 5),
+        correction_case("exactly as many as are needed", 7, 7),
+        correction_case("one more than needed", 3, 4),
+        correction_case("the first is false", 3, 5, [0]),
+        correction_case("the last is false", 3, 5, [4]),
+        correction_case("one in the middle is false", 3, 5, [2]),
+        correction_case("as many false as can be corrected", 3, 8, [0, 7]),
+        correction_case("one share is enough, and the first is false", 1, 3, [0]),
+        correction_case("a usual cohort with 21 false shares", 39, 81, range(0, 42, 2)),
+        correction_case("one that neither the first nor the last have", 39, 81, [40], looked_for=False),
+        correction_case("one share too many is false", 3, 5, [0, 4], is_found=False),
+        correction_case("one of just one more than needed is false", 3, 4, [3], is_found=False),
+        correction_case("22 of a usual cohort are false", 39, 81, range(0, 44, 2), is_found=False),
+        correction_case("too few shares", 5, 4, is_found=False),
+        correction_case("the secret has 257 bits", 3, 5, secret=2**256 + 5, is_found=False),
+    ]
 
 
 def vectors():
@@ -289,7 +203,6 @@ def vectors():
         "secagg_keys.json": key_cases(),
         "secagg_sealing.json": sealing_case(),
         "secagg_shamir.json": shamir_cases(),
+        "secagg_correction.json": correction_cases(),
         "secagg_mask.json": mask_case(),
-        "secagg_roster.json": [roster_case(3, 2), roster_case(66, 64), roster_case(70, 64)],
-        "secagg_round.json": whole_round(),
     }

@@ -21,7 +21,7 @@ def room(devices, thousandths):
 
 def threshold(devices):
     """T of ternary noise."""
-    return min(21845, 327680 // devices)
+    return min(21845, 262144 // devices)
 
 
 def sums_level(devices):

@@ -14,6 +14,7 @@ from lightfr.model.deltas import apply_delta
 from lightfr.model.manifest import Manifest
 from lightfr_harness.server.artifacts import make_delta, write_catalogue
 from lightfr_harness.server.authority import Authority
+from lightfr_harness.server.authority.credentials import Credentials
 from tests.vectors.reading import FOLDER, by_name, vector
 
 
@@ -107,12 +108,12 @@ def test_a_good_manifest():
     assert manifest.message.SerializeToString(deterministic=True).hex() == known["manifest"]
 
 
-def test_the_authority_signs_as_the_vector_does(tmp_path):
+def test_a_coordinator_signs_as_the_vector_does(tmp_path):
     known = vector("manifest")
-    authority = Authority.init(tmp_path / "authority", ["localhost"])
-    authority.manifest_key = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(known["private_key"]))
-    signed = authority.sign(bytes.fromhex(known["manifest"]))
-    authority.close()
+    Authority.init(tmp_path / "authority", ["localhost"]).close()
+    credentials = Credentials(tmp_path / "authority" / "coordinator")
+    credentials.manifest_key = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(known["private_key"]))
+    signed = credentials.sign(bytes.fromhex(known["manifest"]))
     assert signed.SerializeToString().hex() == known["signed_manifest"]
     assert hashlib.sha256(signed.manifest).hexdigest() == known["manifest_sha256"]
 

@@ -12,10 +12,10 @@ from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import enrollment_pb2, error_pb2, model_pb2
 from lightfr_harness.server.authority import Authority
 from lightfr_harness.server.authority.certificates import requested_key
+from lightfr_harness.server.authority.service import EnrollmentService
 from lightfr_harness.server.coordinator.options import ItemList, Settings
 from lightfr_harness.server.coordinator.refusals import STATUS_OF_CODE, Refusal
 from lightfr_harness.server.coordinator.rounds import Plan
-from lightfr_harness.server.coordinator.service import CoordinatorService, EnrollmentService
 from lightfr_harness.server.rules.uploads import UploadError, UploadReader
 from tests.harness.server.coordinator.helpers import Clock, Small
 from tests.vectors.reading import by_name, vector
@@ -106,8 +106,8 @@ class KnownToken:
         self.authority, self.said = authority, said
         self.token = authority.invite("https://localhost:1", "https://localhost:2", 60)["token"]
 
-    def enroll(self, token, signing_request):
-        return self.authority.enroll(self.token if token == self.said else token, signing_request)
+    def enroll(self, token, signing_request, member_key):
+        return self.authority.enroll(self.token if token == self.said else token, signing_request, member_key)
 
 
 def test_bad_enrolments_are_refused_and_leave_the_token_unspent(authority):
@@ -117,28 +117,32 @@ def test_bad_enrolments_are_refused_and_leave_the_token_unspent(authority):
     reasons = {c["name"]: asyncio.run(reason_of(service.enroll("", r))) for c, r in zip(cases, requests, strict=True)}
     assert reasons == {case["name"]: case["reason"] for case in cases}
     answer = asyncio.run(service.enroll("", bytes.fromhex(known["good"]["request"])))
-    assert len(enrollment_pb2.EnrollResponse.FromString(answer).certificates) == 1
+    issued = enrollment_pb2.EnrollResponse.FromString(answer)
+    assert len(issued.certificates) == 1
+    assert issued.membership[:32].hex() == known["good"]["member_key"]
 
 
-def test_a_renewal_refuses_the_same_signing_requests(authority):
-    known = vector("enrollment")
-    good = bytes.fromhex(known["good"]["signing_request"])
-    device_id, _ = authority.issue(good)
-    service = CoordinatorService(None, authority)
+def test_a_renewal_refuses_the_same_requests(tmp_path):
+    authority, known = Authority.init(tmp_path / "ca", ["localhost"]), vector("enrollment")
+    good, member_key = (bytes.fromhex(known["good"][name]) for name in ("signing_request", "member_key"))
+    device_id, _ = authority.issue(good, bytes(32))
+    service = EnrollmentService(authority)
 
-    def renewal(signing_request):
-        request = enrollment_pb2.RenewCertificateRequest(signing_request=signing_request)
+    def renewal(signing_request, member_key):
+        request = enrollment_pb2.RenewCertificateRequest(signing_request=signing_request, member_key=member_key)
         return service.renew_certificate(device_id, request.SerializeToString())
 
-    refused = {
-        case["name"]: asyncio.run(reason_of(renewal(enrollment_pb2.EnrollRequest.FromString(request).signing_request)))
+    asked = {
+        case["name"]: enrollment_pb2.EnrollRequest.FromString(request)
         for case, request in zip(known["refused"], unhex(known["refused"]), strict=True)
         if "token" not in case["name"]
     }
-    assert len(refused) == 12
+    refused = {name: asyncio.run(reason_of(renewal(r.signing_request, r.member_key))) for name, r in asked.items()}
+    assert len(refused) == 15
     assert set(refused.values()) == {"ERROR_REASON_MALFORMED"}
-    answer = enrollment_pb2.RenewCertificateResponse.FromString(asyncio.run(renewal(good)))
-    assert len(answer.certificates) == 1
+    answer = enrollment_pb2.RenewCertificateResponse.FromString(asyncio.run(renewal(good, member_key)))
+    assert (len(answer.certificates), answer.membership[:32]) == (1, member_key)
+    authority.close()
 
 
 def test_good_signing_requests_name_their_key():

@@ -195,10 +195,16 @@ class CapturingRun(TrainingRun):
     views: list[RoundView] = field(default_factory=list)
     codes: list[dict[int, Signs]] = field(default_factory=list)
     last_bystanders: list[Signs] = field(default_factory=list)
+    cohorts: tuple[Ints, ...] = ()
+    """Those of all rounds, where they are drawn beforehand: `draw_cohorts`."""
 
     @property
     def is_secure(self) -> bool:
         return self.server.privacy_mode != model_pb2.PRIVACY_MODE_CLEAR
+
+    def cohort(self, round_index: int) -> Ints:
+        """Devices of a round."""
+        return self.cohorts[round_index] if self.cohorts else super().cohort(round_index)
 
     def _round(self, round_index: int) -> None:
         rng = np.random.default_rng([self.options.seed, round_index, 3])
@@ -270,15 +276,24 @@ class CapturingRun(TrainingRun):
         return unpack_signs(b"".join(codes), (len(codes), self.server.code_bits))
 
 
+def draw_cohorts(n_users: int, size: int, rounds: int, rounds_per_device: int, seed: int) -> tuple[Ints, ...]:
+    """The cohorts of a campaign; it ends early when too few devices are left that may take part once more."""
+    rng = np.random.default_rng([seed, 43])
+    left = np.full(n_users, rounds_per_device)
+    cohorts: list[Ints] = []
+    while len(cohorts) < rounds and np.count_nonzero(left) >= size:
+        cohort = np.sort(rng.choice(np.flatnonzero(left), size, replace=False))
+        left[cohort] -= 1
+        cohorts.append(cohort)
+    return tuple(cohorts)
+
+
 def masked_sums(
     model: PublishedModel, updates: list[RowUpdate], rng: np.random.Generator, received: list[bytes]
 ) -> dict[str, Ints]:
     """A round of secure aggregation without dropouts; `received` gets the masked vectors, in the devices' order."""
     secure, nobody = SecureRound(model, updates, rng.bytes), np.zeros(len(updates), np.bool_)
-    secure.advertise(nobody)
-    secure.share(nobody)
-    secure.upload(nobody, received)
-    secure.reveal(nobody)
+    secure.run(lambda phase: nobody, received)
     return secure.finish()
 
 

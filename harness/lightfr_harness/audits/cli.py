@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,7 +11,7 @@ from rich.table import Table
 
 from lightfr_harness.audits.cost.cli import cost
 from lightfr_harness.audits.finding import Finding, broken
-from lightfr_harness.audits.privacy.plan import MODES, AuditOptions
+from lightfr_harness.audits.privacy.plan import MODES, ROUNDS_PER_DEVICE, AuditOptions
 from lightfr_harness.console import Json, Report, progress_bar
 from lightfr_harness.errors import errors_as_messages
 from lightfr_harness.simulation.cli import Bits, Data, Format, Seed, Synthetic
@@ -28,6 +29,9 @@ def privacy(
     rounds: Annotated[
         int, typer.Option(help="Rounds of the campaign that is attacked; in clear modes 10 at most.")
     ] = 200,
+    rounds_per_device: Annotated[
+        int, typer.Option(help="Rounds that a device takes part in at most; then the campaign lacks devices and ends.")
+    ] = ROUNDS_PER_DEVICE,
     cohort: Annotated[
         list[int] | None, typer.Option(help="Devices in a round; several are compared. Default: 60 % of the devices.")
     ] = None,
@@ -58,6 +62,7 @@ def privacy(
             format=format,
             synthetic=synthetic,
             rounds=rounds,
+            rounds_per_device=rounds_per_device,
             cohorts=tuple(cohort or ()),
             minimum_cohort=minimum_cohort,
             bits=bits,
@@ -71,6 +76,34 @@ def privacy(
     if json_file != "-":
         Console().print(_table(audited.findings))
     if broken(audited.findings):
+        raise typer.Exit(code=1)
+
+
+@app.command()
+def views(
+    one: Annotated[Path, typer.Argument(help="What one device exported with `lightfr views --export FILE`.")],
+    other: Annotated[Path, typer.Argument(help="What another device of the same server exported.")],
+    trust: Annotated[
+        Path | None,
+        typer.Option(help="A trust.pem of the server: its keys alone count. Default: whatever key both files name."),
+    ] = None,
+) -> None:
+    """Say whether the server told two devices of a round different things, which both files together then prove.
+
+    Exit code 0: it told them the same in all rounds that they have in common. 1: it lied to one of them. 2: the files
+    prove nothing.
+    """
+    from lightfr.device import Trust
+    from lightfr_harness.audits.views import compare_views, read_views
+
+    with errors_as_messages():
+        trusted = Trust(trust).manifest_keys.values() if trust else ()
+        findings = compare_views(read_views(one), read_views(other), trusted)
+    for found in findings:
+        typer.echo(f"{found.verdict:7} {found.claim}: {found.measured:.0f} of {found.mode}")
+        if found.note:
+            typer.echo(f"        {found.note}")
+    if broken(findings):
         raise typer.Exit(code=1)
 
 

@@ -20,7 +20,9 @@ from lightfr_harness.devices.surroundings import surroundings
 
 # Rows that a late round changes.
 CHANGED = 0.01
-MESSAGES = ("AdvertiseKeys", "ShareKeys", "Upload", "RevealShares")
+MESSAGES = (
+    "AdvertiseKeys", "ShareKeys", "AcknowledgeShares", "SignIncluded", "Upload", "SignSurvivors", "RevealShares",
+)  # fmt: skip
 
 Progress = Callable[[str], None]
 Record = dict[str, Any]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import shlex
+import subprocess
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -10,6 +13,9 @@ import typer
 
 from lightfr_harness.errors import CannotRunError, errors_as_messages
 
+# A server that takes longer to start would lose the rounds that the suite has opened.
+RESTART_SECONDS = 30
+
 VectorsOption = Annotated[
     Path | None, typer.Option(help="Folder of the test vectors. By default the harness uses its own copy.")
 ]
@@ -17,10 +23,13 @@ VectorsOption = Annotated[
 
 def conformance_kit(
     folder: Annotated[Path, typer.Argument(help="The folder to make for the kit.")],
-    privacy: Annotated[str, typer.Option(help="clear or secagg.")],
+    privacy: Annotated[str, typer.Option(help="clear, secagg or secagg+dp.")],
     crowd: Annotated[
         bool,
-        typer.Option("--crowd", help="Use secagg with 70 places: not every device is a neighbour of every other."),
+        typer.Option("--crowd", help="Use secagg with 130 places: not every device is a neighbour of every other."),
+    ] = False,
+    gate: Annotated[
+        bool, typer.Option("--gate", help="Use secagg without counts: devices count who rates what.")
     ] = False,
     host: Annotated[str, typer.Option(help="The host name in the server's certificate.")] = "localhost",
     vectors: VectorsOption = None,
@@ -30,9 +39,10 @@ def conformance_kit(
     from lightfr_harness.conformance.vectors import DEFAULT_FOLDER, Vectors
 
     with errors_as_messages():
-        if privacy not in ("clear", "secagg") or (crowd and privacy != "secagg"):
-            raise CannotRunError("use --privacy clear, --privacy secagg or --privacy secagg --crowd")
-        make_kit(folder, "crowd" if crowd else privacy, host, Vectors.read(vectors or DEFAULT_FOLDER))
+        if privacy not in ("clear", "secagg", "secagg+dp") or crowd + gate > (privacy == "secagg"):
+            raise CannotRunError("use --privacy clear, secagg or secagg+dp; secagg alone, with --crowd or with --gate")
+        kind = "crowd" if crowd else "gate" if gate else "noise" if privacy == "secagg+dp" else privacy
+        make_kit(folder, kind, host, Vectors.read(vectors or DEFAULT_FOLDER))
         typer.echo(f"The kit {folder} is ready for one run. Start a server with it (docs/conformance.md), then run:")
         typer.echo(f"  lightfr-harness conformance https://{host}:PORT --enrollment https://{host}:PORT --kit {folder}")
 
@@ -50,6 +60,14 @@ def conformance(
     ] = None,
     only: Annotated[list[str] | None, typer.Option(help="Run only these cases: ids or patterns, 'upload.*'.")] = None,
     list_cases: Annotated[bool, typer.Option("--list", help="List the cases and exit.")] = False,
+    restart_command: Annotated[
+        str,
+        typer.Option(
+            metavar="COMMAND",
+            help="Kills the server and starts it again on its state; it must end when the server listens. "
+            "Without it the cases 'restart.*' are left out.",
+        ),
+    ] = "",
     vectors: VectorsOption = None,
 ) -> None:
     """Test over the wire whether a coordinator, in any language, does what docs/protocol.md says.
@@ -70,7 +88,8 @@ def conformance(
     console = Console(stderr=json_file == "-")
     with errors_as_messages():
         opened = Kit(kit) if kit else None
-        chosen = registry.cases(opened.settings.kind if opened else None, only or ())
+        can_restart = list_cases or bool(restart_command)
+        chosen = registry.cases(opened.settings.kind if opened else None, only or (), can_restart=can_restart)
         if list_cases:
             output.show_list(console, chosen)
             return
@@ -79,13 +98,27 @@ def conformance(
         _require_address("SERVER", server)
         _require_address("--enrollment", enrollment)
         known = read_known_failing(known_failing, {one.id for one in registry.cases()}) if known_failing else set()
-        with World(server, enrollment, opened, Vectors.read(vectors or DEFAULT_FOLDER)) as world:
-            require_testable(world)
+        restart = functools.partial(_restart, restart_command)
+        with World(server, enrollment, opened, Vectors.read(vectors or DEFAULT_FOLDER), restart) as world:
+            # Who begins with a new server has TLS before anything else.
+            if any(one.group != "tls" for one in chosen):
+                require_testable(world)
             results = output.collect(console, run_all(chosen, world, known), len(chosen))
         output.show(console, results)
         if json_file:
             output.write_json(json_file, results, server, opened.settings.kind)
         raise typer.Exit(0 if all(result.is_good for result in results) else 1)
+
+
+def _restart(command: str) -> None:
+    """Run the command; raises CannotRunError unless it ends well and soon."""
+    try:
+        ended = subprocess.run(shlex.split(command), stdout=subprocess.DEVNULL, timeout=RESTART_SECONDS)
+        reason = f"it ended with {ended.returncode}" if ended.returncode else ""
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        reason = str(error)
+    if reason:
+        raise CannotRunError(f"the --restart-command {command!r} failed ({reason}): try it by hand")
 
 
 def _require_address(name: str, address: str) -> None:

@@ -57,6 +57,10 @@ class NoAnswer(Exception):  # noqa: N818 - what some cases want to see
     """The connection or its handshake ended without an HTTP answer; says how."""
 
 
+class Hanging(Exception):  # noqa: N818 - what no case wants to see
+    """Nothing came in time, not even an end of the connection."""
+
+
 @dataclass(frozen=True)
 class Answer:
     """What the server said."""
@@ -64,11 +68,13 @@ class Answer:
     status: int
     headers: dict[str, str]
     body: bytes = field(repr=False)
+    # The method or the path that was asked.
+    to: str = ""
 
     def message(self, kind: type[AnyMessage]) -> AnyMessage:
         """The message of a good answer; anything else is unexpected."""
         name = kind.DESCRIPTOR.name
-        expect(self.status == 200, f"200 with a {name}", self)
+        expect(self.status == 200, f"200 with a {name} from {self.to}", self)
         expect_equal("Content-Type of a good answer", self.headers.get("content-type"), "application/proto")
         try:
             return kind.FromString(self.body)
@@ -80,15 +86,15 @@ class Answer:
         error = self.error_with(CODE_OF_REASON[reason], f", {reason}")
         detail = _detail(error, reason)
         got = error_pb2.ErrorReason.Name(detail.reason).removeprefix("ERROR_REASON_")
-        expect(got == reason, f"reason {reason}", f"{got} ({error.get('message')})")
+        expect(got == reason, f"reason {reason} from {self.to}", f"{got} ({error.get('message')})")
         return detail
 
     def error_with(self, code: str, more: str = "") -> dict[str, object]:
         """Connect's JSON with this code and its HTTP status; anything else is unexpected."""
         status = STATUS_OF_CODE[code]
-        expect(self.status == status, f"HTTP {status}, {code}{more}", self)
+        expect(self.status == status, f"HTTP {status}, {code}{more} from {self.to}", self)
         error = self.error()
-        expect(error.get("code") == code, f"code {code}{more}", self)
+        expect(error.get("code") == code, f"code {code}{more} from {self.to}", self)
         return error
 
     def error(self) -> dict[str, object]:
@@ -163,20 +169,21 @@ class RawClient:
         return self._exchange(verb, path, body, headers)
 
     def _exchange(self, verb: str, path: str, body: bytes | None, headers: dict[str, str]) -> Answer:
+        asked = path.rsplit("/", 1)[-1][:24]
         try:
             connection = self._connection = self._connection or self._connected()
             connection.putrequest(verb, path, skip_accept_encoding=True)
             for name, value in headers.items():
                 connection.putheader(name, value)
             connection.endheaders(body)
-            return self._answer(connection.getresponse())
+            return self._answer(connection.getresponse(), asked)
         except (OSError, HTTPException) as error:
             self.close()
-            raise NoAnswer(f"no answer ({_why(error)})") from error
+            raise _no_answer(f"no answer from {asked}", error) from error
 
-    def _answer(self, response: HTTPResponse) -> Answer:
+    def _answer(self, response: HTTPResponse, asked: str) -> Answer:
         headers = {name.lower(): value for name, value in response.getheaders()}
-        answer = Answer(response.status, headers, response.read())
+        answer = Answer(response.status, headers, response.read(), asked)
         if response.will_close:
             self.close()
         return answer
@@ -205,7 +212,7 @@ class RawClient:
         try:
             self._connection = self._connection or self._connected()
         except OSError as error:
-            raise NoAnswer(f"no handshake ({_why(error)})") from error
+            raise _no_answer("no handshake", error) from error
         return self._connection.sock
 
     def has_ticket(self, seconds: float) -> bool:
@@ -230,6 +237,8 @@ class RawClient:
         self._connection = None
 
 
-def _why(error: BaseException) -> str:
+def _no_answer(what: str, error: BaseException) -> NoAnswer | Hanging:
+    if isinstance(error, TimeoutError):
+        return Hanging(f"{what} within {TIMEOUT_SECONDS:.0f} s")
     reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or ""
-    return f"{type(error).__name__}{': ' if reason else ''}{reason}"
+    return NoAnswer(f"{what} ({type(error).__name__}{': ' if reason else ''}{reason})")

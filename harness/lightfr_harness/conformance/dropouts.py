@@ -1,26 +1,45 @@
 """Rounds in which devices stay away and come too late. Each takes a deadline, so several cases look at one of them.
 
-Those but the first carry the uploads of the vectors, in the order of the vectors.
+Three of them carry the uploads of the vectors, in the order of the vectors.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
+from collections.abc import Callable
 
 from google.protobuf.message import Message
 
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import secure_pb2, update_pb2
-from lightfr_harness.conformance.client import Answer
-from lightfr_harness.conformance.cohort import ID_BYTES, SEALED_BYTES, SHARE_BYTES, records_of
-from lightfr_harness.conformance.masking import ADVERTISE, REVEAL, SHARE, UPLOAD, Peer
+from lightfr_harness.conformance.cohort import (
+    INDEX_BYTES,
+    REVEALED_RECORD_BYTES,
+    SEALED_BYTES,
+    SHARE_BYTES,
+    SIGNATURE_BYTES,
+    records_of,
+)
+from lightfr_harness.conformance.masking import (
+    ACKNOWLEDGE,
+    ADVERTISE,
+    METHODS,
+    REVEAL,
+    SHARE,
+    SIGN_INCLUDED,
+    SIGN_SURVIVORS,
+    UPLOAD,
+    Peer,
+)
 from lightfr_harness.conformance.secure_rounds import SecureRound
 from lightfr_harness.conformance.twin import Contribution
 from lightfr_harness.conformance.world import World
 
-# Devices with the uploads of a vector; those behind them are the ones that stay away.
+# Devices that stay; those behind them are the ones that stay away, one of which then comes too late.
 REAL = 4
-RECORD_BYTES = ID_BYTES + SHARE_BYTES
+# Bytes of a masked vector in a roster of six: 72 open rows of 32 numbers, then 32 and 1 numbers.
+VECTOR_BYTES = 72 * 32 * 5 // 8 + 44 + 2
 
 
 def _begun(world: World, number: int) -> SecureRound:
@@ -38,16 +57,26 @@ def few(world: World) -> None:
     current.finish()
 
 
+def _miss(world: World, current: SecureRound, missed: str) -> Peer:
+    """All but four stay away from one step; one of them comes with it too late, and then with the one after it."""
+    if missed != ADVERTISE:
+        current.tell_all(missed)
+    late = current.peers[REAL]
+    current.leave(*current.peers[REAL:])
+    following = METHODS[METHODS.index(missed) + 1]
+    current.tell_all(following)
+    current.noted["late"] = late.send(missed, late.good(missed))
+    current.noted["next"] = late.send(following, one_of_each(late)[following])
+    current.noted["question"] = late.question()
+    request = pb.CheckInRequest(capabilities=world.capabilities)
+    current.noted["check-in"] = late.device.call("CheckIn", request)
+    return late
+
+
 def without_keys(world: World) -> None:
     """Two devices take places and advertise too late."""
     current = _begun(world, 0)
-    late = current.peers[REAL]
-    current.leave(*current.peers[REAL:])
-    current.tell_all(SHARE)
-    current.noted["keys"] = late.send(ADVERTISE, late.good(ADVERTISE))
-    current.noted["shares"] = late.send(SHARE, any_shares(late, len(current.active)))
-    current.noted["question"] = late.question()
-    current.noted["check-in"] = _check_in(world, late)
+    _miss(world, current, ADVERTISE)
     current.finish()
 
 
@@ -55,49 +84,84 @@ def without_shares(world: World) -> None:
     """Two devices advertise and share too late."""
     world.secure.shared(without_keys)
     current = _begun(world, 1)
-    current.tell_all(SHARE)
-    late = current.peers[REAL]
-    current.leave(*current.peers[REAL:])
-    current.tell_all(UPLOAD)
-    current.noted["shares"] = late.send(SHARE, late.good(SHARE))
-    size = len(current.active[0].good(UPLOAD).masked_vector)
-    current.noted["upload"] = late.send(UPLOAD, any_upload(late, size))
-    current.noted["question"] = late.question()
-    current.noted["check-in"] = _check_in(world, late)
+    late = _miss(world, current, SHARE)
+    request = current.peers[0].good(ACKNOWLEDGE)
+    request.unopened = current.cohort().bitmap([late.peer_id])
+    current.noted["a complaint about nothing"] = current.peers[0].send(ACKNOWLEDGE, request)
     current.finish()
 
 
 def without_uploads(world: World) -> None:
-    """Two devices share and upload too late. A survivor first reveals what it must not, in several ways."""
+    """Two devices sign and upload too late. A survivor first reveals what it must not, in several ways."""
     world.secure.shared(without_shares)
     current = _begun(world, 2)
-    current.tell_all(UPLOAD)
-    late = current.peers[REAL]
-    current.leave(*current.peers[REAL:])
+    late = _miss(world, current, UPLOAD)
+    mismatched = late.good(UPLOAD)
+    mismatched.manifest_sha256 = os.urandom(32)
+    current.noted["late for another model"] = late.send(UPLOAD, mismatched)
     current.tell_all(REVEAL)
-    current.noted["upload"] = late.send(UPLOAD, late.good(UPLOAD))
-    own = late.peer_id + bytes(SHARE_BYTES)
-    request = secure_pb2.RevealSharesRequest(round_id=late.round_id, self_masks=own)
-    current.noted["reveal"] = late.send(REVEAL, request)
-    current.noted["question"] = late.question()
+    current.noted[REVEAL] = late.send(REVEAL, one_of_each(late)[REVEAL])
     for fault, spoiled in spoiled_keys(current.peers[0]).items():
         current.noted[fault] = current.peers[0].send(REVEAL, spoiled)
     current.finish()
     for method, anything in one_of_each(late).items():
-        current.noted[f"{method} after the end"] = late.device.call(method, anything)
-    for method in (ADVERTISE, SHARE):
-        survivor = current.peers[0]
-        current.noted[f"{method} of a survivor after the end"] = survivor.device.call(method, survivor.good(method))
+        if method not in late.delivered:
+            current.noted[f"{method} after the end"] = late.device.call(method, anything)
+    for method in late.delivered:
+        current.noted[f"{method} again after the end"] = late.device.call(method, late.good(method))
+
+
+def without_acknowledgements(world: World) -> None:
+    """Two devices do not acknowledge the shares of others in time."""
+    current = world.secure.fresh()
+    _miss(world, current, ACKNOWLEDGE)
+    current.finish()
+
+
+def without_signatures(world: World) -> None:
+    """Two devices sign the included set too late: they are included, and do not upload."""
+    current = world.secure.fresh()
+    _miss(world, current, SIGN_INCLUDED)
+    current.finish()
+
+
+def without_confirmations(world: World) -> None:
+    """Two devices upload and sign the survivor set too late: their uploads count."""
+    current = world.secure.fresh()
+    _miss(world, current, SIGN_SURVIVORS)
+    current.finish()
+
+
+def without_reveals(world: World) -> None:
+    """Two devices do everything but reveal. They come when the round has ended."""
+    current = world.secure.fresh()
+    current.tell_all(REVEAL)
+    current.leave(*current.peers[REAL:])
+    current.finish()
+    late = current.peers[REAL]
+    current.noted["late"] = late.device.call(REVEAL, late.good(REVEAL))
+    current.noted["question"] = late.question()
+
+
+# The rounds in which a device missed a step and came with the next one, by that step.
+MISSED: dict[str, Callable[[World], None]] = {
+    ADVERTISE: without_keys,
+    SHARE: without_shares,
+    ACKNOWLEDGE: without_acknowledgements,
+    SIGN_INCLUDED: without_signatures,
+    UPLOAD: without_uploads,
+    SIGN_SURVIVORS: without_confirmations,
+}
 
 
 def spoiled_keys(peer: Peer) -> dict[str, secure_pb2.RevealSharesRequest]:
     """What a survivor must not reveal where devices dropped out, named by the fault."""
     good = peer.good(REVEAL)
-    seeds, keys = (sorted(records_of(field, RECORD_BYTES)) for field in (good.self_masks, good.mask_keys))
+    seeds, keys = (records_of(field, REVEALED_RECORD_BYTES) for field in (good.seeds, good.mask_keys))
 
-    def request(self_masks: list[bytes], mask_keys: list[bytes]) -> secure_pb2.RevealSharesRequest:
+    def request(seeds: list[bytes], mask_keys: list[bytes]) -> secure_pb2.RevealSharesRequest:
         return secure_pb2.RevealSharesRequest(
-            round_id=peer.round_id, self_masks=b"".join(self_masks), mask_keys=b"".join(mask_keys)
+            round_id=peer.round_id, seeds=b"".join(seeds), mask_keys=b"".join(mask_keys)
         )
 
     return {
@@ -111,25 +175,31 @@ def spoiled_keys(peer: Peer) -> dict[str, secure_pb2.RevealSharesRequest]:
 
 
 def false_share(record: bytes) -> bytes:
-    """Another share of the field for the same device. Far from the true one: X25519 does not look at all bits."""
-    changed = bytearray(record)
-    changed[ID_BYTES + SHARE_BYTES // 2] ^= 1
-    return bytes(changed)
+    """Another share of the field for the same device.
+
+    It has nothing to do with the true one: shares that were all changed alike could lie on a polynomial again.
+    """
+    return record[:INDEX_BYTES] + hashlib.sha256(record).digest() + bytes(SHARE_BYTES - 32)
 
 
 def one_of_each(peer: Peer) -> dict[str, Message]:
     """A well-formed request for each method of a round of six devices, of no use but for the keys."""
+    name = {"round_id": peer.round_id}
+    signature = os.urandom(SIGNATURE_BYTES)
     return {
         ADVERTISE: peer.good(ADVERTISE),
         SHARE: any_shares(peer, 6),
-        UPLOAD: any_upload(peer, 1486),
-        REVEAL: secure_pb2.RevealSharesRequest(round_id=peer.round_id, self_masks=peer.peer_id + bytes(SHARE_BYTES)),
+        ACKNOWLEDGE: secure_pb2.AcknowledgeSharesRequest(unopened=b"\0", **name),
+        SIGN_INCLUDED: secure_pb2.SignIncludedRequest(signature=signature, **name),
+        UPLOAD: any_upload(peer, VECTOR_BYTES),
+        SIGN_SURVIVORS: secure_pb2.SignSurvivorsRequest(signature=signature, **name),
+        REVEAL: secure_pb2.RevealSharesRequest(seeds=bytes(REVEALED_RECORD_BYTES), **name),
         "GetStep": secure_pb2.GetStepRequest(round_id=peer.round_id),
     }
 
 
 def any_shares(peer: Peer, count: int) -> secure_pb2.ShareKeysRequest:
-    records = b"".join(index.to_bytes(4, "little") + os.urandom(SEALED_BYTES) for index in range(1, count))
+    records = b"".join(index.to_bytes(INDEX_BYTES, "little") + os.urandom(SEALED_BYTES) for index in range(1, count))
     return secure_pb2.ShareKeysRequest(round_id=peer.round_id, sealed_shares=records)
 
 
@@ -140,7 +210,3 @@ def any_upload(peer: Peer, size: int) -> pb.UploadRequest:
         upload_id=os.urandom(16),
         masked_vector=bytes(size),
     )
-
-
-def _check_in(world: World, peer: Peer) -> Answer:
-    return peer.device.call("CheckIn", pb.CheckInRequest(capabilities=world.capabilities))

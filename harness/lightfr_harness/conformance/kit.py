@@ -14,6 +14,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from lightfr.membership import MEMBERSHIP_CONTEXT, MemberKey
+from lightfr_harness.conformance.cohort import LARGEST_COMPLETE
 from lightfr_harness.conformance.vectors import Vectors
 from lightfr_harness.errors import CannotRunError
 from lightfr_harness.server.authority import Authority
@@ -26,13 +28,15 @@ from lightfr_harness.server.authority.certificates import (
     new_device_id,
     new_key,
 )
-from lightfr_harness.server.authority.keys import read_issuer
+from lightfr_harness.server.authority.keys import read_ed25519_key, read_issuer
 
 GATE = 10
+# Where six devices count.
+LOW_GATE = 3
 MAX_ROWS = 64
 # Devices beyond the places, and tokens for whatever a case spends.
 SPARE_DEVICES = 2
-SPARE_TOKENS = 40
+SPARE_TOKENS = 160
 TOKEN_SECONDS = 365 * 86_400
 # One whose time is over; the last in the list.
 EXPIRED_AGO = timedelta(days=2)
@@ -53,15 +57,24 @@ class KitSettings:
     # Of a round from its first place on; with secure aggregation of each phase.
     deadline_seconds: int
     integer_ids: bool = False
+    # Whether nobody gives the server counts, so that the first rounds are gate refreshes.
+    gate_refreshes: bool = False
+    # Privacy secagg+dp: the fields of RoundModel.noise.
+    noise: dict[str, int] | None = None
 
     @property
     def kind(self) -> str:
-        """The name by which cases say where they run: clear, secagg or crowd."""
-        return "crowd" if self.privacy == "secagg" and self.places > 65 else self.privacy
+        """The name by which cases say where they run: clear, secagg, crowd, gate or noise."""
+        if self.gate_refreshes or self.noise:
+            return "gate" if self.gate_refreshes else "noise"
+        return "crowd" if self.privacy == "secagg" and self.places > LARGEST_COMPLETE else self.privacy
 
 
 # places, goal, minimum, deadline_seconds. The crowd is large enough for a graph that is not complete.
-SIZES = {"clear": (6, 4, 2, 3), "secagg": (6, 6, 3, 3), "crowd": (70, 70, 40, 10)}
+SIZES = {"clear": (6, 4, 2, 3), "secagg": (6, 6, 3, 3), "crowd": (130, 130, 100, 30), "gate": (6, 6, 3, 3)}
+SIZES["noise"] = SIZES["secagg"]
+# The least that six devices with codes of 32 bits do not refuse, rounded up.
+NOISE = {"rows_thousandths": 42_000, "sums_thousandths": 9000, "counts_thousandths": 2000}
 
 
 class Kit:
@@ -78,12 +91,19 @@ class Kit:
             advice = "make one: lightfr-harness conformance-kit FOLDER --privacy clear"
             raise CannotRunError(f"{folder} is no conformance kit ({type(error).__name__}): {advice}") from error
         self.item_ids = [line.split("\t")[0] for line in lines]
-        self.open_rows = [int(line.split("\t")[1]) >= self.settings.gate for line in lines]
+        # Without counts no row is open at first.
+        self.open_rows = [int((line + "\t0").split("\t")[1]) >= self.settings.gate for line in lines]
 
     @property
     def trust(self) -> Path:
-        """What devices trust: the authority's certificate and the public half of the manifest key."""
+        """What devices trust: the authority's certificate, and the public halves of two keys that sign."""
         return self.authority / "trust.pem"
+
+    def membership(self, member_key: bytes, end_unix_seconds: int) -> bytes:
+        """What the authority says of a key; for cases that need one that the server would not get."""
+        statement = member_key + end_unix_seconds.to_bytes(8, "little")
+        signature = read_ed25519_key(self.authority / "membership.key").sign(MEMBERSHIP_CONTEXT + statement)
+        return statement + signature
 
     def tester(self, name: str) -> Path:
         """An identity for bad devices: a PEM file with key and certificate."""
@@ -102,11 +122,12 @@ class Kit:
             "deadline_seconds": settings.deadline_seconds,
             "privacy": settings.privacy,
             "gate_every": 1_000_000_000,
+            **{f"noise_{name.split('_')[0]}": level / 1000 for name, level in (settings.noise or {}).items()},
         }
 
 
 def make_kit(folder: Path, kind: str, host: str, vectors: Vectors) -> Kit:
-    """Write a new kit of kind clear, secagg or crowd."""
+    """Write a new kit of kind clear, secagg, crowd, gate or noise."""
     try:
         folder.mkdir(parents=True)
         (folder / "tester").mkdir()
@@ -114,15 +135,26 @@ def make_kit(folder: Path, kind: str, host: str, vectors: Vectors) -> Kit:
         reason = f"cannot make the kit {folder} ({error.strerror})"
         raise CannotRunError(f"{reason}: name a folder that is not there") from error
     places, goal, minimum, deadline = SIZES[kind]
-    privacy = "clear" if kind == "clear" else "secagg"
+    privacy, is_gate = {"clear": "clear", "noise": "secagg+dp"}.get(kind, "secagg"), kind == "gate"
     settings = KitSettings(
-        privacy, vectors.code_bits, vectors.item_count, GATE, MAX_ROWS, places, goal, minimum, deadline
+        privacy=privacy,
+        code_bits=vectors.code_bits,
+        item_count=vectors.item_count,
+        gate=LOW_GATE if is_gate else GATE,
+        max_rows=0 if kind == "noise" else MAX_ROWS,
+        places=places,
+        goal=goal,
+        minimum=minimum,
+        deadline_seconds=deadline,
+        gate_refreshes=is_gate,
+        noise=NOISE if kind == "noise" else None,
     )
     (folder / "settings.json").write_text(json.dumps(asdict(settings), indent=2) + "\n")
     (folder / "codes.bin").write_bytes(vectors.codes)
     # Most popular first; closed rows are below the gate.
     counts = [100 - row if is_open else GATE - 1 for row, is_open in enumerate(vectors.open_rows)]
-    (folder / "items.tsv").write_text("".join(f"item-{row:02d}\t{count}\n" for row, count in enumerate(counts)))
+    lines = [f"item-{row:02d}" if is_gate else f"item-{row:02d}\t{count}" for row, count in enumerate(counts)]
+    (folder / "items.tsv").write_text("".join(f"{line}\n" for line in lines))
     tokens = _make_authority(folder / "authority", host, places + SPARE_DEVICES + SPARE_TOKENS)
     (folder / "tokens.json").write_text(json.dumps(tokens, indent=1) + "\n")
     _write_testers(folder)
@@ -151,7 +183,7 @@ def _invite(authority: Authority, host: str, count: int, seconds: int, now: floa
 
 
 def _write_testers(folder: Path) -> None:
-    """Identities that a server must refuse, each for one reason."""
+    """Identities that a server must refuse, each for one reason, and a good one."""
     issuer, now, kit = read_issuer(folder / "authority"), datetime.now(UTC), folder / "tester"
     stranger, double = make_issuer(now), make_issuer(now, issuer.certificate.subject)
     _write_device(kit / "expired.pem", issuer, now - timedelta(days=400))
@@ -163,9 +195,9 @@ def _write_testers(folder: Path) -> None:
     itself = Issuer(make_issuer(now, common_name(device_id)).certificate, key)
     write_identity(kit / "self-signed.pem", key, [make_device_certificate(itself, key.public_key(), device_id, now)])
     _write_unnamed(kit / "unnamed.pem", issuer, now)
-    _write_revoked(kit / "revoked.pem", folder / "authority")
-    authority = folder / "authority"
-    (kit / "server.pem").write_bytes((authority / "server.key").read_bytes() + (authority / "server.pem").read_bytes())
+    _write_issued(kit, folder / "authority")
+    server = folder / "authority" / "coordinator"
+    (kit / "server.pem").write_bytes((server / "server.key").read_bytes() + (server / "server.pem").read_bytes())
 
 
 def _write_device(path: Path, issuer: Issuer, now: datetime) -> None:
@@ -181,14 +213,20 @@ def _write_unnamed(path: Path, issuer: Issuer, now: datetime) -> None:
     write_identity(path, key, [certificate])
 
 
-def _write_revoked(path: Path, folder: Path) -> None:
-    key, authority = new_key(), Authority.open(folder)
+def _write_issued(kit: Path, folder: Path) -> None:
+    """A good device, for the handshake alone; and a revoked one that has two certificates."""
+    keys, authority = [new_key() for _ in range(3)], Authority.open(folder)
+    requests = [(make_signing_request(key), MemberKey.new().public) for key in keys]
     try:
-        device_id, certificate = authority.issue(make_signing_request(key))
+        _, good = authority.issue(*requests[0])
+        device_id, first = authority.issue(*requests[1])
+        renewed = authority.renew(device_id, *requests[2])
         authority.revoke(device_id)
     finally:
         authority.close()
-    write_identity(path, key, [x509.load_der_x509_certificate(certificate)])
+    for name, key, issued in zip(("good", "revoked", "revoked-renewed"), keys, (good, first, renewed), strict=True):
+        chain = [x509.load_der_x509_certificate(der) for der in issued.certificates]
+        write_identity(kit / f"{name}.pem", key, chain)
 
 
 def make_signing_request(key: Any) -> bytes:

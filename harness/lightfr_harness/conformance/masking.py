@@ -8,26 +8,43 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from google.protobuf.message import Message
 
 from lightfr.errors import LightFRError
-from lightfr.secagg import DeviceSession, Roster, SealedShare, Vector, round_blocks
+from lightfr.secagg import DeviceSession, Place, Roster, Vector, gate_blocks, round_blocks
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import secure_pb2
+from lightfr.v1.model_pb2 import Noise
 from lightfr_harness.conformance.client import Answer
-from lightfr_harness.conformance.cohort import SEALED_BYTES, records_of
+from lightfr_harness.conformance.cohort import (
+    INDEX_BYTES,
+    KEY_BYTES,
+    REVEALED_RECORD_BYTES,
+    SEALED_RECORD_BYTES,
+    Entry,
+    owner_of,
+    records_of,
+)
 from lightfr_harness.conformance.expectations import Unexpected, expect, expect_equal
 from lightfr_harness.conformance.twin import LEAST_ROWS, Contribution
 
 if TYPE_CHECKING:
     from lightfr_harness.conformance.world import Device
 
-ADVERTISE, SHARE, UPLOAD, REVEAL = METHODS = ("AdvertiseKeys", "ShareKeys", "Upload", "RevealShares")
+METHODS = (
+    *("AdvertiseKeys", "ShareKeys", "AcknowledgeShares", "SignIncluded"),
+    *("Upload", "SignSurvivors", "RevealShares"),
+)
+ADVERTISE, SHARE, ACKNOWLEDGE, SIGN_INCLUDED, UPLOAD, SIGN_SURVIVORS, REVEAL = METHODS
 # What GetStep answers when a step is due.
-KINDS = {SHARE: "share", UPLOAD: "upload", REVEAL: "reveal"}
+KINDS = dict(zip(METHODS[1:], ("share", "acknowledge", "included", "upload", "survivors", "reveal"), strict=True))
+PHASE_OF_KIND = dict(
+    zip(KINDS.values(), ("sharing", "acknowledging", "including", "uploading", "confirming", "revealing"), strict=True)
+)
 # A question is held so long at most, and asked again.
 HOLD_MS = 1000
 LONGEST_PAUSE_SECONDS = 0.02
@@ -45,11 +62,21 @@ class Peer:
     """One place in one round."""
 
     def __init__(
-        self, device: Device, assignment: pb.Assignment, server_key: bytes, part: Contribution, is_open: Sequence[bool]
+        self,
+        device: Device,
+        assignment: pb.Assignment,
+        trusted: tuple[bytes, Sequence[bytes]],
+        part: Contribution,
+        make_vector: Callable[[int], Vector],
     ) -> None:
+        """`trusted` are the raw keys that sign manifests and memberships; `make_vector` gets the cohort's size."""
         self.device, self.assignment, self.contribution = device, assignment, part
-        self._is_open = is_open
-        self._session = DeviceSession(assignment.round_id, assignment.peer_id, server_key, minimum_cohort=2)
+        self._make_vector = make_vector
+        self._kind = assignment.kind or pb.ROUND_KIND_TRAINING
+        place = Place(assignment.round_id, assignment.peer_id, assignment.manifest_sha256, self._kind, *trusted)
+        self._session = DeviceSession(place, device.member, now_unix_seconds=time.time(), minimum_cohort=2)
+        # Roster indices of devices about which it has complained although their shares opened.
+        self.slandered: set[int] = set()
         # What GetStep said was due, by its kind; what a good device sends, by method; what was accepted of it.
         self.told = Told()
         self._made: dict[str, Any] = {}
@@ -65,19 +92,25 @@ class Peer:
         return self.assignment.round_id
 
     @property
-    def entry(self) -> bytes:
-        """What the roster must have of this device."""
+    def entry(self) -> Entry:
+        """What the roster must have of this device: entry and voucher."""
         keys = self.good(ADVERTISE)
-        return self.peer_id + bytes(keys.mask_public_key) + bytes(keys.share_public_key)
+        entry = self.peer_id + keys.mask_public_key + keys.share_public_key + keys.membership[:KEY_BYTES]
+        return entry, keys.membership[KEY_BYTES:] + keys.signature
 
     # Sending.
 
     def send(self, method: str, request: Message | bytes) -> Answer:
         """Send anything; what was accepted is remembered."""
-        answer = self.device.call(method, request)
+        answer = self._called(method, request)
         if answer.status == 200:
             self.delivered.add(method)
         return answer
+
+    def _called(self, method: str, request: Message | bytes) -> Answer:
+        """Call a method; the answer says how far the round had come, as far as this device was told."""
+        phase = PHASE_OF_KIND[next(reversed(self.told))] if self.told else "advertising"
+        return replace(self.device.call(method, request), to=f"{method} in the phase '{phase}'")
 
     def deliver(self, method: str) -> None:
         """Send what a good device sends, which must be accepted."""
@@ -86,7 +119,7 @@ class Peer:
         if method == UPLOAD:
             self._require_receipt(request, answer.message(pb.UploadResponse))
         else:
-            answer.message(_ANSWERS[method])
+            answer.message(ANSWERS[method])
 
     def _require_receipt(self, request: pb.UploadRequest, receipt: pb.UploadResponse) -> None:
         expect_equal("upload_id of the receipt", receipt.upload_id, request.upload_id)
@@ -95,7 +128,8 @@ class Peer:
         self.receipt = receipt
 
     def question(self, max_wait_ms: int = 0) -> Answer:
-        return self.device.call("GetStep", secure_pb2.GetStepRequest(round_id=self.round_id, max_wait_ms=max_wait_ms))
+        request = secure_pb2.GetStepRequest(round_id=self.round_id, max_wait_ms=max_wait_ms)
+        return self._called("GetStep", request)
 
     def ask(self, max_wait_ms: int = 0) -> secure_pb2.GetStepResponse:
         """What the server says is due."""
@@ -141,59 +175,85 @@ class Peer:
         return copy
 
     def _keys(self) -> secure_pb2.AdvertiseKeysRequest:
-        entry = self._session.advertise()
+        vouched = self._session.advertise()
         return secure_pb2.AdvertiseKeysRequest(
-            round_id=self.round_id, mask_public_key=entry.mask_key, share_public_key=entry.share_key
+            round_id=self.round_id,
+            mask_public_key=vouched.entry.mask_key,
+            share_public_key=vouched.entry.share_key,
+            membership=vouched.membership,
+            signature=vouched.signature,
         )
 
     def _shares(self) -> secure_pb2.ShareKeysRequest:
         step = self.told["share"]
-        roster = Roster(self.round_id, step.degree, step.threshold, step.entries)
-        sealed = self._session.share(roster, step.signature)
-        records = sorted((roster.index_of(one.receiver), one.sealed) for one in sealed)
-        joined = b"".join(index.to_bytes(4, "little") + message for index, message in records)
+        numbers = (step.degree, step.holders, step.threshold)
+        roster = Roster(self.round_id, self.assignment.manifest_sha256, self._kind, *numbers, step.entries)
+        sealed = self._session.share(roster, step.vouchers, step.signature)
+        joined = b"".join(index.to_bytes(INDEX_BYTES, "little") + message for index, message in sealed)
         return secure_pb2.ShareKeysRequest(round_id=self.round_id, sealed_shares=joined)
 
+    def _acknowledgement(self) -> secure_pb2.AcknowledgeSharesRequest:
+        records = records_of(self.told["acknowledge"].sealed_shares, SEALED_RECORD_BYTES)
+        unopened = self._session.acknowledge([(owner_of(record), record[INDEX_BYTES:]) for record in records])
+        return secure_pb2.AcknowledgeSharesRequest(round_id=self.round_id, unopened=unopened)
+
+    def _included(self) -> secure_pb2.SignIncludedRequest:
+        step = self.told["included"]
+        signature = self._session.sign_included(step.included, step.signature)
+        return secure_pb2.SignIncludedRequest(round_id=self.round_id, signature=signature)
+
     def _masked(self) -> pb.UploadRequest:
-        step, ids = self.told["upload"], self._session.neighbours()
-        inbox = [
-            SealedShare(ids.get(int.from_bytes(record[:4], "little"), b""), self.peer_id, record[4:])
-            for record in records_of(step.sealed_shares, 4 + SEALED_BYTES)
-        ]
-        vector = vector_of(self.contribution, self._is_open, self._session.cohort)
+        step = self.told["upload"]
+        vector = self._make_vector(self._session.cohort)
         return pb.UploadRequest(
             round_id=self.round_id,
             manifest_sha256=self.assignment.manifest_sha256,
             upload_id=secrets.token_bytes(16),
-            masked_vector=self._session.mask(vector, inbox, step.included),
+            masked_vector=self._session.mask(vector, step.signers, step.signatures),
         )
+
+    def _survivors(self) -> secure_pb2.SignSurvivorsRequest:
+        step = self.told["survivors"]
+        signature = self._session.sign_survivors(step.survivors, step.signature)
+        return secure_pb2.SignSurvivorsRequest(round_id=self.round_id, signature=signature)
 
     def _revealed(self) -> secure_pb2.RevealSharesRequest:
         step = self.told["reveal"]
-        shares = self._session.unmask(step.survivors, step.signature)
-        return secure_pb2.RevealSharesRequest(
-            round_id=self.round_id, self_masks=shares.self_masks, mask_keys=shares.mask_keys
-        )
+        shares = self._session.reveal(step.signers, step.signatures)
+        kept = [
+            b"".join(one for one in records_of(field, REVEALED_RECORD_BYTES) if owner_of(one) not in self.slandered)
+            for field in shares
+        ]
+        return secure_pb2.RevealSharesRequest(round_id=self.round_id, seeds=kept[0], mask_keys=kept[1])
 
 
 _MAKERS: dict[str, Callable[[Peer], Message]] = {
     ADVERTISE: Peer._keys,
     SHARE: Peer._shares,
+    ACKNOWLEDGE: Peer._acknowledgement,
+    SIGN_INCLUDED: Peer._included,
     UPLOAD: Peer._masked,
+    SIGN_SURVIVORS: Peer._survivors,
     REVEAL: Peer._revealed,
 }
-_ANSWERS: dict[str, type[Message]] = {
+ANSWERS: dict[str, type[Message]] = {
     ADVERTISE: secure_pb2.AdvertiseKeysResponse,
     SHARE: secure_pb2.ShareKeysResponse,
+    ACKNOWLEDGE: secure_pb2.AcknowledgeSharesResponse,
+    SIGN_INCLUDED: secure_pb2.SignIncludedResponse,
+    SIGN_SURVIVORS: secure_pb2.SignSurvivorsResponse,
     REVEAL: secure_pb2.RevealSharesResponse,
 }
 
 
-def vector_of(part: Contribution, is_open: Sequence[bool], devices: int) -> Vector:
-    """The blocks of docs/secagg.md, step 3, filled number by number, without noise: the sums must be exact."""
+def vector_of(part: Contribution, is_open: Sequence[bool], noise: Noise | None, devices: int) -> Vector:
+    """The blocks of docs/secagg.md, step 5, filled number by number, without noise: the sums must be exact.
+
+    `noise` is that of the model. It makes room in the blocks, and all devices weigh the same.
+    """
     user = [int(sign) for sign in part.user]
-    code_bits, weight = len(user), max(len(part.rows), LEAST_ROWS)
-    vector = Vector(round_blocks(sum(is_open), code_bits, devices))
+    code_bits, weight = len(user), 1 if noise else max(len(part.rows), LEAST_ROWS)
+    vector = Vector(round_blocks(sum(is_open), code_bits, devices, noise))
     places = [item for item, it_is in enumerate(is_open) if it_is]
     for item, row in part.rows.items():
         first = places.index(item) * code_bits
@@ -201,5 +261,14 @@ def vector_of(part: Contribution, is_open: Sequence[bool], devices: int) -> Vect
             vector["rows"][first + k] = int(element)
     for k, sign in enumerate(user):
         vector["user_sum"][k] = weight * sign
-    vector["weight"][0] = weight
+    if not noise:
+        vector["weight"][0] = weight
+    return vector
+
+
+def counts_of(rated: Collection[int], item_count: int, devices: int) -> Vector:
+    """The block of a gate refresh, without noise: the counts must be exact."""
+    vector = Vector(gate_blocks(item_count, devices))
+    for item in rated:
+        vector["counts"][item] = 1
     return vector

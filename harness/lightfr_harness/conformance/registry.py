@@ -14,7 +14,11 @@ from lightfr_harness.errors import CannotRunError
 if TYPE_CHECKING:
     from lightfr_harness.conformance.world import World
 
-KITS = ("clear", "secagg", "crowd")
+# The group of cases that restart the server.
+RESTART = "restart"
+KITS = ("clear", "secagg", "crowd", "gate", "noise")
+# Cases that say nothing run on these; the others have cases of their own alone.
+USUAL_KITS = ("clear", "secagg", "crowd")
 _ID = re.compile(r"[a-z]+(\.[a-z0-9]+(-[a-z0-9]+)*)+")
 _PLACE = re.compile(r"(docs/[a-z-]+\.md|proto/lightfr/v1/[a-z]+\.proto)#[\w-]+")
 
@@ -42,7 +46,7 @@ class Registry:
     def __init__(self) -> None:
         self._cases: dict[str, Case] = {}
 
-    def case(self, id: str, why: str, place: str, *, kits: Iterable[str] = KITS) -> Callable[[Any], Any]:
+    def case(self, id: str, why: str, place: str, *, kits: Iterable[str] = USUAL_KITS) -> Callable[[Any], Any]:
         """Declare a case: a dotted id that stays, why it matters in one sentence, and where the document says so."""
 
         def declare(run: CaseFunction) -> CaseFunction:
@@ -55,9 +59,10 @@ class Registry:
 
         return declare
 
-    def cases(self, kit: str | None = None, only: Sequence[str] = ()) -> list[Case]:
-        """Those of a kit, by patterns if there are any: `upload.*`."""
+    def cases(self, kit: str | None = None, only: Sequence[str] = (), *, can_restart: bool = True) -> list[Case]:
+        """Those of a kit, by patterns if there are any: `upload.*`; those of `restart.` where that can be done."""
         found = [one for one in self._cases.values() if kit is None or kit in one.kits]
+        found = [one for one in found if can_restart or one.group != RESTART]
         if only:
             found = [one for one in found if any(fnmatch.fnmatchcase(one.id, pattern) for pattern in only)]
         if not found:

@@ -179,3 +179,12 @@ def random_update(is_open: list[bool], code_bits: int, most: int, rows: int | No
         row: np.array(generator.choices((-1, 0, 1), k=code_bits)) for row in generator.sample(candidates, count)
     }
     return Contribution(elements, np.array(generator.choices((-1, 1), k=code_bits))).as_update()
+
+
+def random_gradients(is_open: list[bool], code_bits: int) -> Contribution:
+    """Exact gradients of some open rows, short enough that no device would clip them, and a user code."""
+    generator = random.Random()
+    candidates = [row for row, it_is in enumerate(is_open) if it_is]
+    rows = generator.sample(candidates, generator.randint(0, 20))
+    elements = {row: np.array(generator.choices(range(-9, 10), k=code_bits)) for row in rows}
+    return Contribution(elements, np.array(generator.choices((-1, 1), k=code_bits)))

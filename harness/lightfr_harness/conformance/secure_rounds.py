@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-
+from lightfr.secagg import Vector
 from lightfr.v1 import coordinator_pb2 as pb
-from lightfr.v1 import manifest_pb2
+from lightfr.v1 import manifest_pb2, secure_pb2
+from lightfr.v1.model_pb2 import Noise
 from lightfr_harness.conformance.client import Answer, NoAnswer
-from lightfr_harness.conformance.cohort import Cohort
+from lightfr_harness.conformance.cohort import (
+    INDEX_BYTES,
+    SEALED_BYTES,
+    SEALED_RECORD_BYTES,
+    Cohort,
+    owner_of,
+    records_of,
+)
 from lightfr_harness.conformance.expectations import Unexpected, expect, expect_equal
-from lightfr_harness.conformance.masking import KINDS, METHODS, REVEAL, UPLOAD, Peer
-from lightfr_harness.conformance.rounds import ENDED, PATIENCE_SECONDS, POLL_SECONDS, random_update
+from lightfr_harness.conformance.masking import KINDS, METHODS, REVEAL, SHARE, UPLOAD, Peer, counts_of, vector_of
+from lightfr_harness.conformance.rounds import ENDED, PATIENCE_SECONDS, POLL_SECONDS, random_gradients, random_update
 from lightfr_harness.conformance.twin import Contribution
 from lightfr_harness.conformance.versions import require_twin
 
 if TYPE_CHECKING:
-    from lightfr_harness.conformance.world import World
+    from lightfr_harness.conformance.world import Device, World
 
 # Devices that act at the same time.
 AT_A_TIME = 8
@@ -81,11 +89,26 @@ class SecureRound:
         self.walk(METHODS[METHODS.index(method) - 1])
         self._together(lambda peer: self.tell(peer, method))
 
+    def spoil_shares(self, sender: Peer, receivers: Iterable[Peer]) -> None:
+        """Let a peer share what some of its holders cannot open."""
+        self.tell_all(SHARE)
+        cohort, request = self.cohort(), sender.good(SHARE)
+        spoiled = {cohort.index_of(one.peer_id) for one in receivers}
+        request.sealed_shares = b"".join(
+            record[:INDEX_BYTES] + os.urandom(SEALED_BYTES) if owner_of(record) in spoiled else record
+            for record in records_of(request.sealed_shares, SEALED_RECORD_BYTES)
+        )
+        sender.send(SHARE, request).message(secure_pb2.ShareKeysResponse)
+
     def _together(self, act: Callable[[Peer], None]) -> None:
         """A crowd would run out of time one after the other; each device has a connection of its own."""
         with ThreadPoolExecutor(AT_A_TIME) as pool:
-            for _ in pool.map(act, self.active):
-                pass
+            try:
+                for _ in pool.map(act, self.active):
+                    pass
+            finally:
+                # Where one finds that the server hangs, the others need not.
+                pool.shutdown(wait=False, cancel_futures=True)
 
     def leave(self, *peers: Peer) -> None:
         """These do nothing any more."""
@@ -94,7 +117,7 @@ class SecureRound:
     def cohort(self) -> Cohort:
         """The roster, once somebody was told."""
         knows = next((peer for peer in self.peers if "share" in peer.told), self.peers[0])
-        return Cohort(self.round_id, knows.told["share"])
+        return Cohort(knows.assignment, knows.told["share"])
 
     def that_did(self, method: str) -> list[Peer]:
         return [peer for peer in self.peers if method in peer.delivered]
@@ -143,8 +166,14 @@ class SecureRound:
         """Wait until the round has ended, by itself or because all is done; how. The twin follows."""
         if self.ended_as is None:
             self.ended_as = self._ended_status().state
-            if self.ended_as == pb.ROUND_STATE_FINISHED:
+            if self.peers[0].assignment.kind == pb.ROUND_KIND_GATE_REFRESH:
+                # What comes of it are open rows, and codes that only the server knows.
+                self._world.twin.model_version += self.ended_as == pb.ROUND_STATE_FINISHED
+            elif self.ended_as == pb.ROUND_STATE_FINISHED:
                 self._world.twin.finish_round([peer.contribution for peer in self.that_did(UPLOAD)])
+            elif any("reveal" in peer.told for peer in self.peers):
+                # The same codes under another number: nobody reveals twice on one version.
+                self._world.twin.model_version += 1
             self.manifest = self._world.manifest()
             try:
                 require_twin(self._world, self.manifest)
@@ -176,25 +205,47 @@ class SecureRounds:
         self._differs_since: int | None = None
         self._shared: dict[Callable[[World], None], SecureRound] = {}
 
-    def fresh(self, count: int | None = None, parts: Sequence[Contribution] = ()) -> SecureRound:
-        """A new round in which so many devices, or all there is room for, have a place; random parts unless given."""
-        self._end_last()
-        devices = self._world.devices(self._world.kit.settings.places if count is None else count)
-        key = self._world.manifest_key.public_bytes(Encoding.Raw, PublicFormat.Raw)
-        first = self._opened()
+    def fresh(
+        self,
+        count: int | None = None,
+        parts: Sequence[Contribution] = (),
+        devices: Sequence[Device] = (),
+        rated: Sequence[Collection[int]] = (),
+    ) -> SecureRound:
+        """A new round in which so many devices, or all there is room for, have a place; random parts unless given.
+
+        `rated` are the items that each device has in a gate refresh.
+        """
+        self.end_last()
+        devices = devices or self._world.devices(self._world.kit.settings.places if count is None else count)
+        first = self._opened(devices[0])
         with ThreadPoolExecutor(AT_A_TIME) as pool:
-            assignments = [first, *pool.map(self._placed, range(1, len(devices)))]
+            assignments = [first, *pool.map(self._placed, devices[1:])]
         parts = [*parts, *(self._random_part() for _ in range(len(devices) - len(parts)))]
-        is_open = self._world.kit.open_rows
+        kit = self._world.kit
+        noise = Noise(**kit.settings.noise) if kit.settings.noise else None
+        vectors: list[Callable[[int], Vector]] = [
+            *(partial(counts_of, items, kit.settings.item_count) for items in rated),
+            *(partial(vector_of, part, kit.open_rows, noise) for part in parts[len(rated) :]),
+        ]
         peers = [
-            Peer(device, assignment, key, part, is_open)
-            for device, assignment, part in zip(devices, assignments, parts, strict=True)
+            Peer(device, assignment, self._world.trusted_keys, part, vector)
+            for device, assignment, part, vector in zip(devices, assignments, parts, vectors, strict=True)
         ]
         self._last = SecureRound(self._world, peers)
         self._known.add(first.round_id)
         for peer in peers[1:]:
             expect_equal("round_id of devices that check in together", peer.round_id, first.round_id)
         return self._last
+
+    def with_newcomer(self) -> SecureRound:
+        """A new round whose last place has a device that is in no other: what it does may be held against it."""
+        known = self._world.devices(self._world.kit.settings.places - 1)
+        return self.fresh(devices=[*known, self._world.newcomer()])
+
+    def of_newcomers(self) -> SecureRound:
+        """A new round of devices that are in no other: it will not end well, and all of them may be suspected."""
+        return self.fresh(devices=[self._world.newcomer() for _ in range(self._world.kit.settings.places)])
 
     def shared(self, play: Callable[[World], None]) -> SecureRound:
         """A round that several cases look at, played once, since it takes a deadline or two. As far as it went."""
@@ -220,11 +271,13 @@ class SecureRounds:
 
     def _random_part(self) -> Contribution:
         settings = self._world.kit.settings
+        if settings.noise:
+            return random_gradients(self._world.kit.open_rows, settings.code_bits)
         return Contribution.of(random_update(self._world.kit.open_rows, settings.code_bits, settings.max_rows))
 
-    def _opened(self) -> pb.Assignment:
-        """The place of device 0 in a round that is new."""
-        device, deadline = self._world.device(0), self._world.kit.settings.deadline_seconds
+    def _opened(self, device: Device) -> pb.Assignment:
+        """The place of a device in a round that is new."""
+        deadline = self._world.kit.settings.deadline_seconds
         ends = time.monotonic() + deadline + PATIENCE_SECONDS
         old: set[bytes] = set()
         while time.monotonic() < ends:
@@ -232,18 +285,18 @@ class SecureRounds:
             found = answer.assignment
             if answer.HasField("assignment") and found.round_id not in self._known | old:
                 # A case without a round of its own may have left one that has little time. Once: the next is taken.
-                if old or found.deadline_ms > 3000 * deadline - 500:
+                if old or found.deadline_ms > 5000 * deadline - 500:
                     return found
                 old.add(found.round_id)
             time.sleep(POLL_SECONDS)
         raise Unexpected("a place in a new round soon after the last one ended", f"no place: {answer}")
 
-    def _placed(self, number: int) -> pb.Assignment:
-        answer = self._world.check_in(self._world.device(number))
+    def _placed(self, device: Device) -> pb.Assignment:
+        answer = self._world.check_in(device)
         expect(answer.HasField("assignment"), "a place in a round that has some left", answer)
         return answer.assignment
 
-    def _end_last(self) -> None:
+    def end_last(self) -> None:
         """By doing what is left to do, which is quick; where that fails, by its deadlines."""
         last, self._last = self._last, None
         if last is None or last.ended_as is not None:

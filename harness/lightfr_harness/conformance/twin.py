@@ -18,6 +18,8 @@ from lightfr_harness import oracle
 Integers = npt.NDArray[np.int64]
 
 LEAST_ROWS = 32
+# What every device weighs whose gradients are clipped.
+CLIPPED_WEIGHT = 20
 BETA = 2
 UNIT = 256
 LARGEST_SUM = 2**26
@@ -61,8 +63,9 @@ class Contribution:
 class Twin:
     """D, Q and the mean user."""
 
-    def __init__(self, codes: bytes, code_bits: int) -> None:
-        self.code_bits = code_bits
+    def __init__(self, codes: bytes, code_bits: int, *, is_clipped: bool = False) -> None:
+        """`is_clipped`: rows are exact gradients that devices clip, as in mode SECAGG_DP."""
+        self.code_bits, self._is_clipped = code_bits, is_clipped
         self.signs = signs_of(codes, code_bits)
         self.memory: Integers = np.zeros_like(self.signs)
         # In units of 1/256; zeros before the first round.
@@ -81,13 +84,14 @@ class Twin:
         user_sum: Integers = np.zeros(f, np.int64)
         weight = 0
         for one in contributions:
-            own = max(len(one.rows), LEAST_ROWS)
+            own = CLIPPED_WEIGHT if self._is_clipped else max(len(one.rows), LEAST_ROWS)
             for index, row in one.rows.items():
                 row_sums[index] += row
             user_sum += own * one.user
             weight += own
         others = ((self.signs @ user_sum)[:, None] - self.signs * user_sum) * user_sum // max(weight, 1)
-        moved = UNIT * row_sums - self._divided(UNIT * BETA * (others + tau * user_sum), items * f)
+        own_rows = UNIT * row_sums // f if self._is_clipped else UNIT * row_sums
+        moved = own_rows - self._divided(UNIT * BETA * (others + tau * user_sum), items * f)
         self.memory = self.memory - self._forgotten() + np.clip(moved, -LARGEST_SUM, LARGEST_SUM)
         self.signs = np.where(self.memory == 0, self.signs, np.sign(self.memory))
         if weight:

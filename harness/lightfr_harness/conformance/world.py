@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import secrets
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Protocol, Self
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
 from google.protobuf.message import Message
 
+from lightfr.device import Trust
+from lightfr.membership import Member, MemberKey
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import enrollment_pb2, manifest_pb2, model_pb2
 from lightfr_harness.conformance.client import ENROLLMENT, SERVICE, Answer, RawClient, tls_context
@@ -30,11 +33,21 @@ from lightfr_harness.server.rules import PRIVACY_MODES
 MANIFEST_CONTEXT = b"lightfr manifest v1\n"
 
 
+class Issued(Protocol):
+    """What the authority answers: certificates and a membership."""
+
+    @property
+    def certificates(self) -> Sequence[bytes]: ...
+
+    @property
+    def membership(self) -> bytes: ...
+
+
 class Device:
     """An enrolled device with one kept connection."""
 
-    def __init__(self, name: str, client: RawClient) -> None:
-        self.name, self.client = name, client
+    def __init__(self, name: str, client: RawClient, identity: Path, member: Member) -> None:
+        self.name, self.client, self.identity, self.member = name, client, identity, member
 
     def call(self, method: str, request: Message | bytes, **headers: str) -> Answer:
         """Call a method of CoordinatorService; header names are written with _ for -."""
@@ -62,14 +75,19 @@ class Device:
 class World:
     """A server under test and everything around it."""
 
-    def __init__(self, server: str, enrollment: str, kit: Kit, vectors: Vectors) -> None:
+    def __init__(
+        self, server: str, enrollment: str, kit: Kit, vectors: Vectors, restart: Callable[[], None] | None = None
+    ) -> None:
+        """`restart` kills the server, starts it again on what it has stored, and returns when it listens."""
+        self._restart = restart
         self.server, self.enrollment, self.kit, self.vectors = server, enrollment, kit, vectors
-        self.twin = Twin(kit.codes, kit.settings.code_bits)
+        self.twin = Twin(kit.codes, kit.settings.code_bits, is_clipped=kit.settings.noise is not None)
         self._folder = tempfile.TemporaryDirectory(prefix="lightfr-conformance-")
         self._devices: list[Device] = []
         self._clients: list[RawClient] = []
         # The last is expired already.
         self._tokens = iter(kit.tokens[:-1])
+        self._names = itertools.count()
         self.seen_manifests: dict[bytes, manifest_pb2.SignedManifest] = {}
         self.rounds = ClearRounds(self)
         self.secure = SecureRounds(self)
@@ -82,6 +100,12 @@ class World:
             client.close()
         self._folder.cleanup()
 
+    def restart(self) -> None:
+        """Let the server lose its memory. Connections that were kept are made anew when they are needed."""
+        if self._restart is None:
+            raise Unexpected("a way to restart the server", "none: name a --restart-command")
+        self._restart()
+
     # Ways to reach the server.
 
     def client(self, identity: Path | None, *, enrollment: bool = False) -> RawClient:
@@ -93,17 +117,30 @@ class World:
     def device(self, number: int) -> Device:
         """A good device; those up to the number are enrolled when first asked for."""
         while len(self._devices) <= number:
-            identity = self._enrolled(len(self._devices))
-            self._devices.append(Device(f"device {len(self._devices)}", self.client(identity)))
+            self._devices.append(self.newcomer(f"device {len(self._devices)}"))
         return self._devices[number]
 
     def devices(self, count: int) -> list[Device]:
         return [self.device(number) for number in range(count)]
 
-    def identity(self, number: int) -> Path:
-        """The PEM file of a good device."""
-        self.device(number)
-        return Path(self._folder.name) / f"{number}.pem"
+    def newcomer(self, name: str = "a newcomer") -> Device:
+        """A good device that nobody has seen before: for what a server may hold against it later."""
+
+        def certify(signing_request: bytes, member_key: bytes) -> Issued:
+            request = enrollment_pb2.EnrollRequest(
+                token=self.token(), signing_request=signing_request, member_key=member_key
+            )
+            return self.enroll(request).message(enrollment_pb2.EnrollResponse)
+
+        return self.certified(name, certify)
+
+    def certified(self, name: str, certify: Callable[[bytes, bytes], Issued]) -> Device:
+        """A device with new keys; `certify` turns a signing request and a member key into what the authority says."""
+        key, member_key = new_key(), MemberKey.new()
+        issued = certify(make_signing_request(key), member_key.public)
+        path = Path(self._folder.name) / f"{next(self._names)}.pem"
+        write_identity(path, key, [x509.load_der_x509_certificate(der) for der in issued.certificates])
+        return Device(name, self.client(path), path, Member(member_key, issued.membership))
 
     def token(self) -> str:
         """A token that nobody has used."""
@@ -112,48 +149,44 @@ class World:
     def enroll(self, request: enrollment_pb2.EnrollRequest | bytes) -> Answer:
         """Call Enroll on a new connection without an identity."""
         body = request if isinstance(request, bytes) else request.SerializeToString()
-        client = self.client(None, enrollment=True)
+        return self._once(None, "Enroll", body)
+
+    def renew(self, device: Device, request: enrollment_pb2.RenewCertificateRequest | bytes) -> Answer:
+        """Call RenewCertificate at the authority with the identity of a device."""
+        body = request if isinstance(request, bytes) else request.SerializeToString()
+        return self._once(device.identity, "RenewCertificate", body)
+
+    def _once(self, identity: Path | None, method: str, body: bytes) -> Answer:
+        """Call the authority on a new connection."""
+        client = self.client(identity, enrollment=True)
         try:
-            return client.post(ENROLLMENT + "Enroll", body)
+            return client.post(ENROLLMENT + method, body)
         finally:
             client.close()
-
-    def renewed(self, number: int, renew: Callable[[bytes], Iterable[bytes]]) -> Device:
-        """A good device with a second identity; `renew` turns a signing request into certificates."""
-        identity = self._identity(f"{number}-renewed", renew)
-        return Device(f"device {number}, renewed", self.client(identity))
-
-    def _enrolled(self, number: int) -> Path:
-        def certificates(signing_request: bytes) -> Iterable[bytes]:
-            request = enrollment_pb2.EnrollRequest(token=self.token(), signing_request=signing_request)
-            return self.enroll(request).message(enrollment_pb2.EnrollResponse).certificates
-
-        return self._identity(str(number), certificates)
-
-    def _identity(self, name: str, certify: Callable[[bytes], Iterable[bytes]]) -> Path:
-        key, path = new_key(), Path(self._folder.name) / f"{name}.pem"
-        chain = [x509.load_der_x509_certificate(der) for der in certify(make_signing_request(key))]
-        write_identity(path, key, chain)
-        return path
 
     # What good devices say and read.
 
     @property
     def capabilities(self) -> pb.Capabilities:
         """Of a device that can do what the kit's rounds ask for."""
+        is_exact = self.kit.settings.noise is not None
         return pb.Capabilities(
             wire_versions=[1],
-            upload_kinds=[model_pb2.UPLOAD_KIND_TERNARY],
+            upload_kinds=[model_pb2.UPLOAD_KIND_EXACT if is_exact else model_pb2.UPLOAD_KIND_TERNARY],
             privacy_modes=[PRIVACY_MODES[self.kit.settings.privacy]],
         )
 
     @property
     def manifest_key(self) -> Ed25519PublicKey:
         """The public key that devices trust."""
-        pem = self.kit.trust.read_bytes()
-        key = load_pem_public_key(pem[pem.index(b"-----BEGIN PUBLIC KEY-----") :])
-        assert isinstance(key, Ed25519PublicKey)  # noqa: S101 - the kit is ours
-        return key
+        return Ed25519PublicKey.from_public_bytes(self.trusted_keys[0])
+
+    @cached_property
+    def trusted_keys(self) -> tuple[bytes, Sequence[bytes]]:
+        """The raw keys that sign manifests and memberships."""
+        trust = Trust(self.kit.trust)
+        (manifest_key,) = trust.manifest_keys.values()
+        return manifest_key, trust.membership_keys
 
     def signed_manifest(self, device: Device | None = None, known: int = 0) -> manifest_pb2.SignedManifest | None:
         """The newest manifest as it travels; None when the known one still is the newest."""
@@ -170,8 +203,7 @@ class World:
         return manifest_pb2.Manifest.FromString(signed.manifest)
 
     def require_signature(self, signed: manifest_pb2.SignedManifest) -> None:
-        raw = self.manifest_key.public_bytes(Encoding.Raw, PublicFormat.Raw)
-        expect_equal("key_id", signed.key_id, hashlib.sha256(raw).digest()[:8])
+        expect_equal("key_id", signed.key_id, hashlib.sha256(self.trusted_keys[0]).digest()[:8])
         try:
             self.manifest_key.verify(signed.signature, MANIFEST_CONTEXT + signed.manifest)
         except InvalidSignature as error:

@@ -1,4 +1,4 @@
-"""`lightfr-harness data`: fetch, list and look at data sets."""
+"""`lightfr-harness data`: fetch, list, look at and cut data sets."""
 
 from __future__ import annotations
 
@@ -12,26 +12,32 @@ from rich.table import Table
 
 from lightfr_harness.errors import errors_as_messages
 
+from .errors import InvalidOptionError
 from .fetch import fetch
 from .ratings import Ratings
 from .readers import READERS, load
 from .sources import SOURCES
-from .splits import Split
+from .splits import Split, first_ratings
 from .synthetic import SIZES
+from .writer import write_inter
 
 FIRST_RATINGS = 5
 HISTOGRAM_WIDTH = 40
 HISTOGRAM_BARS = 10
 
-# What the csv and prepared readers are told; for every command that reads ratings.
-UserColumn = Annotated[str | None, typer.Option(help="csv: name of the user column.")]
-ItemColumn = Annotated[str | None, typer.Option(help="csv: name of the item column.")]
-RatingColumn = Annotated[str | None, typer.Option(help="csv: name of the rating column.")]
-TimeColumn = Annotated[str | None, typer.Option(help="csv: name of the time column.")]
-RatingMin = Annotated[float | None, typer.Option(help="csv, prepared: bottom of the rating scale.")]
-RatingMax = Annotated[float | None, typer.Option(help="csv, prepared: top of the rating scale.")]
+# What the csv, inter and prepared readers are told; for every command that reads ratings.
+_COLUMN = "csv, inter: name of the {} column; csv without a header line: its number, from 1."
+UserColumn = Annotated[str | None, typer.Option(help=_COLUMN.format("user"))]
+ItemColumn = Annotated[str | None, typer.Option(help=_COLUMN.format("item"))]
+RatingColumn = Annotated[str | None, typer.Option(help=_COLUMN.format("rating"))]
+TimeColumn = Annotated[str | None, typer.Option(help=_COLUMN.format("time"))]
+RatingMin = Annotated[float | None, typer.Option(help="csv, inter, prepared: bottom of the rating scale.")]
+RatingMax = Annotated[float | None, typer.Option(help="csv, inter, prepared: top of the rating scale.")]
 
-app = typer.Typer(name="data", help="Fetch, list and look at data sets.", no_args_is_help=True)
+RatingsFile = Annotated[Path, typer.Argument(help="A ratings file, perhaps in a zip file; for `prepared`, a folder.")]
+Format = Annotated[str, typer.Option(help=f"One of: {', '.join(READERS)}.")]
+
+app = typer.Typer(name="data", help="Fetch, list, look at and cut data sets.", no_args_is_help=True)
 
 
 @app.command("fetch")
@@ -63,8 +69,8 @@ def list_command() -> None:
 
 @app.command("show")
 def show_command(
-    file: Annotated[Path, typer.Argument(help="A ratings file; for `prepared`, a folder.")],
-    format: Annotated[str, typer.Option(help=f"One of: {', '.join(READERS)}.")],
+    file: RatingsFile,
+    format: Format,
     user: UserColumn = None,
     item: ItemColumn = None,
     rating: RatingColumn = None,
@@ -77,6 +83,34 @@ def show_command(
     with errors_as_messages():
         loaded = load(file, format, **options)
     _show(loaded)
+
+
+@app.command("cut")
+def cut_command(
+    file: RatingsFile,
+    format: Format,
+    first: Annotated[int, typer.Option(help="How many ratings of each user to keep, the oldest ones.")],
+    to: Annotated[Path, typer.Option(help="The .inter file to write.")],
+    user: UserColumn = None,
+    item: ItemColumn = None,
+    rating: RatingColumn = None,
+    timestamp: TimeColumn = None,
+    rating_min: RatingMin = None,
+    rating_max: RatingMax = None,
+) -> None:
+    """Keep each user's first ratings by time: real users with sparse rows.
+
+    The file written has the columns of RecBole; the format inter reads it, and so does ml-100k where it was cut from
+    MovieLens-100K.
+    """
+    options = reader_options(user, item, rating, timestamp, rating_min, rating_max)
+    with errors_as_messages():
+        loaded = load(file, format, **options)
+        if isinstance(loaded, Split):
+            raise InvalidOptionError("A prepared split has no times, so no rating of a user is the first.")
+        cut = first_ratings(loaded, first)
+        write_inter(cut, to)
+    _console().print(f"{to}: {cut.n_users:,} users, {cut.n_items:,} items, {len(cut):,} ratings", soft_wrap=True)
 
 
 def reader_options(
@@ -101,6 +135,8 @@ def _show(loaded: Ratings | Split) -> None:
         validation = len(loaded.validation) if loaded.validation else 0
         judged = f"{validation:,} users to validate, {len(loaded.test):,} to test"
         console.print(f"Already split: {judged}.")
+    if not ratings.has_times:
+        console.print("There are no times.")
     console.print(_histogram_table(ratings))
     console.print(_first_ratings_table(ratings))
 
@@ -118,7 +154,8 @@ def _sources_table() -> Table:
 
 
 def _counts_table(ratings: Ratings) -> Table:
-    table = Table("users", "items", "ratings", "density", "duplicates dropped", "scale")
+    # Of repeated ratings the latest stands: by time, and then by line.
+    table = Table("users", "items", "ratings", "density", "older repeats dropped", "zeros skipped", "scale")
     cells = ratings.n_users * ratings.n_items
     table.add_row(
         f"{ratings.n_users:,}",
@@ -126,6 +163,7 @@ def _counts_table(ratings: Ratings) -> Table:
         f"{len(ratings):,}",
         f"{len(ratings) / cells:.4%}",
         f"{ratings.n_duplicates:,}",
+        f"{ratings.n_zeros:,}",
         f"{ratings.rating_min:g} to {ratings.rating_max:g}",
     )
     return table
@@ -153,6 +191,6 @@ def _first_ratings_table(ratings: Ratings) -> Table:
             ratings.user_ids[ratings.user_index[row]],
             ratings.item_ids[ratings.item_index[row]],
             f"{ratings.rating[row]:g}",
-            str(ratings.timestamp[row]),
+            str(ratings.timestamp[row]) if ratings.has_times else "-",
         )
     return table

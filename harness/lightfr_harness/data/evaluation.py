@@ -1,8 +1,9 @@
-"""Accuracy, as the expectation under random tie-breaking, with the optimistic rule beside it.
+"""Accuracy by three rules for ties: the expectation of breaking them at random, the device's rule, the optimistic one.
 
 Scores of f-bit codes take only f + 1 values, so ties are the rule. With `better` items strictly above it, an item of a
 tie group of `group_size` is equally likely on each of the ranks better + 1 .. better + group_size. By linearity of
-expectation that is all a sum over items needs, however many wanted items share the group.
+expectation that is all a sum over items needs, however many wanted items share the group. A device lists the lower
+item index first, which is the more popular item.
 """
 
 from __future__ import annotations
@@ -27,50 +28,65 @@ SCORES_AT_ONCE = 1 << 22
 """Bounds memory: 32 MiB of float64 scores, however large the catalogue."""
 
 
+GROUPS = ((1, 4), (5, 19), (20, 99), (100, None))
+"""Users by how many ratings they have in train; a user without any is in no group."""
+
+
 @dataclass(frozen=True)
 class Metrics:
     """Means over users; `hr` and `ndcg` are expectations under random tie-breaking.
 
-    The optimistic figures let the positive win every tie. They are for comparison with published
-    numbers only.
+    The figures of the device list the lower item index first among equal scores: that is what users get. The
+    optimistic ones let the positive win every tie. They are for comparison with published numbers only.
     """
 
     hr: float
     ndcg: float
+    hr_device: float
+    ndcg_device: float
     hr_optimistic: float
     ndcg_optimistic: float
     n_users: int
     k: int
 
 
-def evaluate_candidates(
-    candidates: Candidates,
-    scores: Scores,
-    *,
-    k: int = 10,
-) -> Metrics:
+def evaluate_candidates(candidates: Candidates, scores: Scores, *, k: int = 10) -> Metrics:
     """Judge a flat array of scores, aligned with `candidates.item_index`; higher is better."""
+    figures = candidate_figures(candidates, scores, k=k)
+    return Metrics(*[*figures.mean(axis=0).tolist(), len(figures), k])
+
+
+def candidate_figures(candidates: Candidates, scores: Scores, *, k: int = 10) -> Values:
+    """One row per user, with the first six columns of Metrics."""
     require_cutoff(k)
     _require_scores(candidates, scores)
-    better, tied = count_better_and_tied(candidates, scores)
+    better, tied, before = count_better_and_tied(candidates, scores)
     alone = np.ones_like(better)
-    return Metrics(
-        hr=float(chance_within(k, better, tied + 1).mean()),
-        ndcg=float(expected_gain(k, better, tied + 1).mean()),
-        hr_optimistic=float(chance_within(k, better, alone).mean()),
-        ndcg_optimistic=float(expected_gain(k, better, alone).mean()),
-        n_users=len(candidates),
-        k=k,
+    rules = ((better, tied + 1), (better + before, alone), (better, alone))
+    return np.column_stack([rule(k, *places) for places in rules for rule in (chance_within, expected_gain)])
+
+
+def group_rows(train: Ratings, users: Index) -> dict[str, NDArray[np.bool_]]:
+    """For each of GROUPS that has users, by its name, which of the users are in it."""
+    counts = np.bincount(train.user_index, minlength=train.n_users)[users]
+    rows = {
+        f"{least}-{most}" if most else f"{least}+": (counts >= least) & (counts <= (most or counts.max(initial=0)))
+        for least, most in GROUPS
+    }
+    return {name: chosen for name, chosen in rows.items() if chosen.any()}
+
+
+def count_better_and_tied(candidates: Candidates, scores: Scores) -> tuple[Counts, Counts, Counts]:
+    """For each user, how many negatives score above the positive, how many equal it, and how many of those have a
+    lower index."""
+    starts, sizes = candidates.offsets[:-1], candidates.groups.sizes
+    positive = np.repeat(scores[starts], sizes)
+    is_equal = scores == positive
+    is_before = is_equal & (candidates.item_index < np.repeat(candidates.positives, sizes))
+    better, equal, before = (
+        np.add.reduceat(rows.astype(np.int64), starts) for rows in (scores > positive, is_equal, is_before)
     )
-
-
-def count_better_and_tied(candidates: Candidates, scores: Scores) -> tuple[Counts, Counts]:
-    """For each user, how many negatives score above the positive and how many equal it."""
-    starts = candidates.offsets[:-1]
-    positive = np.repeat(scores[starts], candidates.groups.sizes)
-    better = np.add.reduceat((scores > positive).astype(np.int64), starts)
-    equal = np.add.reduceat((scores == positive).astype(np.int64), starts)
-    return better, equal - 1  # The positive equals itself.
+    return better, equal - 1, before  # The positive equals itself.
 
 
 def _require_scores(candidates: Candidates, scores: Scores) -> None:
@@ -88,11 +104,13 @@ def _require_scores(candidates: Candidates, scores: Scores) -> None:
 class CatalogueMetrics:
     """Means over users. Recall divides by all held-out items of a user, even if more than K.
 
-    The optimistic figures let held-out items win every tie against the rest.
+    The rules for ties are those of Metrics; by the optimistic one, held-out items win every tie against the rest.
     """
 
     recall: float
     ndcg: float
+    recall_device: float
+    ndcg_device: float
     recall_optimistic: float
     ndcg_optimistic: float
     n_users: int
@@ -101,15 +119,20 @@ class CatalogueMetrics:
 
 def evaluate_catalogue(held_out: HeldOut, score_users: ScoreUsers, *, n_items: int, k: int = 10) -> CatalogueMetrics:
     """Rank everything a user has not seen; the scorer is asked for a block of users at a time."""
+    figures = catalogue_figures(held_out, score_users, n_items=n_items, k=k)
+    return CatalogueMetrics(*[*figures.mean(axis=0).tolist(), len(figures), k])
+
+
+def catalogue_figures(held_out: HeldOut, score_users: ScoreUsers, *, n_items: int, k: int = 10) -> Values:
+    """One row per user, with the first six columns of CatalogueMetrics."""
     require_cutoff(k)
     if len(held_out) == 0:
         raise InvalidInputError("There is no user to evaluate. Use data with longer histories.")
     rows = [
-        _user_metrics(held_out, position, scores, k)
+        _user_figures(held_out, position, scores, k)
         for position, scores in _scores_by_user(held_out, score_users, n_items)
     ]
-    recall, ndcg, recall_optimistic, ndcg_optimistic = np.mean(rows, axis=0).tolist()
-    return CatalogueMetrics(recall, ndcg, recall_optimistic, ndcg_optimistic, n_users=len(held_out), k=k)
+    return np.array(rows)
 
 
 def _scores_by_user(held_out: HeldOut, score_users: ScoreUsers, n_items: int) -> Iterator[tuple[int, Values]]:
@@ -127,20 +150,21 @@ def _scores_by_user(held_out: HeldOut, score_users: ScoreUsers, n_items: int) ->
             yield start + offset, row.astype(np.float64)
 
 
-def _user_metrics(held_out: HeldOut, position: int, scores: Values, k: int) -> list[float]:
-    wanted = scores[held_out.held_out[position]]
+def _user_figures(held_out: HeldOut, position: int, scores: Values, k: int) -> list[float]:
+    items = held_out.held_out[position]
+    wanted = scores[items]
     # Scores are finite, so seen items fall below and out of every tie group.
     scores[held_out.seen[position]] = -np.inf
     better, tied = _better_and_tied(np.sort(scores), wanted)
+    before = np.array([np.count_nonzero(scores[:item] == scores[item]) for item in items.tolist()], np.int64)
+    # Held-out items first: they share only the first ranks of the group among themselves.
     _, wanted_tied = _better_and_tied(np.sort(wanted), wanted)
     ideal = discount_sums(k)[min(k, len(wanted))]
-    return [
-        float(chance_within(k, better, tied).mean()),
-        float(expected_gain(k, better, tied).sum() / ideal),
-        # Held-out items first: they share only the first ranks of the group among themselves.
-        float(chance_within(k, better, wanted_tied).mean()),
-        float(expected_gain(k, better, wanted_tied).sum() / ideal),
-    ]
+    figures = []
+    for above, group_size in ((better, tied), (better + before, np.ones_like(tied)), (better, wanted_tied)):
+        figures.append(float(chance_within(k, above, group_size).mean()))
+        figures.append(float(expected_gain(k, above, group_size).sum() / ideal))
+    return figures
 
 
 def _better_and_tied(ascending: Values, wanted: Values) -> tuple[Counts, Counts]:

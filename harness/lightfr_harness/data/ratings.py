@@ -7,7 +7,7 @@ bottom of the scale counts like any other.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,12 +30,15 @@ class Ratings:
     item_index: Index
     rating: NDArray[np.float64]
     timestamp: NDArray[np.int64]
-    """Any unit, as long as it grows with time; the row number where the source has no times."""
+    """Any unit, as long as it grows with time; the row number where `has_times` is false."""
     user_ids: list[str]
     item_ids: list[str]
     rating_min: float
     rating_max: float
     n_duplicates: int = 0
+    n_zeros: int = 0
+    """Zeros that the source has in the place of missing ratings; they are not among these."""
+    has_times: bool = True
 
     def __post_init__(self) -> None:
         self._store(user_index=np.asarray(self.user_index, np.uint32))
@@ -64,15 +67,12 @@ class Ratings:
 
     def subset(self, rows: NDArray[np.bool_]) -> Ratings:
         """The rows where the mask is true; users, items and their numbers stay as they are."""
-        return Ratings(
-            self.user_index[rows],
-            self.item_index[rows],
-            self.rating[rows],
-            self.timestamp[rows],
-            self.user_ids,
-            self.item_ids,
-            self.rating_min,
-            self.rating_max,
+        return replace(
+            self,
+            user_index=self.user_index[rows],
+            item_index=self.item_index[rows],
+            rating=self.rating[rows],
+            timestamp=self.timestamp[rows],
         )
 
     def item_counts(self) -> NDArray[np.int64]:
@@ -103,12 +103,25 @@ def ratings_from_ids(
     rating: NDArray[np.float64],
     timestamp: NDArray[np.int64] | None,
     rating_range: tuple[float, float],
+    n_zeros: int = 0,
 ) -> Ratings:
-    """Number users by first appearance and items by popularity; no times means file order."""
+    """Number users by first appearance and items by popularity. Times that are all equal are no times."""
     user_index, user_ids = number_by_first_appearance(users)
     item_index, item_ids = number_by_first_appearance(items)
-    times = np.arange(len(rating), dtype=np.int64) if timestamp is None else timestamp
-    return renumber_by_popularity(Ratings(user_index, item_index, rating, times, user_ids, item_ids, *rating_range))
+    has_times = timestamp is not None and (len(timestamp) < 2 or bool((timestamp != timestamp[0]).any()))
+    times = timestamp if timestamp is not None and has_times else np.arange(len(rating), dtype=np.int64)
+    ratings = Ratings(
+        user_index,
+        item_index,
+        rating,
+        times,
+        user_ids,
+        item_ids,
+        *rating_range,
+        n_zeros=n_zeros,
+        has_times=has_times,
+    )
+    return renumber_by_popularity(ratings)
 
 
 def number_by_first_appearance(ids: Ids) -> tuple[Index, list[str]]:
@@ -146,17 +159,8 @@ def renumber_by_popularity(ratings: Ratings) -> Ratings:
 
 def renumber_items(ratings: Ratings, order: NDArray[np.int64]) -> Ratings:
     """The item that was `order[j]` becomes item j."""
-    return Ratings(
-        ratings.user_index,
-        inverted(order)[ratings.item_index].astype(np.uint32),
-        ratings.rating,
-        ratings.timestamp,
-        ratings.user_ids,
-        [ratings.item_ids[item] for item in order],
-        ratings.rating_min,
-        ratings.rating_max,
-        ratings.n_duplicates,
-    )
+    item_ids = [ratings.item_ids[item] for item in order]
+    return replace(ratings, item_index=inverted(order)[ratings.item_index].astype(np.uint32), item_ids=item_ids)
 
 
 def inverted(order: NDArray[np.int64]) -> NDArray[np.int64]:

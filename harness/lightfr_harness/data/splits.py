@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from .errors import InvalidOptionError
 from .held_out import Candidates, HeldOut, ItemGroups, groups_from_lists
-from .ratings import Index, Ratings, inverted, popularity_order, renumber_items
+from .ratings import Index, Ratings, inverted, popularity_order, ratings_from_ids, renumber_items
 
 NEGATIVES_SEED = 20230401
-"""Fixed, and no relation of any training seed: all seeds are judged on the same negatives."""
+"""Fixed, and no relation of any training seed: all seeds are judged on the same ratings and negatives."""
 
 FEWEST_RATINGS = 3
 """One to train on, one to validate, one to test; users below it are trained on, not judged."""
@@ -29,6 +29,14 @@ class Split:
     train: Ratings
     validation: Candidates | None
     test: Candidates
+    held_out: str
+    """How the held-out ratings were chosen, in words."""
+    test_as_given: Candidates | None = None
+    """The candidates of a prepared split whose negatives hold items that the users rated; None if there were none."""
+
+    @property
+    def n_negatives_dropped(self) -> int:
+        return len(self.test_as_given.item_index) - len(self.test.item_index) if self.test_as_given else 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +46,7 @@ class CatalogueSplit:
     train: Ratings
     validation: HeldOut
     test: HeldOut
+    held_out: str
 
 
 def leave_last_out(
@@ -49,6 +58,7 @@ def leave_last_out(
 ) -> Split:
     """Hold out each user's last rating (test) and perhaps the one before it (validation).
 
+    Without times "last" is last in a random order that `seed` decides: the order of a file says nothing about time.
     Final figures train on all but the test positive, as a deployed device would: that is the
     default, and `validation` is then None, because judging on it would judge on training data.
     To choose a model, pass `validation_in_train=False`. The test candidates are the same in both
@@ -57,7 +67,7 @@ def leave_last_out(
     """
     if n_negatives < 1:
         raise InvalidOptionError(f"n_negatives is {n_negatives}; at least 1 is needed to rank.")
-    history = _Histories(ratings)
+    history = _Histories(ratings, seed)
     users = np.flatnonzero((history.sizes >= FEWEST_RATINGS) & (history.sizes < ratings.n_items))
     test_rows, validation_rows = history.rows_from_end(users, 1), history.rows_from_end(users, 2)
     in_train = np.ones(len(ratings), dtype=np.bool_)
@@ -67,20 +77,25 @@ def leave_last_out(
     draw = _NegativeDraw(ratings, history, users, n_negatives)
     # A stream each, so that the test negatives do not depend on whether validation is drawn.
     test = draw.candidates(test_rows, np.random.default_rng([seed, 0]))
+    tied = int((ratings.timestamp[test_rows] == ratings.timestamp[validation_rows]).sum())
+    by_line = f"; for {tied:,} of {len(users):,} users the later line, among equal times" if tied else ""
+    held_out = _in_words(ratings, f"the newest rating of each user by time{by_line}", seed)
     if validation_in_train:
-        return Split(train, None, renumber_candidates(test, order))
+        return Split(train, None, renumber_candidates(test, order), held_out)
     validation = draw.candidates(validation_rows, np.random.default_rng([seed, 1]))
-    return Split(train, renumber_candidates(validation, order), renumber_candidates(test, order))
+    return Split(train, renumber_candidates(validation, order), renumber_candidates(test, order), held_out)
 
 
-def by_time_80_10_10(ratings: Ratings) -> CatalogueSplit:
+def by_time_80_10_10(ratings: Ratings, *, seed: int = NEGATIVES_SEED) -> CatalogueSplit:
     """Each user's oldest 80 % train, then 10 % validation, then 10 % test, over the catalogue.
+
+    Without times the order is random, as `seed` decides.
 
     Train is rounded up, and of an odd remainder test gets the larger half, so users with fewer
     than five ratings are only trained on. What a user rated before the part in question counts as
     seen: train for validation, train and validation for test.
     """
-    history = _Histories(ratings)
+    history = _Histories(ratings, seed)
     train_sizes = (history.sizes * 8 + 9) // 10
     validation_sizes = (history.sizes - train_sizes) // 2
     age_rank = history.age_rank()
@@ -93,14 +108,41 @@ def by_time_80_10_10(ratings: Ratings) -> CatalogueSplit:
         train,
         _held_out(renumbered, in_validation, age_rank < train_end),
         _held_out(renumbered, age_rank >= validation_end, age_rank < validation_end),
+        _in_words(ratings, "the newest ratings of each user by time", seed),
     )
 
 
-class _Histories:
-    """Each user's rows, oldest first."""
+def first_ratings(ratings: Ratings, count: int) -> Ratings:
+    """Each user's `count` oldest ratings, for real users with sparse rows; items that nobody rated then are gone."""
+    if count < 1:
+        raise InvalidOptionError(f"first is {count}; keep at least 1 rating of each user.")
+    if not ratings.has_times:
+        raise InvalidOptionError("These ratings have no times, so no rating of a user is the first. Use other data.")
+    history = _Histories(ratings)
+    rows = history.rows[history.age_rank()[history.rows] < count]
+    users, items = ratings.user_index[rows].tolist(), ratings.item_index[rows].tolist()
+    scale = (ratings.rating_min, ratings.rating_max)
+    return ratings_from_ids(
+        [ratings.user_ids[user] for user in users],
+        [ratings.item_ids[item] for item in items],
+        ratings.rating[rows],
+        ratings.timestamp[rows],
+        scale,
+    )
 
-    def __init__(self, ratings: Ratings) -> None:
+
+def _in_words(ratings: Ratings, newest: str, seed: int) -> str:
+    return newest if ratings.has_times else f"random, since there are no times; seed {seed}"
+
+
+class _Histories:
+    """Each user's rows, oldest first, or, without times, in a random order."""
+
+    def __init__(self, ratings: Ratings, seed: int = NEGATIVES_SEED) -> None:
         self.rows = ratings.chronological_order()
+        if not ratings.has_times:
+            shuffled = np.random.default_rng([seed, 2]).random(len(ratings))
+            self.rows = np.lexsort((shuffled, ratings.user_index)).astype(np.int64)
         self.sizes = np.bincount(ratings.user_index, minlength=ratings.n_users).astype(np.int64)
         self.ends = np.cumsum(self.sizes)
 

@@ -54,7 +54,9 @@ class SyntheticSize:
 SIZES = {
     "tiny": SyntheticSize(64, 200, 2_500),
     "small": SyntheticSize(300, 600, 18_000),
+    "filmtrust": SyntheticSize(1_508, 2_071, 35_497),
     "ml-100k": SyntheticSize(943, 1_682, 100_000),
+    "ciao": SyntheticSize(7_375, 105_096, 282_619),
     "ml-1m": SyntheticSize(6_040, 3_952, 1_000_209),
     "large": SyntheticSize(100_000, 1_000_000, 10_000_000),
 }

@@ -34,7 +34,7 @@ from lightfr_harness.records import DemoRecord, from_dict
 from lightfr_harness.reports.demo import upload_rows
 from lightfr_harness.reports.pages import save
 from lightfr_harness.server.authority import Authority
-from lightfr_harness.server.coordinator.child import CoordinatorFailedError, CoordinatorProcess
+from lightfr_harness.server.coordinator.child import CoordinatorProcess, ServerFailedError
 from lightfr_harness.simulation.fleet import Fleet
 from lightfr_harness.simulation.options import TrainOptions
 from lightfr_harness.simulation.remote import RemoteFleet
@@ -221,7 +221,7 @@ def _train(
         size = min(scene.cohort - scene.processes // 2 - 1, others)
         while (finished := model.manifest.model_version - 1) < scene.rounds:
             if time.monotonic() - started > _TRAINING_SECONDS_AT_MOST:
-                raise CoordinatorFailedError(f"only {finished} of {scene.rounds} rounds finished in ten minutes")
+                raise ServerFailedError(f"only {finished} of {scene.rounds} rounds finished in ten minutes")
             chosen = rng.choice(others, size, replace=False)
             outcome.uploads += remote.take_part([others, *chosen.tolist()])
             model = _next_version(remote, model)
@@ -268,7 +268,7 @@ def _gather(processes: list[subprocess.Popen[str]], work: Path, outcome: Outcome
     failed = [number for number, (_, code) in enumerate(told) if code != 0]
     if failed:
         where = work / f"device{failed[0]}" / ERRORS
-        raise CoordinatorFailedError(f"{len(failed)} of {len(processes)} device processes failed; see {where}")
+        raise ServerFailedError(f"{len(failed)} of {len(processes)} device processes failed; see {where}")
     facts = [json.loads(output) for output, _ in told]
     outcome.device = facts[0]
     outcome.processes = len(facts)

@@ -10,18 +10,21 @@ import sys
 import time
 from pathlib import Path
 
-from lightfr import Client, Device, FileKey
+from lightfr import Budget, Client, Device, FileKey
 
 SHOWN = 5
 # The server's pace spreads crowds over minutes. These are few, and somebody is watching.
 LONGEST_PAUSE_SECONDS = 1.0
+# What a fleet does in weeks, the demo does in a minute.
+BUDGET = Budget(rounds_per_month=10_000, gate_refreshes_per_month=10_000)
 
 
 def main(folder: Path, minimum_cohort: int) -> None:
     """Live one device's life."""
     device = Device.enroll(folder / "invitation.json", folder)
     ratings = json.loads((folder / "ratings.json").read_text())
-    with device.client(folder / "data", key=FileKey(folder / "key"), minimum_cohort=minimum_cohort) as client:
+    key = FileKey(folder / "key")
+    with device.client(folder / "data", key=key, minimum_cohort=minimum_cohort, budget=BUDGET) as client:
         client.rate_many((item_id, rating) for item_id, rating in ratings)
         client.sync()
         before = client.recommend(SHOWN)

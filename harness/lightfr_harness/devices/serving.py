@@ -23,7 +23,8 @@ import numpy.typing as npt
 
 from lightfr.v1 import model_pb2
 from lightfr_harness.devices.scenario import JOURNAL
-from lightfr_harness.server.authority import Authority
+from lightfr_harness.server.authority import Credentials
+from lightfr_harness.server.authority.keys import COORDINATOR
 from lightfr_harness.server.coordinator.options import ItemList, Settings
 from lightfr_harness.server.coordinator.rounds import Plan
 from lightfr_harness.server.coordinator.serving import Addresses, serve_until_stopped
@@ -46,13 +47,14 @@ class StandInRule(CatalogueRule):
         """Nothing to go on with: a measurement begins anew."""
         return {}
 
-    def set_gate(self, counts: npt.NDArray[np.int64], seed: int) -> None:
+    def set_gate(self, counts: npt.NDArray[np.int64], seed: int, devices: int = 0) -> None:
         """Open and close rows; the codes stay."""
         self.device_counts = np.asarray(counts, np.int64)
         self.begin_round()
 
-    def add_cohort(self, sums: Mapping[str, npt.NDArray[np.int64]], survivors: int) -> None:
+    def add_cohort(self, sums: Mapping[str, npt.NDArray[np.int64]], survivors: int) -> int:
         """The masks are off by now, and the sums are not needed."""
+        return 0
 
     def _start_sums(self) -> None:
         """Nothing is summed."""
@@ -123,13 +125,12 @@ def main(arguments: list[str]) -> int:
     settings = Settings(asked.bits, GATE, asked.seed, True, items.sha256, asked.privacy, *noise)
     never = 1_000_000_000
     plan = Plan(asked.goal, asked.over_selection, asked.minimum, asked.deadline_seconds, gate_every=never)
-    wanted = Addresses("127.0.0.1", asked.port, asked.enrollment_port, asked.operations_port)
+    wanted = Addresses("127.0.0.1", asked.port, asked.operations_port, asked.enrollment_port)
     rule = partial(stand_in_rule, changed=asked.changed)
     journal = Journal(asked.folder.with_name(JOURNAL))
-    authority = Authority.open(asked.authority)
-    is_good = asyncio.run(
-        serve_until_stopped(asked.folder, authority, items, settings, plan, wanted, make_rule=rule, observer=journal)
-    )
+    serve = partial(serve_until_stopped, authority=asked.authority, make_rule=rule, observer=journal)
+    shown = Credentials(asked.authority / COORDINATOR)
+    is_good = asyncio.run(serve(asked.folder, shown, items, settings, plan, wanted))
     return 0 if is_good else 1
 
 

@@ -46,8 +46,10 @@ def _verdict(findings: list[FindingFields]) -> str:
 def _about(record: PrivacyRecord) -> str:
     options = record.options
     data = "the data set given" if options["data"] else f"synthetic data ({options['synthetic']})"
+    per_device = options.get("rounds_per_device", options["rounds"])
     return (
-        f"<p>{options['rounds']} rounds, {options['bits']} bits, seed {options['seed']}, {escape(data)}. "
+        f"<p>At most {options['rounds']} rounds, and {per_device} for a device; "
+        f"{options['bits']} bits, seed {options['seed']}, {escape(data)}. "
         "Guessing is the best that an attacker without the capture does, on the same users. "
         "The attacker is the coordinator with 5 % of the devices colluding. "
         "Modes paper and clear promise nothing; secagg and secagg+dp promise something to cohorts of at least "

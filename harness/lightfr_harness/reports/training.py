@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from html import escape
 from statistics import mean
+from typing import cast
 
 from lightfr_harness.records import Accuracy, AccuracyRecord, SweepPoint, SweepRecord, TrainRecord
 from lightfr_harness.reports.figures import in_bytes
@@ -26,9 +27,9 @@ def train_page(record: TrainRecord) -> str:
         f"<p>{options['rounds']} rounds, {options['bits']} bits, objective {escape(str(options['objective']))} "
         f"({escape(str(options['aggregate']))}), privacy {escape(str(options['privacy']))}, seed {options['seed']}. "
         f"{escape(str(source))}: {data['users']:,} users, {data['items']:,} items, {data['train_ratings']:,} ratings "
-        "to train on. Figures are the expectation under random tie-breaking; the optimistic ones let the held-out item "
-        "win every tie.</p>"
-        f"{_history(record, first)}{_accuracy_table(record, first)}{_costs(record)}"
+        f"to train on. {escape(left_out(record))} Figures are the expectation under random tie-breaking where nothing "
+        "else is said.</p>"
+        f"{_history(record, first)}{_accuracy_table(record)}{_costs(record)}"
     )
     return document("Training run", body)
 
@@ -64,18 +65,49 @@ def _history(record: TrainRecord, first: str) -> str:
     return draw("Accuracy by round", across, share_axis("accuracy"), series, limit)
 
 
-def _accuracy_table(record: TrainRecord, first: str) -> str:
-    popularity = record.popularity
-    optimistic = record.hr_optimistic if record.hr is not None else record.recall_optimistic
-    popular_optimistic = popularity.get("hr_optimistic", popularity.get("recall_optimistic", 0.0))
-    learned = (record.hit_rate, record.ndcg, optimistic or 0.0, record.ndcg_optimistic)
-    popular = (_first(popularity), popularity["ndcg"], popular_optimistic, popularity["ndcg_optimistic"])
-    heads = ("", first, "NDCG@10", f"{first} optimistic", "NDCG@10 optimistic")
+def accuracy_heads(record: TrainRecord) -> list[str]:
+    first = "HR@10" if record.hr is not None else "recall@10"
+    return ["", first, "NDCG@10", f"popularity {first}", "popularity NDCG@10", "users"]
+
+
+def accuracy_rows(record: TrainRecord) -> list[tuple[str, list[str]]]:
+    """The learned codes beside the popularity list on the same items: by rule for ties, by group of users, as given."""
+    first = "hr" if record.hr is not None else "recall"
+    learned = cast("Accuracy", vars(record))
     rows = [
-        row(name, [f"{value:.4f}" for value in values])
-        for name, values in (("learned codes", learned), ("popularity list", popular))
+        ("ties at random, expected", learned, record.popularity, ""),
+        ("ties as on a device, lower index first", learned, record.popularity, "_device"),
+        ("ties won by the held-out item", learned, record.popularity, "_optimistic"),
     ]
-    return table(f"Accuracy over {record.n_users:,} users", heads, rows)
+    rows += [
+        (f"users with {each['ratings']} ratings", each["learned"], each["popularity"], "") for each in record.by_count
+    ]
+    if record.as_given:
+        given = record.as_given
+        rows.append(("candidates as given, own items among them", given["learned"], given["popularity"], ""))
+    return [(name, _cells(ours, popular, first, rule)) for name, ours, popular, rule in rows]
+
+
+def _cells(learned: Accuracy, popular: Accuracy, first: str, rule: str) -> list[str]:
+    figures: list[float] = [each[key] for each in (learned, popular) for key in (first + rule, "ndcg" + rule)]  # type: ignore[literal-required]
+    return [*(f"{figure:.4f}" for figure in figures), f"{learned['n_users']:,}"]
+
+
+def _accuracy_table(record: TrainRecord) -> str:
+    rows = [row(name, cells) for name, cells in accuracy_rows(record)]
+    return table("Accuracy of the learned codes and of the popularity list", accuracy_heads(record), rows)
+
+
+def left_out(record: TrainRecord) -> str:
+    """One sentence on what is held out, and on what the data had that was not used."""
+    data = record.data
+    counts = {
+        "repeated ratings (the latest stands)": data["duplicates_dropped"],
+        "zeros that are no ratings": data["zeros_skipped"],
+        "negatives that their user had rated": data["negatives_dropped"],
+    }
+    dropped = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+    return f"Held out: {data['held_out']}." + (f" Left out: {dropped}." if dropped else "")
 
 
 def _costs(record: TrainRecord) -> str:

@@ -98,8 +98,9 @@ def train(
 ) -> None:
     """Train item codes over a fleet of simulated devices and measure their accuracy.
 
-    Without --data it trains on a synthetic set. The record says the accuracy (expected under random tie-breaking, with
-    the optimistic rule beside it), that of a popularity list, the bytes of a device round, and the seconds by phase.
+    Without --data it trains on a synthetic set. The record says the accuracy (expected under random tie-breaking, as
+    devices break ties, and by users' number of ratings), that of a popularity list on the same items, the bytes of a
+    device round, and the seconds by phase.
     """
     from lightfr_harness.reports.pages import save as save_record
     from lightfr_harness.simulation.options import TrainOptions
@@ -176,25 +177,18 @@ def sweep(
 
 
 def _summary(record: records.TrainRecord) -> Table:
-    first = "HR" if record.hr is not None else "recall"
-    options, popularity = record.options, record.popularity
+    from lightfr_harness.reports.training import accuracy_heads, accuracy_rows, left_out
+
+    options = record.options
     title = f"{options['objective']} ({options['aggregate']}), {options['bits']} bits, {options['rounds']} rounds"
-    table = Table("", f"{first}@10", "NDCG@10", f"{first} optimistic", "NDCG optimistic", title=title)
-    optimistic = record.hr_optimistic if record.hr is not None else record.recall_optimistic
-    learned = (record.hit_rate, record.ndcg, optimistic or 0.0, record.ndcg_optimistic)
-    popular = (
-        popularity.get("hr", popularity.get("recall", 0.0)),
-        popularity["ndcg"],
-        popularity.get("hr_optimistic", popularity.get("recall_optimistic", 0.0)),
-        popularity["ndcg_optimistic"],
-    )
-    for name, figures in (("learned codes", learned), ("popularity", popular)):
-        table.add_row(name, *(f"{figure:.4f}" for figure in figures))
+    table = Table(*accuracy_heads(record), title=title)
+    for name, cells in accuracy_rows(record):
+        table.add_row(name, *cells)
     up, down, rate = (
         record.up_bytes_per_device_round,
         record.down_bytes_per_device_round,
         record.device_rounds_per_second,
     )
     speed = f", {rate:,.0f} device rounds a CPU second" if rate else ""
-    table.caption = f"a device round: {up:,.0f} bytes up, {down:,.0f} down{speed}"
+    table.caption = f"{left_out(record)} A device round: {up:,.0f} bytes up, {down:,.0f} down{speed}."
     return table

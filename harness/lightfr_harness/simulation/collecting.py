@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lightfr import _wire
-from lightfr.errors import InvalidInputError, PrivacyError
+from lightfr.errors import InvalidInputError
 from lightfr.secagg.contribution import blocks_of, vector_without_noise
 from lightfr.secagg.noise import ternary_threshold, user_sum_thousandths, weight_thousandths
 from lightfr.training import PublishedModel, RowUpdate
 from lightfr.v1 import model_pb2
+from lightfr_harness.server.coordinator.cohort import REVEALING, UPLOADING
 from lightfr_harness.server.rules import AggregationRule, CatalogueRule
 from lightfr_harness.server.rules.secagg import SecureSumError
 from lightfr_harness.simulation.secure import SecureRound
@@ -65,28 +66,25 @@ def collect_clear(server: AggregationRule, cohort: Cohort) -> Collected:
 
 
 def collect_masked(server: AggregationRule, cohort: Cohort) -> Collected:
-    """All four steps of secure aggregation, with devices that leave before each of them.
+    """All steps of secure aggregation, with devices that leave before some of them.
 
     When so many are gone that a device or the server cannot go on, the round is abandoned.
     """
     secure = SecureRound(cohort.model, cohort.updates, cohort.random.bytes)
     leaves = leave_before(cohort.drops)
     try:
-        secure.advertise(leaves == 1)
-        secure.share(leaves == 2)
-        secure.upload(leaves == 3)
-        secure.reveal(cohort.silent)
+        secure.run(lambda phase: cohort.silent if phase == REVEALING else leaves == phase)
         sums = secure.finish()
-    except (SecureSumError, PrivacyError):
+    except SecureSumError:
         return Collected(*secure.cost(), abandoned=True)
-    catalogue_of(server).add_cohort(sums, int(np.count_nonzero(~cohort.drops)))
+    catalogue_of(server).add_cohort(sums, secure.survivors)
     return Collected(*secure.cost())
 
 
 def leave_before(drops: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    """The step before which each device drops out, in turn 1, 2 and 3; 0 for those that stay until they uploaded."""
+    """The phase before which each device drops out, in turn all up to the upload; 0 for those that stay."""
     steps = np.zeros(len(drops), np.int64)
-    steps[drops] = 1 + np.arange(np.count_nonzero(drops)) % 3
+    steps[drops] = 1 + np.arange(np.count_nonzero(drops)) % UPLOADING
     return steps
 
 

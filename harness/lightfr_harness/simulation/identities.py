@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lightfr.device import new_key_and_request, pem
+from lightfr.identities import identity_pem, new_identity_keys
 from lightfr_harness.server.authority import Authority
 
 
 def make_identity(authority: Authority, path: Path) -> str:
-    """Write the key and the certificate of a new device to a PEM file that only its owner can read; return its id."""
-    private_key, request = new_key_and_request()
-    device_id, certificate = authority.issue(request)
+    """Write the identity of a new device to a PEM file that only its owner can read; return its id."""
+    keys = new_identity_keys()
+    device_id, issued = authority.issue(keys.signing_request, keys.member_key.public)
     path.touch(mode=0o600)
-    path.write_bytes(private_key + pem("CERTIFICATE", certificate))
+    path.write_bytes(identity_pem(keys, issued))
     return device_id
 
 

@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, TypeVar
 from lightfr._wire import coordinator, secure, tls
 from lightfr._wire.channel import Channel
 from lightfr.cohorts import DEFAULT_MINIMUM_COHORT
-from lightfr.device import Trust
+from lightfr.device import Identity, Trust
 from lightfr.errors import ProtocolError, RefusedError
+from lightfr.membership import Member
 from lightfr.model.folder import LoadedModel, ModelFolder
 from lightfr.participation import RoundStage
-from lightfr.rounds import ClearRound, RoundParticipant, is_too_late
+from lightfr.rounds import ClearRound, RoundParticipant, Trusted, is_too_late
 from lightfr.secagg import Vector, gate_vector, round_vector
 from lightfr.v1 import model_pb2
 from lightfr_harness.server.authority import Authority
@@ -37,7 +38,7 @@ T = TypeVar("T")
 # Devices that talk at the same time. More would only wait for the interpreter.
 WORKERS = 8
 # What a device has done after each step of a secure round.
-STAGES = (RoundStage.KEYS_SENT, RoundStage.SHARES_SENT, RoundStage.UPLOADED, RoundStage.REVEALED)
+STAGES = tuple(stage for stage in RoundStage if stage != RoundStage.PLACED)
 
 
 @dataclass
@@ -46,6 +47,7 @@ class RemoteDevice:
 
     device: SimulatedDevice
     channel: Channel
+    member: Member
 
 
 class RemoteFleet:
@@ -59,9 +61,10 @@ class RemoteFleet:
         folder.mkdir(parents=True, exist_ok=True)
         self.devices = []
         for number, device in enumerate(devices):
-            identity = identity_of(authority, folder / f"{number}.pem")
-            self.devices.append(RemoteDevice(device, Channel(server, tls.context(trust.path, identity))))
-        self._models = ModelFolder(folder / "models", trust)
+            path = identity_of(authority, folder / f"{number}.pem")
+            channel = Channel(server, tls.context(trust.path, path))
+            self.devices.append(RemoteDevice(device, channel, Identity(path, trust).member()))
+        self._models, self._membership_keys = ModelFolder(folder / "models", trust), trust.membership_keys
         self._minimum_cohort, self._random_bytes = minimum_cohort, random_bytes
         # One model is fitted by one thread at a time.
         self._fitting = threading.Lock()
@@ -114,7 +117,8 @@ class RemoteFleet:
                 update = remote.device.update(model.published, self._random_bytes)
             return round_vector(model.published, update, cohort, self._random_bytes)
 
-        participant = RoundParticipant.begin(place, model.manifest.signing_key, self._minimum_cohort)
+        trusted = Trusted(model.manifest.signing_key, self._membership_keys, remote.member, time.time())
+        participant = RoundParticipant.begin(place, trusted, self._minimum_cohort)
         return RoundWalk(remote.channel, participant, make_vector)
 
     def close(self) -> None:

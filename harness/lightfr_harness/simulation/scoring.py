@@ -11,8 +11,9 @@ from lightfr_harness.data import Candidates, HeldOut, Ratings
 from lightfr_harness.data.evaluation import (
     CatalogueMetrics,
     Metrics,
-    evaluate_candidates,
-    evaluate_catalogue,
+    Values,
+    candidate_figures,
+    catalogue_figures,
     popularity_of_candidates,
     popularity_scores,
 )
@@ -44,8 +45,13 @@ def judge(
     model: PublishedModel, codes: dict[int, UserCode], held_out: Candidates | HeldOut, k: int = 10
 ) -> Metrics | CatalogueMetrics:
     """Accuracy of the model with these user codes."""
+    return means(figures(model, codes, held_out, k), held_out, k)
+
+
+def figures(model: PublishedModel, codes: dict[int, UserCode], held_out: Candidates | HeldOut, k: int = 10) -> Values:
+    """The same for each user: a row with the figures that `judge` takes the means of."""
     if isinstance(held_out, Candidates):
-        return evaluate_candidates(held_out, candidate_scores(model, codes, held_out), k=k)
+        return candidate_figures(held_out, candidate_scores(model, codes, held_out), k=k)
     matrix = model.codes.kernel_pointer()
 
     def scores_of(users: Index) -> npt.NDArray[np.int64]:
@@ -54,17 +60,28 @@ def judge(
             _kernel.distances(matrix, _kernel.CodesPointer(codes[user].reveal(), model.code_bits), row.data)
         return -out.astype(np.int64)
 
-    return evaluate_catalogue(held_out, scores_of, n_items=model.n_items, k=k)
+    return catalogue_figures(held_out, scores_of, n_items=model.n_items, k=k)
 
 
 def judge_popularity(train: Ratings, held_out: Candidates | HeldOut, k: int = 10) -> Metrics | CatalogueMetrics:
     """Accuracy of the popularity list on the same held-out items."""
+    return means(popularity_figures(train, held_out, k), held_out, k)
+
+
+def popularity_figures(train: Ratings, held_out: Candidates | HeldOut, k: int = 10) -> Values:
+    """The same for each user."""
     if isinstance(held_out, Candidates):
-        return evaluate_candidates(held_out, popularity_of_candidates(train, held_out), k=k)
+        return candidate_figures(held_out, popularity_of_candidates(train, held_out), k=k)
     scores = popularity_scores(train)
-    return evaluate_catalogue(
+    return catalogue_figures(
         held_out, lambda users: np.broadcast_to(scores, (len(users), len(scores))), n_items=train.n_items, k=k
     )
+
+
+def means(rows: Values, held_out: Candidates | HeldOut, k: int = 10) -> Metrics | CatalogueMetrics:
+    """The means over users of such rows."""
+    kind = Metrics if isinstance(held_out, Candidates) else CatalogueMetrics
+    return kind(*[*rows.mean(axis=0).tolist(), len(rows), k])
 
 
 def users_of(held_out: Candidates | HeldOut) -> list[int]:

@@ -1,4 +1,7 @@
-"""A round of secure aggregation in one process: the SDK's own participants, messages really encoded and decoded."""
+"""A round of secure aggregation in one process: the SDK's own participants against the coordinator's own cohort.
+
+Every message is really encoded and decoded, so that their bytes can be counted.
+"""
 
 from __future__ import annotations
 
@@ -10,35 +13,71 @@ from contextlib import contextmanager
 import numpy as np
 import numpy.typing as npt
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from google.protobuf.message import Message
 
 from lightfr._wire import secure
-from lightfr._wire.coordinator import Assignment
-from lightfr.rounds import RoundParticipant
-from lightfr.secagg import RevealedShares, Roster, RosterEntry, Vector, blocks_of, round_vector
-from lightfr.secagg.roster import ID_BYTES, bitmap_of
+from lightfr._wire.coordinator import TRAINING, Assignment
+from lightfr.errors import PrivacyError
+from lightfr.membership import MEMBERSHIP_CONTEXT, Member, MemberKey
+from lightfr.rounds import RoundParticipant, Trusted
+from lightfr.secagg import Vector, blocks_of, round_vector
+from lightfr.secagg.roster import ID_BYTES
 from lightfr.training import PublishedModel, RowUpdate
 from lightfr.v1 import coordinator_pb2, secure_pb2
-from lightfr_harness.server.rules.secagg import MaskedSum, sign_roster
+from lightfr_harness.server.coordinator.cohort import (
+    ACKNOWLEDGING,
+    ADVERTISING,
+    CONFIRMING,
+    INCLUDING,
+    PHASES,
+    REVEALING,
+    SHARING,
+    UPLOADING,
+    Cohort,
+    RoundFacts,
+)
+from lightfr_harness.server.rules.secagg import SecureSumError
 
 # Simulated cohorts may be small: nobody's data is in them.
 _MINIMUM_COHORT = 2
 _NO_LIMIT_BYTES = 2**40
+_REQUESTS: dict[int, type[Message]] = {
+    ADVERTISING: secure_pb2.AdvertiseKeysRequest,
+    SHARING: secure_pb2.ShareKeysRequest,
+    ACKNOWLEDGING: secure_pb2.AcknowledgeSharesRequest,
+    INCLUDING: secure_pb2.SignIncludedRequest,
+    UPLOADING: coordinator_pb2.UploadRequest,
+    CONFIRMING: secure_pb2.SignSurvivorsRequest,
+    REVEALING: secure_pb2.RevealSharesRequest,
+}
 
 Absent = npt.NDArray[np.bool_]
 
 
-class SecureRound:
-    """advertise(), share(), upload(), reveal() and finish(), in this order; each may lose devices of the cohort.
+def simulated_member(authority: Ed25519PrivateKey) -> Member:
+    """A device that this authority vouches for until the end of time."""
+    key = MemberKey.new()
+    statement = key.public + b"\xff" * 8
+    return Member(key, statement + authority.sign(MEMBERSHIP_CONTEXT + statement))
 
-    Devices are numbered as the updates are; `absent` says which do not take this step, and so none later.
+
+class SecureRound:
+    """run() the phases in order, then finish(). Each phase may lose devices of the cohort.
+
+    Devices are numbered as the updates are. A device that refuses what it is told leaves, as one that drops out does.
     """
 
     def __init__(
         self, model: PublishedModel, updates: Sequence[RowUpdate], noise_bytes: Callable[[int], bytes]
     ) -> None:
         self._model, self._updates, self._noise_bytes = model, updates, noise_bytes
-        self._key, self._round_id = Ed25519PrivateKey.generate(), os.urandom(ID_BYTES)
-        self._ids = [os.urandom(ID_BYTES) for _ in updates]
+        self._key, self._authority = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
+        self._round_id, self._names = os.urandom(ID_BYTES), [str(i) for i in range(len(updates))]
+        self._peers = {name: os.urandom(ID_BYTES) for name in self._names}
+        keys = [self._authority.public_key().public_bytes_raw()]
+        facts = RoundFacts(self._round_id, bytes(32), TRAINING, keys, lambda: 0.0)
+        self._cohort = Cohort(facts, len(updates), self._peers, lambda size: blocks_of(model, size))
+        self._membership_keys = keys
         self._participants: dict[int, RoundParticipant] = {}
         self._present = list(range(len(updates)))
         self._up_bytes = self._down_bytes = 0
@@ -48,99 +87,69 @@ class SecureRound:
         """Bytes up, bytes down, CPU seconds of the devices and of the server, so far."""
         return self._up_bytes, self._down_bytes, self._seconds["devices"], self._seconds["server"]
 
-    def advertise(self, absent: Absent) -> None:
-        """Devices send their keys; the server makes and signs the roster."""
-        server_key = self._key.public_key().public_bytes_raw()
-        with self._step("devices"):
-            for i in self._stay(absent):
-                place = Assignment(self._round_id, 0, bytes(32), _NO_LIMIT_BYTES, 1.0, self._ids[i], False)
-                self._participants[i] = RoundParticipant.begin(place, server_key, _MINIMUM_COHORT)
-        with self._step("server"):
-            entries = []
-            for i in self._present:
-                request = secure_pb2.AdvertiseKeysRequest.FromString(self._sent(i))
-                entries.append(RosterEntry(self._ids[i], request.mask_public_key, request.share_public_key))
-            self._roster = Roster.of(self._round_id, entries)
-            self._index = {i: self._roster.index_of(self._ids[i]) for i in self._present}
-            self._signature = sign_roster(self._key, self._roster)
+    @property
+    def survivors(self) -> int:
+        """How many devices uploaded."""
+        return len(self._cohort.delivered[UPLOADING])
 
-    def share(self, absent: Absent) -> None:
-        """Devices check the roster and seal shares; the server passes them on."""
-        roster = self._roster
-        step = secure_pb2.ShareStep(
-            entries=roster.entries, degree=roster.degree, threshold=roster.threshold, signature=self._signature
-        )
-        with self._step("devices"):
-            # One copy for all, as the devices share the model too: each roster of its own would cost what it holds.
-            due = self._received(secure_pb2.GetStepResponse(share=step), len(self._present))
-            for i in self._stay(absent):
-                self._participants[i].answer(due, self._vector_of(i))
-        with self._step("server"):
-            self._included = bitmap_of((self._index[i] for i in self._present), roster.size)
-            self._mail: dict[int, list[tuple[int, bytes]]] = {index: [] for index in range(roster.size)}
-            # Senders by ascending index, so that each receiver's mail is in this order too.
-            for i in sorted(self._present, key=self._index.__getitem__):
-                request = secure_pb2.ShareKeysRequest.FromString(self._sent(i))
-                for receiver, sealed in secure.sealed_records(request.sealed_shares):
-                    self._mail[receiver].append((self._index[i], sealed))
-            self._total = MaskedSum(roster, self._included, blocks_of(self._model, roster.size))
+    def run(self, absent: Callable[[int], Absent], received: list[bytes] | None = None) -> None:
+        """Walk through all phases; `absent` says which devices leave before they deliver in a phase.
 
-    def upload(self, absent: Absent, received: list[bytes] | None = None) -> None:
-        """Devices mask their vectors; the server adds them up and settles who survived.
-
-        `received` gets each masked vector as it arrives, for who wants to look at them: they are large.
+        `received` gets each masked vector as it arrives, for who wants to look at them: they are large. Raises
+        SecureSumError when too few are left to go on.
         """
-        for i in self._stay(absent):
-            mail = secure.encode_sealed_records(self._mail[self._index[i]])
-            step = secure_pb2.UploadStep(included=self._included, sealed_shares=mail)
-            with self._step("devices"):
-                due = self._received(secure_pb2.GetStepResponse(upload=step), 1)
-                self._participants[i].answer(due, self._vector_of(i))
-            with self._step("server"):
-                masked = coordinator_pb2.UploadRequest.FromString(self._sent(i)).masked_vector
-                self._total.add(self._ids[i], masked)
-            if received is not None:
-                received.append(masked)
-        with self._step("server"):
-            self._survivors, self._survivors_signature = self._total.close(self._key)
-
-    def reveal(self, absent: Absent) -> None:
-        """Devices check the survivors and reveal one share of each neighbour."""
-        step = secure_pb2.RevealStep(survivors=self._survivors, signature=self._survivors_signature)
-        due = self._received(secure_pb2.GetStepResponse(reveal=step), len(self._present))
-        for i in self._stay(absent):
-            with self._step("devices"):
-                self._participants[i].answer(due, self._vector_of(i))
-            with self._step("server"):
-                request = secure_pb2.RevealSharesRequest.FromString(self._sent(i))
-                self._total.reveal(RevealedShares(self._ids[i], request.self_masks, request.mask_keys))
+        for phase in PHASES:
+            gone = absent(phase)
+            self._present = [i for i in self._present if not gone[i]]
+            self._present = [i for i in self._present if self._deliver(phase, i, received)]
+            with self._timed("server"):
+                if phase == REVEALING:
+                    return
+                if not self._cohort.has_enough(_MINIMUM_COHORT):
+                    raise SecureSumError(f"{len(self._present)} devices are too few to go on")
+                self._cohort.advance(self._key)
+                self._present = [i for i in self._present if not self._cohort.has_missed(self._names[i])]
 
     def finish(self) -> dict[str, npt.NDArray[np.int64]]:
         """Take the masks off; raises SecureSumError when too many devices are gone to do it."""
-        with self._step("server"):
-            return self._total.finish()
+        with self._timed("server"):
+            return self._cohort.finish()
 
-    def _vector_of(self, i: int) -> Callable[[bool, int], Vector]:
-        return lambda _, cohort: round_vector(self._model, self._updates[i], cohort, self._noise_bytes)
+    def _deliver(self, phase: int, i: int, received: list[bytes] | None) -> bool:
+        """One device's part of a phase; False when it leaves."""
+        with self._timed("server"):
+            step = None if phase == ADVERTISING else self._cohort.step_for(self._names[i])
+            body = b"" if step is None else step.SerializeToString()
+        with self._timed("devices"):
+            self._down_bytes += len(body)
+            try:
+                request = self._begun(i) if step is None else self._answered(i, body)
+            except PrivacyError:
+                return False
+        with self._timed("server"):
+            self._up_bytes += len(request)
+            message = _REQUESTS[phase].FromString(request)
+            self._cohort.take(phase, self._names[i], b"", message)
+        if received is not None and isinstance(message, coordinator_pb2.UploadRequest):
+            received.append(message.masked_vector)
+        return True
 
-    def _stay(self, absent: Absent) -> list[int]:
-        self._present = [i for i in self._present if not absent[i]]
-        return self._present
+    def _begun(self, i: int) -> bytes:
+        peer_id, member = self._peers[self._names[i]], simulated_member(self._authority)
+        place = Assignment(self._round_id, 0, bytes(32), _NO_LIMIT_BYTES, 1.0, peer_id, TRAINING)
+        trusted = Trusted(self._key.public_key().public_bytes_raw(), self._membership_keys, member, now=0.0)
+        self._participants[i] = RoundParticipant.begin(place, trusted, _MINIMUM_COHORT)
+        return self._participants[i].outgoing.request
 
-    def _sent(self, i: int) -> bytes:
-        """What a device sends: its bytes are counted, and nothing but them arrives."""
-        request = self._participants[i].outgoing.request
-        self._up_bytes += len(request)
-        return request
+    def _answered(self, i: int, body: bytes) -> bytes:
+        def make_vector(_: bool, cohort: int) -> Vector:
+            return round_vector(self._model, self._updates[i], cohort, self._noise_bytes)
 
-    def _received(self, answer: secure_pb2.GetStepResponse, devices: int) -> secure.Step:
-        """What so many devices make of an answer, whose bytes are counted for each of them."""
-        body = answer.SerializeToString()
-        self._down_bytes += len(body) * devices
-        return secure.decode_step(self._round_id, body)
+        self._participants[i].answer(secure.decode_step(body), make_vector)
+        return self._participants[i].outgoing.request
 
     @contextmanager
-    def _step(self, party: str) -> Iterator[None]:
+    def _timed(self, party: str) -> Iterator[None]:
         started = time.process_time()
         yield
         self._seconds[party] += time.process_time() - started

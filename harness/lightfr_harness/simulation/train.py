@@ -7,14 +7,16 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
 from lightfr import UserCode, __version__, _kernel
+from lightfr.errors import InvalidInputError
 from lightfr.training import PublishedModel
 from lightfr_harness.data import CatalogueSplit, Ratings, Split, by_time_80_10_10, generate, leave_last_out, load
-from lightfr_harness.data.evaluation import CatalogueMetrics, Metrics
-from lightfr_harness.records import Accuracy, Look, PrivacyLossFigures, TrainRecord
+from lightfr_harness.data.evaluation import CatalogueMetrics, Metrics, group_rows
+from lightfr_harness.records import Accuracy, AccuracyAsGiven, AccuracyByCount, Look, PrivacyLossFigures, TrainRecord
 from lightfr_harness.server.rules import AggregationRule, CatalogueRule, PaperRule
 from lightfr_harness.simulation import paper, scoring
 from lightfr_harness.simulation.accountant import Accountant
@@ -49,6 +51,9 @@ def load_split(options: TrainOptions) -> Split | CatalogueSplit:
         loaded: Ratings | Split = generate(options.synthetic, seed=options.seed)
     else:
         loaded = load(options.data, options.format, **options.data_options)
+    ratings = loaded.train if isinstance(loaded, Split) else loaded
+    if options.recency and not ratings.has_times:
+        raise InvalidInputError("the ratings have no times, so none is newer than another: leave out --recency")
     if isinstance(loaded, Split):
         return loaded
     return by_time_80_10_10(loaded) if options.split == "80-10-10" else leave_last_out(loaded)
@@ -105,15 +110,15 @@ def train(options: TrainOptions, progress: Progress | None = None) -> Trained:
                 history.append(_look(finished, judge(options, run, split)))
             progress(finished, rounds, history[-1] if is_due else None)
     trained = time.process_time()
-    metrics = judge(options, run, split)
+    judged = _Judged.of(options, run, split)
     seconds = {
         "load": loaded - started,
         "setup": ready - loaded,
         **run.seconds,
         "evaluate": time.process_time() - trained,
     }
-    history.append(_look(run.finished_rounds, metrics))
-    return Trained(_record(options, split, run, metrics, history, seconds), server, split.train.item_ids)
+    history.append(_look(run.finished_rounds, judged.metrics))
+    return Trained(_record(options, split, run, judged, history, seconds), server, split.train.item_ids)
 
 
 def _look(finished: int, metrics: Metrics | CatalogueMetrics) -> Look:
@@ -138,32 +143,58 @@ def judge(options: TrainOptions, run: TrainingRun, split: Split | CatalogueSplit
     return scoring.judge(model, codes, split.test)
 
 
+@dataclass(frozen=True)
+class _Judged:
+    """The finished model beside the popularity list: over all users, by their number of ratings, and as given."""
+
+    metrics: Metrics | CatalogueMetrics
+    popularity: Accuracy
+    by_count: list[AccuracyByCount]
+    as_given: AccuracyAsGiven | None
+
+    @classmethod
+    def of(cls, options: TrainOptions, run: TrainingRun, split: Split | CatalogueSplit) -> _Judged:
+        model, test = run.published(), split.test
+        codes = codes_for_use(options, run, model, scoring.users_of(test))
+        learned = scoring.figures(model, codes, test)
+        popular = scoring.popularity_figures(split.train, test)
+        by_count: list[AccuracyByCount] = [
+            {
+                "ratings": name,
+                "learned": accuracy_of(scoring.means(learned[rows], test)),
+                "popularity": accuracy_of(scoring.means(popular[rows], test)),
+            }
+            for name, rows in group_rows(split.train, test.user_index).items()
+        ]
+        as_given: AccuracyAsGiven | None = None
+        if isinstance(split, Split) and split.test_as_given:
+            as_given = {
+                "learned": accuracy_of(scoring.judge(model, codes, split.test_as_given)),
+                "popularity": accuracy_of(scoring.judge_popularity(split.train, split.test_as_given)),
+            }
+        return cls(scoring.means(learned, test), accuracy_of(scoring.means(popular, test)), by_count, as_given)
+
+
 def accuracy_of(metrics: Metrics | CatalogueMetrics) -> Accuracy:
     """Accuracy as records have it."""
-    figures: Accuracy = {
-        "ndcg": metrics.ndcg,
-        "ndcg_optimistic": metrics.ndcg_optimistic,
-        "n_users": metrics.n_users,
-        "k": metrics.k,
-    }
-    if isinstance(metrics, Metrics):
-        return {"hr": metrics.hr, "hr_optimistic": metrics.hr_optimistic, **figures}
-    return {"recall": metrics.recall, "recall_optimistic": metrics.recall_optimistic, **figures}
+    return cast("Accuracy", asdict(metrics))
 
 
 def _record(
     options: TrainOptions,
     split: Split | CatalogueSplit,
     run: TrainingRun,
-    metrics: Metrics | CatalogueMetrics,
+    judged: _Judged,
     history: list[Look],
     seconds: dict[str, float],
 ) -> TrainRecord:
     device_rounds = max(1, run.traffic.device_rounds)
     round_seconds = run.seconds["devices"] + run.seconds["server"]
     return TrainRecord(
-        **accuracy_of(metrics),
-        popularity=accuracy_of(scoring.judge_popularity(split.train, split.test)),
+        **accuracy_of(judged.metrics),
+        popularity=judged.popularity,
+        by_count=judged.by_count,
+        as_given=judged.as_given,
         history=history,
         up_bytes_per_device_round=run.traffic.up_bytes / max(1, device_rounds - run.traffic.dropped),
         down_bytes_per_device_round=run.traffic.down_bytes / device_rounds,
@@ -177,10 +208,13 @@ def _record(
             "items": split.train.n_items,
             "train_ratings": len(split.train),
             "duplicates_dropped": split.train.n_duplicates,
+            "zeros_skipped": split.train.n_zeros,
+            "negatives_dropped": split.n_negatives_dropped if isinstance(split, Split) else 0,
+            "held_out": split.held_out,
         },
         open_rows=int(np.count_nonzero(run.server.open_rows)),
         privacy_loss=privacy_loss(run),
-        paper=paper.compare_with_stated(options, getattr(metrics, "hr", None), metrics.ndcg),
+        paper=paper.compare_with_stated(options, getattr(judged.metrics, "hr", None), judged.metrics.ndcg),
         options={key: str(value) if isinstance(value, Path) else value for key, value in asdict(options).items()},
         isa=_kernel.isa_name(),
         machine=platform.machine(),

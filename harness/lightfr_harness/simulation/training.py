@@ -167,4 +167,4 @@ def refresh_gate(server: CatalogueRule, fleet: Fleet, seed: int) -> None:
             counts += np.asarray(
                 gate_vector(model, fleet.devices[user].interactions, len(half), random.bytes)["counts"]
             )
-        server.set_gate(counts, seed)
+        server.set_gate(counts, seed, len(half))

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from google.protobuf.message import DecodeError, Message
 
 from lightfr.errors import ProtocolError
+from lightfr.identities import Issued
+from lightfr.membership import MEMBERSHIP_BYTES
 from lightfr.model.manifest import SIGNED_LIMIT_BYTES, WIRE_VERSION
 from lightfr.v1 import coordinator_pb2, enrollment_pb2, model_pb2
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from lightfr._wire.channel import Channel
 
@@ -22,6 +24,7 @@ _CERTIFICATES_LIMIT_BYTES = 65_536
 ROUND_ID_BYTES = 16
 UPLOAD_ID_BYTES = 16
 UPLOAD_KINDS = (model_pb2.UPLOAD_KIND_TERNARY, model_pb2.UPLOAD_KIND_EXACT, model_pb2.UPLOAD_KIND_CODES)
+TRAINING, GATE_REFRESH = coordinator_pb2.ROUND_KIND_TRAINING, coordinator_pb2.ROUND_KIND_GATE_REFRESH
 
 Answer = TypeVar("Answer", bound=Message)
 
@@ -36,7 +39,8 @@ class Assignment(NamedTuple):
     deadline_seconds: float
     # Modes with secure aggregation: this device's name in the round.
     peer_id: bytes
-    is_gate_refresh: bool
+    # What the cohort adds up, a RoundKind: TRAINING or GATE_REFRESH.
+    kind: int
 
 
 class RetryWindow(NamedTuple):
@@ -84,6 +88,7 @@ def _assignment(message: coordinator_pb2.Assignment) -> Assignment:
     require(len(message.manifest_sha256) == 32, "manifest_sha256 must be 32 bytes")
     require(1 <= message.deadline_ms <= _DAY_MS, "a deadline is out of range")
     require(len(message.peer_id) in (0, ROUND_ID_BYTES), "peer_id must be 16 bytes")
+    require(message.kind in (0, TRAINING, GATE_REFRESH), "this release does not know the kind of the round")
     return Assignment(
         message.round_id,
         message.model_version,
@@ -91,7 +96,7 @@ def _assignment(message: coordinator_pb2.Assignment) -> Assignment:
         message.upload_limit_bytes,
         message.deadline_ms / 1000,
         message.peer_id,
-        message.kind == coordinator_pb2.ROUND_KIND_GATE_REFRESH,
+        message.kind or TRAINING,
     )
 
 
@@ -120,24 +125,28 @@ def upload(channel: Channel, request: bytes) -> None:
     require(receipt.request_sha256 == hashlib.sha256(request).digest(), "a receipt is for another upload")
 
 
-def enroll(channel: Channel, token: str, signing_request: bytes) -> list[bytes]:
-    """Spend an invitation's token; returns the device's certificates, DER, its own first."""
-    request = enrollment_pb2.EnrollRequest(token=token, signing_request=signing_request).SerializeToString()
+def enroll(channel: Channel, token: str, signing_request: bytes, member_key: bytes) -> Issued:
+    """Spend an invitation's token."""
+    request = enrollment_pb2.EnrollRequest(
+        token=token, signing_request=signing_request, member_key=member_key
+    ).SerializeToString()
     body = channel.call("EnrollmentService/Enroll", request, _CERTIFICATES_LIMIT_BYTES)
-    return _certificates(decode(enrollment_pb2.EnrollResponse, body).certificates)
+    return _issued(decode(enrollment_pb2.EnrollResponse, body))
 
 
-def renew(channel: Channel, signing_request: bytes) -> list[bytes]:
-    """Ask for another certificate of this device; returns its certificates, DER, its own first."""
-    request = enrollment_pb2.RenewCertificateRequest(signing_request=signing_request).SerializeToString()
-    body = channel.call("CoordinatorService/RenewCertificate", request, _CERTIFICATES_LIMIT_BYTES)
-    return _certificates(decode(enrollment_pb2.RenewCertificateResponse, body).certificates)
+def renew(channel: Channel, signing_request: bytes, member_key: bytes) -> Issued:
+    """Ask the authority for another certificate and membership of this device."""
+    request = enrollment_pb2.RenewCertificateRequest(
+        signing_request=signing_request, member_key=member_key
+    ).SerializeToString()
+    body = channel.call("EnrollmentService/RenewCertificate", request, _CERTIFICATES_LIMIT_BYTES)
+    return _issued(decode(enrollment_pb2.RenewCertificateResponse, body))
 
 
-def _certificates(answered: Iterable[bytes]) -> list[bytes]:
-    certificates = list(answered)
-    require(1 <= len(certificates) <= 4, "an answer without a certificate, or with too many")
-    return certificates
+def _issued(answer: enrollment_pb2.EnrollResponse | enrollment_pb2.RenewCertificateResponse) -> Issued:
+    require(1 <= len(answer.certificates) <= 4, "an answer without a certificate, or with too many")
+    require(len(answer.membership) == MEMBERSHIP_BYTES, f"a membership must be {MEMBERSHIP_BYTES} bytes")
+    return Issued(list(answer.certificates), answer.membership)
 
 
 def decode(kind: type[Answer], body: bytes) -> Answer:

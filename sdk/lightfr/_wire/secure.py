@@ -5,20 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from lightfr._wire.coordinator import decode, require, upload
-from lightfr.secagg import Roster, RosterEntry, SealedShare
 from lightfr.v1 import coordinator_pb2, secure_pb2
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable
 
     from lightfr._wire.channel import Channel
-    from lightfr.secagg import RevealedShares
+    from lightfr.secagg import RevealedShares, VouchedEntry
 
 # The server may hold an answer so long; less than the timeout of a call.
 MAX_WAIT_MS = 15_000
 _EMPTY_ANSWER_BYTES = 64
-# A roster of 8,192 devices, and as many sealed shares as a device can have neighbours.
-_STEP_LIMIT_BYTES = 8192 * 80 + 256 * 98 + 4096
+# A roster of 8,192 devices with its vouchers. No other step is larger.
+_STEP_LIMIT_BYTES = 8192 * (112 + 136) + 4096
 _DAY_MS = 86_400_000
 _INDEX_BYTES = 4
 _SEALED_BYTES = 94
@@ -31,59 +30,100 @@ class Wait(NamedTuple):
 
 
 class Share(NamedTuple):
-    """Step 2 is due: the roster, signed."""
+    """Step 2 is due: the roster's entries, vouchers and numbers, and the server's signature."""
 
-    roster: Roster
+    entries: bytes
+    vouchers: bytes
+    degree: int
+    holders: int
+    threshold: int
+    signature: bytes
+
+
+class Acknowledge(NamedTuple):
+    """Step 3 is due: what others sealed for this device, by roster index."""
+
+    sealed: list[tuple[int, bytes]]
+
+
+class Included(NamedTuple):
+    """Step 4 is due: who goes on, signed by the server."""
+
+    included: bytes
     signature: bytes
 
 
 class Upload(NamedTuple):
-    """Step 3 is due: who is included, and what the neighbours among them sent, by roster index."""
+    """Step 5 is due: who signed the included set, and their signatures."""
 
-    included: bytes
-    sealed: list[tuple[int, bytes]]
+    signers: bytes
+    signatures: bytes
 
 
-class Reveal(NamedTuple):
-    """Step 4 is due: who uploaded, signed."""
+class Survivors(NamedTuple):
+    """Step 6 is due: who uploaded, signed by the server."""
 
     survivors: bytes
     signature: bytes
+
+
+class Reveal(NamedTuple):
+    """Step 7 is due: who signed the survivor set, and their signatures."""
+
+    signers: bytes
+    signatures: bytes
 
 
 class Done(NamedTuple):
     """This device has nothing left to do."""
 
 
-Step = Wait | Share | Upload | Reveal | Done
+Step = Wait | Share | Acknowledge | Included | Upload | Survivors | Reveal | Done
 
 
-def encode_keys(round_id: bytes, entry: RosterEntry) -> bytes:
+def encode_keys(round_id: bytes, vouched: VouchedEntry) -> bytes:
     """Serialise step 1."""
     return secure_pb2.AdvertiseKeysRequest(
-        round_id=round_id, mask_public_key=entry.mask_key, share_public_key=entry.share_key
+        round_id=round_id,
+        mask_public_key=vouched.entry.mask_key,
+        share_public_key=vouched.entry.share_key,
+        membership=vouched.membership,
+        signature=vouched.signature,
     ).SerializeToString()
 
 
-def encode_shares(roster: Roster, shares: Sequence[SealedShare]) -> bytes:
+def encode_shares(round_id: bytes, sealed: Iterable[tuple[int, bytes]]) -> bytes:
     """Serialise step 2."""
-    records = sorted((roster.index_of(share.receiver), share.sealed) for share in shares)
-    return secure_pb2.ShareKeysRequest(
-        round_id=roster.round_id, sealed_shares=encode_sealed_records(records)
-    ).SerializeToString()
+    records = encode_sealed_records(sealed)
+    return secure_pb2.ShareKeysRequest(round_id=round_id, sealed_shares=records).SerializeToString()
+
+
+def encode_acknowledgement(round_id: bytes, unopened: bytes) -> bytes:
+    """Serialise step 3."""
+    return secure_pb2.AcknowledgeSharesRequest(round_id=round_id, unopened=unopened).SerializeToString()
+
+
+def encode_signed_included(round_id: bytes, signature: bytes) -> bytes:
+    """Serialise step 4."""
+    return secure_pb2.SignIncludedRequest(round_id=round_id, signature=signature).SerializeToString()
 
 
 def encode_masked(round_id: bytes, manifest_sha256: bytes, upload_id: bytes, masked: bytes) -> bytes:
-    """Serialise step 3."""
+    """Serialise step 5."""
     return coordinator_pb2.UploadRequest(
         round_id=round_id, manifest_sha256=manifest_sha256, upload_id=upload_id, masked_vector=masked
     ).SerializeToString()
 
 
+def encode_signed_survivors(round_id: bytes, signature: bytes) -> bytes:
+    """Serialise step 6."""
+    return secure_pb2.SignSurvivorsRequest(round_id=round_id, signature=signature).SerializeToString()
+
+
 def encode_revealed(round_id: bytes, revealed: RevealedShares) -> bytes:
-    """Serialise step 4."""
+    """Serialise step 7."""
     return secure_pb2.RevealSharesRequest(
-        round_id=round_id, self_masks=revealed.self_masks, mask_keys=revealed.mask_keys
+        round_id=round_id, seeds=revealed.seeds, mask_keys=revealed.mask_keys
     ).SerializeToString()
 
 
@@ -98,32 +138,32 @@ def send(channel: Channel, method: str, request: bytes) -> None:
 def next_step(channel: Channel, round_id: bytes) -> Step:
     """Ask what is due; the server may take its time to answer."""
     request = secure_pb2.GetStepRequest(round_id=round_id, max_wait_ms=MAX_WAIT_MS).SerializeToString()
-    body = channel.call("CoordinatorService/GetStep", request, _STEP_LIMIT_BYTES)
-    return decode_step(round_id, body)
+    return decode_step(channel.call("CoordinatorService/GetStep", request, _STEP_LIMIT_BYTES))
 
 
-def decode_step(round_id: bytes, body: bytes) -> Step:
+def decode_step(body: bytes) -> Step:
     """Parse and check a serialised GetStepResponse."""
     answer = decode(secure_pb2.GetStepResponse, body)
-    kind = answer.WhichOneof("step")
-    require(kind is not None, "this release does not know the step")
-    if kind == "share":
-        step = answer.share
-        return Share(Roster(round_id, step.degree, step.threshold, step.entries), step.signature)
-    if kind == "upload":
-        return Upload(answer.upload.included, sealed_records(answer.upload.sealed_shares))
-    if kind == "reveal":
-        return Reveal(answer.reveal.survivors, answer.reveal.signature)
-    if kind == "done":
-        return Done()
-    require(1 <= answer.wait_ms <= _DAY_MS, "a wait is out of range")
-    return Wait(answer.wait_ms / 1000)
-
-
-def inbox(step: Upload, neighbours: Mapping[int, bytes], receiver: bytes) -> list[SealedShare]:
-    """Name the senders, which travel as roster indices."""
-    require(all(index in neighbours for index, _ in step.sealed), "a sealed share is not from a neighbour")
-    return [SealedShare(neighbours[index], receiver, sealed) for index, sealed in step.sealed]
+    match answer.WhichOneof("step"):
+        case "wait_ms":
+            require(1 <= answer.wait_ms <= _DAY_MS, "a wait is out of range")
+            return Wait(answer.wait_ms / 1000)
+        case "share":
+            share = answer.share
+            return Share(share.entries, share.vouchers, share.degree, share.holders, share.threshold, share.signature)
+        case "acknowledge":
+            return Acknowledge(sealed_records(answer.acknowledge.sealed_shares))
+        case "included":
+            return Included(answer.included.included, answer.included.signature)
+        case "upload":
+            return Upload(answer.upload.signers, answer.upload.signatures)
+        case "survivors":
+            return Survivors(answer.survivors.survivors, answer.survivors.signature)
+        case "reveal":
+            return Reveal(answer.reveal.signers, answer.reveal.signatures)
+        case kind:
+            require(kind == "done", "this release does not know the step")
+            return Done()
 
 
 def sealed_records(field: bytes) -> list[tuple[int, bytes]]:

@@ -6,18 +6,19 @@ of, and what a server needs for the same arithmetic. Loaded only by those who ta
 """
 
 from lightfr.secagg.contribution import blocks_of, gate_vector, round_vector
-from lightfr.secagg.roster import Roster, RosterEntry
-from lightfr.secagg.session import DeviceSession, RevealedShares, SealedShare
+from lightfr.secagg.roster import Roster, RosterEntry, VouchedEntry
+from lightfr.secagg.session import DeviceSession, Place, RevealedShares
 from lightfr.secagg.vector import Block, Vector, gate_blocks, round_blocks
 
 __all__ = [
     "Block",
     "DeviceSession",
+    "Place",
     "RevealedShares",
     "Roster",
     "RosterEntry",
-    "SealedShare",
     "Vector",
+    "VouchedEntry",
     "blocks_of",
     "gate_blocks",
     "gate_vector",

@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 
     from lightfr.v1.model_pb2 import Noise
 
-# What 65536 n times the chance of +1 is at most: the sum over n devices has the variance 10, and 8 without a fifth of
+# What 65536 n times the chance of +1 is at most: the sum over n devices has the variance 8, and 6.4 without a fifth of
 # them, who may collude. docs/accuracy.md and the privacy audit have the figures behind it.
-_TERNARY_SHARE = 327_680
+_TERNARY_SHARE = 262_144
 # With few devices each adds all that ternary noise has: -1, 0 and +1 are equally likely.
 _MOST_TERNARY = 21_845
-# What the sum of ternary noise reaches at most, but for a chance below 2^-51: ten standard deviations.
+# What the sum of ternary noise reaches at most, but for a chance below 2^-51: eleven standard deviations.
 _TERNARY_REACH = 32
 
 # Of the sum over a cohort, at least, in mode SECAGG_DP: as much as ternary noise has, and 4 * 256 / 48, 48 being the
 # usual weight.
-_LEAST_VARIANCE = 10
+_LEAST_VARIANCE = 8
 _LEAST_SUM_VARIANCE = 455
 
 # Numbers end at so many standard deviations: less than 2^-102 lies beyond.

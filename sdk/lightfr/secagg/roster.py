@@ -1,102 +1,157 @@
-"""Who is in a round, who is whose neighbour, and which sets of devices the server vouches for."""
+"""Who is in a round, what vouches for each, and who is whose neighbour."""
 
 from __future__ import annotations
 
 import hashlib
+import struct
 from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import AES
+from cryptography.hazmat.primitives.ciphers.modes import CTR
 
 from lightfr.cohorts import MAX_DEVICES, MIN_DEVICES
-from lightfr.errors import BufferSizeError, PrivacyError
+from lightfr.errors import PrivacyError
+from lightfr.membership import MEMBERSHIP_BYTES, require_membership
+from lightfr.secagg.views import SIGNATURE_BYTES, entry_message, require_bytes, require_signature
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 ID_BYTES = 16
 PUBLIC_KEY_BYTES = 32
-ENTRY_BYTES = ID_BYTES + 2 * PUBLIC_KEY_BYTES
+ENTRY_BYTES = ID_BYTES + 3 * PUBLIC_KEY_BYTES
+VOUCHER_BYTES = MEMBERSHIP_BYTES - PUBLIC_KEY_BYTES + SIGNATURE_BYTES
+_SHA256_BYTES = 32
 
-# Neighbours of a device. Fewer than the default would let few colluding devices isolate one, more than the most would
-# cost it too much; smaller cohorts are complete.
-DEFAULT_DEGREE = 64
-MAX_DEGREE = 256
+# Neighbours of a device, holders of its shares, and how many of these and itself give a secret back. In cohorts up to
+# the complete size everybody is everybody's neighbour and holder.
+USUAL_DEGREE = 64
+USUAL_HOLDERS = 80
+USUAL_THRESHOLD = 39
+COMPLETE_SIZE = 129
+_MOST = 256
 
-_ROSTER_LABEL = b"lightfr roster v1\n"
-_SURVIVORS_LABEL = b"lightfr survivors v1\n"
+_GRAPH_LABEL = b"lightfr graph v1\n"
 
 
 @dataclass(frozen=True)
 class RosterEntry:
-    """What a device advertises: its id in this round (16 bytes) and two X25519 public keys (32 bytes each)."""
+    """What a device advertises: its id in this round (16 bytes), two X25519 keys and its member key (32 bytes each)."""
 
     peer_id: bytes
     mask_key: bytes
     share_key: bytes
+    member_key: bytes
 
     def to_bytes(self) -> bytes:
-        """Return id, mask key and share key, 80 bytes."""
-        return self.peer_id + self.mask_key + self.share_key
+        """Return id, mask key, share key and member key, 112 bytes."""
+        return self.peer_id + self.mask_key + self.share_key + self.member_key
 
     @classmethod
     def from_bytes(cls, entry: bytes) -> RosterEntry:
-        """Take 80 bytes apart."""
+        """Take 112 bytes apart."""
         require_bytes("a roster entry", entry, ENTRY_BYTES)
-        keys = entry[ID_BYTES:]
-        return cls(entry[:ID_BYTES], keys[:PUBLIC_KEY_BYTES], keys[PUBLIC_KEY_BYTES:])
+        mask, share, member = (ID_BYTES + i * PUBLIC_KEY_BYTES for i in range(3))
+        return cls(entry[:mask], entry[mask:share], entry[share:member], entry[member:])
+
+
+@dataclass(frozen=True)
+class VouchedEntry:
+    """An entry, the authority's membership of its member key (104 bytes), and the device's signature of the entry."""
+
+    entry: RosterEntry
+    membership: bytes
+    signature: bytes
+
+    def voucher(self) -> bytes:
+        """Return what the roster carries beside the entry: end and signature of the membership, and the signature."""
+        return self.membership[PUBLIC_KEY_BYTES:] + self.signature
+
+    @classmethod
+    def from_voucher(cls, entry: RosterEntry, voucher: bytes) -> VouchedEntry:
+        """Put the membership together again."""
+        rest, signature = voucher[:-SIGNATURE_BYTES], voucher[-SIGNATURE_BYTES:]
+        return cls(entry, entry.member_key + rest, signature)
+
+    def require_member(self, membership_keys: Sequence[bytes], now: float) -> None:
+        """Raise PrivacyError unless the authority vouches for the member key."""
+        if require_membership(self.membership, membership_keys, now) != self.entry.member_key:
+            raise PrivacyError("the authority vouches for another key than an entry of the roster has: leave the round")
+
+    def require_own_keys(self, round_id: bytes) -> None:
+        """Raise PrivacyError unless the device itself signed its keys for this round."""
+        entry = self.entry
+        message = entry_message(round_id, entry.peer_id, entry.mask_key, entry.share_key)
+        require_signature("a device of the roster, of its own entry,", entry.member_key, self.signature, message)
 
 
 @dataclass(frozen=True)
 class Roster:
-    """The cohort of a round. `entries` are 80 bytes for each device, by strictly ascending id.
+    """The cohort of a round. `entries` are 112 bytes for each device, by strictly ascending id.
 
-    Any instance follows the rules of docs/secagg.md; PrivacyError comes of anything else.
+    `manifest_sha256` and `kind` (a RoundKind) are what the round is about: all devices then agree on that too. Any
+    instance follows the rules of docs/secagg.md; PrivacyError comes of anything else.
     """
 
     round_id: bytes
+    manifest_sha256: bytes
+    kind: int
     degree: int
+    holders: int
     threshold: int
     entries: bytes
 
     def __post_init__(self) -> None:
         require_bytes("round_id", self.round_id, ID_BYTES)
+        require_bytes("manifest_sha256", self.manifest_sha256, _SHA256_BYTES)
         _require(len(self.entries) % ENTRY_BYTES == 0, f"its entries are not a multiple of {ENTRY_BYTES} bytes")
         _require(MIN_DEVICES <= self.size <= MAX_DEVICES, f"it has {self.size} devices, not 2 to {MAX_DEVICES}")
         self._require_graph()
         self._require_distinct()
 
     @classmethod
-    def of(cls, round_id: bytes, entries: Iterable[RosterEntry]) -> Roster:
-        """Put entries in order and choose the usual degree and threshold."""
+    def of(cls, round_id: bytes, manifest_sha256: bytes, kind: int, entries: Iterable[RosterEntry]) -> Roster:
+        """Put entries in order and choose the usual numbers."""
         ordered = sorted(entry.to_bytes() for entry in entries)
-        degree = min(DEFAULT_DEGREE, len(ordered) - 1)
-        return cls(round_id, degree, least_threshold(degree), b"".join(ordered))
+        return cls(round_id, manifest_sha256, kind, *usual_numbers(len(ordered)), b"".join(ordered))
 
     def _require_graph(self) -> None:
-        others = self.size - 1
-        complete = self.degree == others <= MAX_DEGREE
-        regular = DEFAULT_DEGREE <= self.degree <= min(MAX_DEGREE, others) and self.degree % 2 == 0
-        _require(complete or regular, f"{self.degree} neighbours do not fit {self.size} devices")
-        least, most = least_threshold(self.degree), self.degree + 1
-        _require(least <= self.threshold <= most, f"its threshold {self.threshold} is not {least} to {most}")
+        others, given = self.size - 1, (self.degree, self.holders, self.threshold)
+        if self.size <= COMPLETE_SIZE:
+            fits = given == usual_numbers(self.size)
+        else:
+            fits = (
+                USUAL_DEGREE <= self.degree <= min(_MOST, others // 2)
+                and self.degree % 2 == 0
+                and USUAL_HOLDERS <= self.holders <= min(_MOST, others)
+                and least_threshold(self.holders) <= self.threshold <= self.holders
+            )
+        _require(fits, "its numbers {} neighbours, {} holders, threshold {} do not fit".format(*given))
 
     def _require_distinct(self) -> None:
         ids = self._ids
         _require(all(a < b for a, b in pairwise(ids)), "its ids are not strictly ascending")
-        starts = range(ID_BYTES, len(self.entries), ENTRY_BYTES)
-        keys = {self.entries[at : at + PUBLIC_KEY_BYTES] for at in starts}
-        keys |= {self.entries[at + PUBLIC_KEY_BYTES : at + 2 * PUBLIC_KEY_BYTES] for at in starts}
-        _require(len(keys) == 2 * self.size, "a key appears twice in it")
+        keys = {
+            self.entries[at : at + PUBLIC_KEY_BYTES]
+            for first in range(ID_BYTES, ENTRY_BYTES, PUBLIC_KEY_BYTES)
+            for at in range(first, len(self.entries), ENTRY_BYTES)
+        }
+        _require(len(keys) == 3 * self.size, "a key appears twice in it")
 
     @property
     def size(self) -> int:
         """Number of devices."""
         return len(self.entries) // ENTRY_BYTES
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all devices are neighbours of each other."""
+        return self.degree == self.size - 1
 
     @cached_property
     def _ids(self) -> list[bytes]:
@@ -104,13 +159,21 @@ class Roster:
 
     @cached_property
     def digest(self) -> bytes:
-        """SHA-256 of round id, size, degree and threshold (uint32, little-endian), and the entries."""
-        numbers = b"".join(n.to_bytes(4, "little") for n in (self.size, self.degree, self.threshold))
-        return hashlib.sha256(self.round_id + numbers + self.entries).digest()
+        """SHA-256 of round id, manifest digest, five numbers (uint32 each, little-endian), and the entries."""
+        numbers = struct.pack("<5I", self.kind, self.size, self.degree, self.holders, self.threshold)
+        return hashlib.sha256(self.round_id + self.manifest_sha256 + numbers + self.entries).digest()
 
     def entry(self, index: int) -> RosterEntry:
         """Return the entry at an index."""
         return RosterEntry.from_bytes(self.entries[index * ENTRY_BYTES : (index + 1) * ENTRY_BYTES])
+
+    def share_keys(self) -> bytes:
+        """Return id and share key of every device, 48 bytes each: whoever opens what others sealed needs them."""
+        entries, share = self.entries, ID_BYTES + PUBLIC_KEY_BYTES
+        return b"".join(
+            entries[at : at + ID_BYTES] + entries[at + share : at + share + PUBLIC_KEY_BYTES]
+            for at in range(0, len(entries), ENTRY_BYTES)
+        )
 
     def index_of(self, peer_id: bytes) -> int:
         """Return the index of a device; raises PrivacyError when it is not there."""
@@ -119,63 +182,40 @@ class Roster:
         return index
 
     @cached_property
-    def _ring(self) -> list[int]:
-        """Indices by SHA-256(digest, index): nobody can choose a place without knowing every key of the cohort."""
-        places = [hashlib.sha256(self.digest + i.to_bytes(4, "little")).digest() for i in range(self.size)]
-        return sorted(range(self.size), key=places.__getitem__)
+    def _cycles(self) -> list[list[int]]:
+        """The indices in degree / 2 orders, each a cycle. They depend on every key of the cohort.
 
-    @cached_property
-    def _places(self) -> dict[int, int]:
-        return {index: place for place, index in enumerate(self._ring)}
+        Not one ring: there, the devices beside a victim could be said to have dropped out, and it would be cut off.
+        """
+        key = hashlib.sha256(_GRAPH_LABEL + self.digest).digest()
+        n, n_cycles = self.size, self.degree // 2
+        stream = Cipher(AES(key), CTR(bytes(16))).encryptor().update(bytes(8 * n * n_cycles))
+        orders = struct.iter_unpack(f"<{n}Q", stream)
+        return [sorted(range(n), key=order.__getitem__) for order in orders]
 
     def neighbours(self, index: int) -> list[int]:
-        """Return the indices of a device's neighbours, ascending: half the degree on each side of the ring, or all."""
-        if self.degree == self.size - 1:
+        """Return the indices of a device's neighbours, ascending: those beside it in the cycles, or all."""
+        if self.is_complete:
             return [i for i in range(self.size) if i != index]
-        place, half = self._places[index], self.degree // 2
-        steps = (*range(-half, 0), *range(1, half + 1))
-        return sorted(self._ring[(place + step) % self.size] for step in steps)
+        places = ((cycle, cycle.index(index)) for cycle in self._cycles)
+        return sorted({cycle[(at + step) % self.size] for cycle, at in places for step in (-1, 1)})
 
 
-def least_threshold(degree: int) -> int:
-    """Return the smallest majority of a device and its neighbours, who then never give up both of its secrets."""
-    return (degree + 1) // 2 + 1
+def usual_numbers(size: int) -> tuple[int, int, int]:
+    """Return the degree, the number of holders and the threshold that a server chooses for a cohort of this size."""
+    if size <= COMPLETE_SIZE:
+        return size - 1, size - 1, size // 2 + 1
+    return USUAL_DEGREE, USUAL_HOLDERS, USUAL_THRESHOLD
 
 
-def bitmap_of(indices: Iterable[int], size: int) -> bytes:
-    """Return a set of devices as bits: roster index i is bit (i mod 8) of byte (i div 8)."""
-    return sum(1 << i for i in set(indices)).to_bytes((size + 7) // 8, "little")
+def least_threshold(n_holders: int) -> int:
+    """Return the smallest threshold: if a fifth of the cohort colludes, it hardly ever has so many of the holders."""
+    return -(-USUAL_THRESHOLD * n_holders // USUAL_HOLDERS)
 
 
-def members(bitmap: bytes, size: int) -> frozenset[int]:
-    """Return the indices of a bitmap; raises PrivacyError when it does not belong to a roster of this size."""
-    bits = int.from_bytes(bitmap, "little")
-    _require(len(bitmap) == (size + 7) // 8 and not bits >> size, f"a set of devices is not of {size} bits")
-    return frozenset(i for i in range(size) if bits >> i & 1)
-
-
-def roster_message(digest: bytes) -> bytes:
-    """Return what the server signs of a roster."""
-    return _ROSTER_LABEL + digest
-
-
-def survivors_message(digest: bytes, included: bytes, survivors: bytes) -> bytes:
-    """Return what the server signs at the end: the roster, who was included and who uploaded, as bitmaps."""
-    return _SURVIVORS_LABEL + digest + included + survivors
-
-
-def require_signature(what: str, server_key: bytes, signature: bytes, message: bytes) -> None:
-    """Raise PrivacyError unless the server's raw Ed25519 key signed the message."""
-    try:
-        Ed25519PublicKey.from_public_bytes(server_key).verify(signature, message)
-    except InvalidSignature as error:
-        raise PrivacyError(f"the server's signature of the {what} does not fit: leave the round") from error
-
-
-def require_bytes(what: str, value: bytes, expected_bytes: int) -> None:
-    """Raise BufferSizeError unless the value has this length."""
-    if len(value) != expected_bytes:
-        raise BufferSizeError(what, len(value), expected_bytes)
+def least_neighbours(n_neighbours: int) -> int:
+    """Return how many neighbours of a device must be left: five eighths, more than can collude around it."""
+    return -(-5 * n_neighbours // 8)
 
 
 def _require(condition: bool, reason: str) -> None:

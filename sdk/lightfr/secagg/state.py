@@ -8,33 +8,47 @@ from typing import Any
 
 from lightfr.errors import InvalidInputError
 
-_VERSION = "lightfr session v1"
+_VERSION = "lightfr session v2"
 
 
 @dataclass(frozen=True)
 class SessionState:
     """One round of one device. Empty bytes stand for what is not known yet, or not needed any more.
 
-    `neighbours` are 84 bytes each: roster index (uint32, little-endian) and entry. `held` are 70 bytes each: roster
-    index of the owner and its two shares.
+    `senders` are the id and share key of every device of the roster, 48 bytes each. Other lists of devices are records
+    that begin with a roster index (uint32, little-endian): `neighbours` have id and mask key behind it, `holders`
+    nothing, `witnesses` the member key, `held` the owner's two shares. `membership_keys` are 32 bytes each.
     """
 
     round_id: bytes
     peer_id: bytes
+    manifest_sha256: bytes
+    kind: int
     server_key: bytes
+    membership_keys: bytes
+    member_private: bytes
+    membership: bytes
     minimum_cohort: int
+    began_unix_seconds: float
     next_step: str = "advertise"
     mask_private: bytes = b""
     share_private: bytes = b""
     seed: bytes = b""
     own_share: bytes = b""
     roster_digest: bytes = b""
+    roster_signature: bytes = b""
     cohort: int = 0
     threshold: int = 0
     own_index: int = 0
+    senders: bytes = b""
     neighbours: bytes = b""
+    holders: bytes = b""
+    witnesses: bytes = b""
     held: bytes = b""
     included: bytes = b""
+    included_signature: bytes = b""
+    survivors: bytes = b""
+    survivors_signature: bytes = b""
 
     def __repr__(self) -> str:
         return f"<SessionState before step '{self.next_step}'>"

@@ -22,48 +22,47 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
-from lightfr.v1 import enrollment_pb2 as lightfr_dot_v1_dot_enrollment__pb2
 from lightfr.v1 import manifest_pb2 as lightfr_dot_v1_dot_manifest__pb2
 from lightfr.v1 import model_pb2 as lightfr_dot_v1_dot_model__pb2
 from lightfr.v1 import secure_pb2 as lightfr_dot_v1_dot_secure__pb2
 from lightfr.v1 import update_pb2 as lightfr_dot_v1_dot_update__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1clightfr/v1/coordinator.proto\x12\nlightfr.v1\x1a\x1blightfr/v1/enrollment.proto\x1a\x19lightfr/v1/manifest.proto\x1a\x16lightfr/v1/model.proto\x1a\x17lightfr/v1/secure.proto\x1a\x17lightfr/v1/update.proto\"\x83\x01\n\x0c\x43\x61pabilities\x12\x15\n\rwire_versions\x18\x01 \x03(\r\x12,\n\x0cupload_kinds\x18\x02 \x03(\x0e\x32\x16.lightfr.v1.UploadKind\x12.\n\rprivacy_modes\x18\x03 \x03(\x0e\x32\x17.lightfr.v1.PrivacyMode\"a\n\x12GetManifestRequest\x12.\n\x0c\x63\x61pabilities\x18\x01 \x01(\x0b\x32\x18.lightfr.v1.Capabilities\x12\x1b\n\x13known_model_version\x18\x02 \x01(\x04\"J\n\x13GetManifestResponse\x12\x33\n\x0fsigned_manifest\x18\x01 \x01(\x0b\x32\x1a.lightfr.v1.SignedManifest\"]\n\x0e\x43heckInRequest\x12.\n\x0c\x63\x61pabilities\x18\x01 \x01(\x0b\x32\x18.lightfr.v1.Capabilities\x12\x1b\n\x13known_model_version\x18\x02 \x01(\x04\"z\n\x0f\x43heckInResponse\x12,\n\nassignment\x18\x01 \x01(\x0b\x32\x16.lightfr.v1.AssignmentH\x00\x12/\n\x0cretry_window\x18\x02 \x01(\x0b\x32\x17.lightfr.v1.RetryWindowH\x00\x42\x08\n\x06\x61nswer\"\xb5\x01\n\nAssignment\x12\x10\n\x08round_id\x18\x01 \x01(\x0c\x12\x15\n\rmodel_version\x18\x02 \x01(\x04\x12\x17\n\x0fmanifest_sha256\x18\x03 \x01(\x0c\x12\x13\n\x0b\x64\x65\x61\x64line_ms\x18\x04 \x01(\r\x12\x1a\n\x12upload_limit_bytes\x18\x05 \x01(\r\x12\x0f\n\x07peer_id\x18\x06 \x01(\x0c\x12#\n\x04kind\x18\x07 \x01(\x0e\x32\x15.lightfr.v1.RoundKind\"^\n\x0bRetryWindow\x12\x13\n\x0b\x65\x61rliest_ms\x18\x01 \x01(\r\x12\x11\n\tlatest_ms\x18\x02 \x01(\r\x12\'\n\x06reason\x18\x03 \x01(\x0e\x32\x17.lightfr.v1.RetryReason\"\x9b\x01\n\rUploadRequest\x12\x10\n\x08round_id\x18\x01 \x01(\x0c\x12\x17\n\x0fmanifest_sha256\x18\x02 \x01(\x0c\x12\x11\n\tupload_id\x18\x03 \x01(\x0c\x12+\n\nrow_update\x18\x04 \x01(\x0b\x32\x15.lightfr.v1.RowUpdateH\x00\x12\x17\n\rmasked_vector\x18\x05 \x01(\x0cH\x00\x42\x06\n\x04\x62ody\";\n\x0eUploadResponse\x12\x11\n\tupload_id\x18\x01 \x01(\x0c\x12\x16\n\x0erequest_sha256\x18\x02 \x01(\x0c\")\n\x15GetRoundStatusRequest\x12\x10\n\x08round_id\x18\x01 \x01(\x0c\"\x9f\x01\n\x16GetRoundStatusResponse\x12%\n\x05state\x18\x01 \x01(\x0e\x32\x16.lightfr.v1.RoundState\x12\x14\n\x0cupload_count\x18\x02 \x01(\r\x12\x13\n\x0bupload_goal\x18\x03 \x01(\r\x12\x17\n\x0fhas_your_upload\x18\x04 \x01(\x08\x12\x1a\n\x12next_model_version\x18\x05 \x01(\x04*]\n\tRoundKind\x12\x1a\n\x16ROUND_KIND_UNSPECIFIED\x10\x00\x12\x17\n\x13ROUND_KIND_TRAINING\x10\x01\x12\x1b\n\x17ROUND_KIND_GATE_REFRESH\x10\x02*\xcb\x01\n\x0bRetryReason\x12\x1c\n\x18RETRY_REASON_UNSPECIFIED\x10\x00\x12\x1b\n\x17RETRY_REASON_ROUND_FULL\x10\x01\x12!\n\x1dRETRY_REASON_ALREADY_UPLOADED\x10\x02\x12\x1c\n\x18RETRY_REASON_AGGREGATING\x10\x03\x12\"\n\x1eRETRY_REASON_TRAINING_FINISHED\x10\x04\x12\x1c\n\x18RETRY_REASON_NOT_CAPABLE\x10\x05*\x91\x01\n\nRoundState\x12\x1b\n\x17ROUND_STATE_UNSPECIFIED\x10\x00\x12\x14\n\x10ROUND_STATE_OPEN\x10\x01\x12\x1b\n\x17ROUND_STATE_AGGREGATING\x10\x02\x12\x18\n\x14ROUND_STATE_FINISHED\x10\x03\x12\x19\n\x15ROUND_STATE_ABANDONED\x10\x04\x32\xd8\x05\n\x12\x43oordinatorService\x12N\n\x0bGetManifest\x12\x1e.lightfr.v1.GetManifestRequest\x1a\x1f.lightfr.v1.GetManifestResponse\x12\x42\n\x07\x43heckIn\x12\x1a.lightfr.v1.CheckInRequest\x1a\x1b.lightfr.v1.CheckInResponse\x12?\n\x06Upload\x12\x19.lightfr.v1.UploadRequest\x1a\x1a.lightfr.v1.UploadResponse\x12T\n\rAdvertiseKeys\x12 .lightfr.v1.AdvertiseKeysRequest\x1a!.lightfr.v1.AdvertiseKeysResponse\x12H\n\tShareKeys\x12\x1c.lightfr.v1.ShareKeysRequest\x1a\x1d.lightfr.v1.ShareKeysResponse\x12Q\n\x0cRevealShares\x12\x1f.lightfr.v1.RevealSharesRequest\x1a .lightfr.v1.RevealSharesResponse\x12\x42\n\x07GetStep\x12\x1a.lightfr.v1.GetStepRequest\x1a\x1b.lightfr.v1.GetStepResponse\x12W\n\x0eGetRoundStatus\x12!.lightfr.v1.GetRoundStatusRequest\x1a\".lightfr.v1.GetRoundStatusResponse\x12]\n\x10RenewCertificate\x12#.lightfr.v1.RenewCertificateRequest\x1a$.lightfr.v1.RenewCertificateResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1clightfr/v1/coordinator.proto\x12\nlightfr.v1\x1a\x19lightfr/v1/manifest.proto\x1a\x16lightfr/v1/model.proto\x1a\x17lightfr/v1/secure.proto\x1a\x17lightfr/v1/update.proto\"\x83\x01\n\x0c\x43\x61pabilities\x12\x15\n\rwire_versions\x18\x01 \x03(\r\x12,\n\x0cupload_kinds\x18\x02 \x03(\x0e\x32\x16.lightfr.v1.UploadKind\x12.\n\rprivacy_modes\x18\x03 \x03(\x0e\x32\x17.lightfr.v1.PrivacyMode\"a\n\x12GetManifestRequest\x12.\n\x0c\x63\x61pabilities\x18\x01 \x01(\x0b\x32\x18.lightfr.v1.Capabilities\x12\x1b\n\x13known_model_version\x18\x02 \x01(\x04\"J\n\x13GetManifestResponse\x12\x33\n\x0fsigned_manifest\x18\x01 \x01(\x0b\x32\x1a.lightfr.v1.SignedManifest\"]\n\x0e\x43heckInRequest\x12.\n\x0c\x63\x61pabilities\x18\x01 \x01(\x0b\x32\x18.lightfr.v1.Capabilities\x12\x1b\n\x13known_model_version\x18\x02 \x01(\x04\"z\n\x0f\x43heckInResponse\x12,\n\nassignment\x18\x01 \x01(\x0b\x32\x16.lightfr.v1.AssignmentH\x00\x12/\n\x0cretry_window\x18\x02 \x01(\x0b\x32\x17.lightfr.v1.RetryWindowH\x00\x42\x08\n\x06\x61nswer\"\xb5\x01\n\nAssignment\x12\x10\n\x08round_id\x18\x01 \x01(\x0c\x12\x15\n\rmodel_version\x18\x02 \x01(\x04\x12\x17\n\x0fmanifest_sha256\x18\x03 \x01(\x0c\x12\x13\n\x0b\x64\x65\x61\x64line_ms\x18\x04 \x01(\r\x12\x1a\n\x12upload_limit_bytes\x18\x05 \x01(\r\x12\x0f\n\x07peer_id\x18\x06 \x01(\x0c\x12#\n\x04kind\x18\x07 \x01(\x0e\x32\x15.lightfr.v1.RoundKind\"^\n\x0bRetryWindow\x12\x13\n\x0b\x65\x61rliest_ms\x18\x01 \x01(\r\x12\x11\n\tlatest_ms\x18\x02 \x01(\r\x12\'\n\x06reason\x18\x03 \x01(\x0e\x32\x17.lightfr.v1.RetryReason\"\x9b\x01\n\rUploadRequest\x12\x10\n\x08round_id\x18\x01 \x01(\x0c\x12\x17\n\x0fmanifest_sha256\x18\x02 \x01(\x0c\x12\x11\n\tupload_id\x18\x03 \x01(\x0c\x12+\n\nrow_update\x18\x04 \x01(\x0b\x32\x15.lightfr.v1.RowUpdateH\x00\x12\x17\n\rmasked_vector\x18\x05 \x01(\x0cH\x00\x42\x06\n\x04\x62ody\";\n\x0eUploadResponse\x12\x11\n\tupload_id\x18\x01 \x01(\x0c\x12\x16\n\x0erequest_sha256\x18\x02 \x01(\x0c\")\n\x15GetRoundStatusRequest\x12\x10\n\x08round_id\x18\x01 \x01(\x0c\"\x9f\x01\n\x16GetRoundStatusResponse\x12%\n\x05state\x18\x01 \x01(\x0e\x32\x16.lightfr.v1.RoundState\x12\x14\n\x0cupload_count\x18\x02 \x01(\r\x12\x13\n\x0bupload_goal\x18\x03 \x01(\r\x12\x17\n\x0fhas_your_upload\x18\x04 \x01(\x08\x12\x1a\n\x12next_model_version\x18\x05 \x01(\x04*]\n\tRoundKind\x12\x1a\n\x16ROUND_KIND_UNSPECIFIED\x10\x00\x12\x17\n\x13ROUND_KIND_TRAINING\x10\x01\x12\x1b\n\x17ROUND_KIND_GATE_REFRESH\x10\x02*\xe4\x01\n\x0bRetryReason\x12\x1c\n\x18RETRY_REASON_UNSPECIFIED\x10\x00\x12\x1b\n\x17RETRY_REASON_ROUND_FULL\x10\x01\x12!\n\x1dRETRY_REASON_ALREADY_UPLOADED\x10\x02\x12\x1c\n\x18RETRY_REASON_AGGREGATING\x10\x03\x12\"\n\x1eRETRY_REASON_TRAINING_FINISHED\x10\x04\x12\x1c\n\x18RETRY_REASON_NOT_CAPABLE\x10\x05\x12\x17\n\x13RETRY_REASON_FAULTY\x10\x06*\x91\x01\n\nRoundState\x12\x1b\n\x17ROUND_STATE_UNSPECIFIED\x10\x00\x12\x14\n\x10ROUND_STATE_OPEN\x10\x01\x12\x1b\n\x17ROUND_STATE_AGGREGATING\x10\x02\x12\x18\n\x14ROUND_STATE_FINISHED\x10\x03\x12\x19\n\x15ROUND_STATE_ABANDONED\x10\x04\x32\x84\x07\n\x12\x43oordinatorService\x12N\n\x0bGetManifest\x12\x1e.lightfr.v1.GetManifestRequest\x1a\x1f.lightfr.v1.GetManifestResponse\x12\x42\n\x07\x43heckIn\x12\x1a.lightfr.v1.CheckInRequest\x1a\x1b.lightfr.v1.CheckInResponse\x12?\n\x06Upload\x12\x19.lightfr.v1.UploadRequest\x1a\x1a.lightfr.v1.UploadResponse\x12T\n\rAdvertiseKeys\x12 .lightfr.v1.AdvertiseKeysRequest\x1a!.lightfr.v1.AdvertiseKeysResponse\x12H\n\tShareKeys\x12\x1c.lightfr.v1.ShareKeysRequest\x1a\x1d.lightfr.v1.ShareKeysResponse\x12`\n\x11\x41\x63knowledgeShares\x12$.lightfr.v1.AcknowledgeSharesRequest\x1a%.lightfr.v1.AcknowledgeSharesResponse\x12Q\n\x0cSignIncluded\x12\x1f.lightfr.v1.SignIncludedRequest\x1a .lightfr.v1.SignIncludedResponse\x12T\n\rSignSurvivors\x12 .lightfr.v1.SignSurvivorsRequest\x1a!.lightfr.v1.SignSurvivorsResponse\x12Q\n\x0cRevealShares\x12\x1f.lightfr.v1.RevealSharesRequest\x1a .lightfr.v1.RevealSharesResponse\x12\x42\n\x07GetStep\x12\x1a.lightfr.v1.GetStepRequest\x1a\x1b.lightfr.v1.GetStepResponse\x12W\n\x0eGetRoundStatus\x12!.lightfr.v1.GetRoundStatusRequest\x1a\".lightfr.v1.GetRoundStatusResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'lightfr.v1.coordinator_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_ROUNDKIND']._serialized_start=1406
-  _globals['_ROUNDKIND']._serialized_end=1499
-  _globals['_RETRYREASON']._serialized_start=1502
-  _globals['_RETRYREASON']._serialized_end=1705
-  _globals['_ROUNDSTATE']._serialized_start=1708
-  _globals['_ROUNDSTATE']._serialized_end=1853
-  _globals['_CAPABILITIES']._serialized_start=175
-  _globals['_CAPABILITIES']._serialized_end=306
-  _globals['_GETMANIFESTREQUEST']._serialized_start=308
-  _globals['_GETMANIFESTREQUEST']._serialized_end=405
-  _globals['_GETMANIFESTRESPONSE']._serialized_start=407
-  _globals['_GETMANIFESTRESPONSE']._serialized_end=481
-  _globals['_CHECKINREQUEST']._serialized_start=483
-  _globals['_CHECKINREQUEST']._serialized_end=576
-  _globals['_CHECKINRESPONSE']._serialized_start=578
-  _globals['_CHECKINRESPONSE']._serialized_end=700
-  _globals['_ASSIGNMENT']._serialized_start=703
-  _globals['_ASSIGNMENT']._serialized_end=884
-  _globals['_RETRYWINDOW']._serialized_start=886
-  _globals['_RETRYWINDOW']._serialized_end=980
-  _globals['_UPLOADREQUEST']._serialized_start=983
-  _globals['_UPLOADREQUEST']._serialized_end=1138
-  _globals['_UPLOADRESPONSE']._serialized_start=1140
-  _globals['_UPLOADRESPONSE']._serialized_end=1199
-  _globals['_GETROUNDSTATUSREQUEST']._serialized_start=1201
-  _globals['_GETROUNDSTATUSREQUEST']._serialized_end=1242
-  _globals['_GETROUNDSTATUSRESPONSE']._serialized_start=1245
-  _globals['_GETROUNDSTATUSRESPONSE']._serialized_end=1404
-  _globals['_COORDINATORSERVICE']._serialized_start=1856
-  _globals['_COORDINATORSERVICE']._serialized_end=2584
+  _globals['_ROUNDKIND']._serialized_start=1377
+  _globals['_ROUNDKIND']._serialized_end=1470
+  _globals['_RETRYREASON']._serialized_start=1473
+  _globals['_RETRYREASON']._serialized_end=1701
+  _globals['_ROUNDSTATE']._serialized_start=1704
+  _globals['_ROUNDSTATE']._serialized_end=1849
+  _globals['_CAPABILITIES']._serialized_start=146
+  _globals['_CAPABILITIES']._serialized_end=277
+  _globals['_GETMANIFESTREQUEST']._serialized_start=279
+  _globals['_GETMANIFESTREQUEST']._serialized_end=376
+  _globals['_GETMANIFESTRESPONSE']._serialized_start=378
+  _globals['_GETMANIFESTRESPONSE']._serialized_end=452
+  _globals['_CHECKINREQUEST']._serialized_start=454
+  _globals['_CHECKINREQUEST']._serialized_end=547
+  _globals['_CHECKINRESPONSE']._serialized_start=549
+  _globals['_CHECKINRESPONSE']._serialized_end=671
+  _globals['_ASSIGNMENT']._serialized_start=674
+  _globals['_ASSIGNMENT']._serialized_end=855
+  _globals['_RETRYWINDOW']._serialized_start=857
+  _globals['_RETRYWINDOW']._serialized_end=951
+  _globals['_UPLOADREQUEST']._serialized_start=954
+  _globals['_UPLOADREQUEST']._serialized_end=1109
+  _globals['_UPLOADRESPONSE']._serialized_start=1111
+  _globals['_UPLOADRESPONSE']._serialized_end=1170
+  _globals['_GETROUNDSTATUSREQUEST']._serialized_start=1172
+  _globals['_GETROUNDSTATUSREQUEST']._serialized_end=1213
+  _globals['_GETROUNDSTATUSRESPONSE']._serialized_start=1216
+  _globals['_GETROUNDSTATUSRESPONSE']._serialized_end=1375
+  _globals['_COORDINATORSERVICE']._serialized_start=1852
+  _globals['_COORDINATORSERVICE']._serialized_end=2752
 # @@protoc_insertion_point(module_scope)

@@ -1,4 +1,3 @@
-from lightfr.v1 import enrollment_pb2 as _enrollment_pb2
 from lightfr.v1 import manifest_pb2 as _manifest_pb2
 from lightfr.v1 import model_pb2 as _model_pb2
 from lightfr.v1 import secure_pb2 as _secure_pb2
@@ -25,6 +24,7 @@ class RetryReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     RETRY_REASON_AGGREGATING: _ClassVar[RetryReason]
     RETRY_REASON_TRAINING_FINISHED: _ClassVar[RetryReason]
     RETRY_REASON_NOT_CAPABLE: _ClassVar[RetryReason]
+    RETRY_REASON_FAULTY: _ClassVar[RetryReason]
 
 class RoundState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -42,6 +42,7 @@ RETRY_REASON_ALREADY_UPLOADED: RetryReason
 RETRY_REASON_AGGREGATING: RetryReason
 RETRY_REASON_TRAINING_FINISHED: RetryReason
 RETRY_REASON_NOT_CAPABLE: RetryReason
+RETRY_REASON_FAULTY: RetryReason
 ROUND_STATE_UNSPECIFIED: RoundState
 ROUND_STATE_OPEN: RoundState
 ROUND_STATE_AGGREGATING: RoundState

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1blightfr/v1/enrollment.proto\x12\nlightfr.v1\"7\n\rEnrollRequest\x12\r\n\x05token\x18\x01 \x01(\t\x12\x17\n\x0fsigning_request\x18\x02 \x01(\x0c\"&\n\x0e\x45nrollResponse\x12\x14\n\x0c\x63\x65rtificates\x18\x01 \x03(\x0c\"2\n\x17RenewCertificateRequest\x12\x17\n\x0fsigning_request\x18\x01 \x01(\x0c\"0\n\x18RenewCertificateResponse\x12\x14\n\x0c\x63\x65rtificates\x18\x01 \x03(\x0c\x32T\n\x11\x45nrollmentService\x12?\n\x06\x45nroll\x12\x19.lightfr.v1.EnrollRequest\x1a\x1a.lightfr.v1.EnrollResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1blightfr/v1/enrollment.proto\x12\nlightfr.v1\"K\n\rEnrollRequest\x12\r\n\x05token\x18\x01 \x01(\t\x12\x17\n\x0fsigning_request\x18\x02 \x01(\x0c\x12\x12\n\nmember_key\x18\x03 \x01(\x0c\":\n\x0e\x45nrollResponse\x12\x14\n\x0c\x63\x65rtificates\x18\x01 \x03(\x0c\x12\x12\n\nmembership\x18\x02 \x01(\x0c\"F\n\x17RenewCertificateRequest\x12\x17\n\x0fsigning_request\x18\x01 \x01(\x0c\x12\x12\n\nmember_key\x18\x02 \x01(\x0c\"D\n\x18RenewCertificateResponse\x12\x14\n\x0c\x63\x65rtificates\x18\x01 \x03(\x0c\x12\x12\n\nmembership\x18\x02 \x01(\x0c\x32\xb3\x01\n\x11\x45nrollmentService\x12?\n\x06\x45nroll\x12\x19.lightfr.v1.EnrollRequest\x1a\x1a.lightfr.v1.EnrollResponse\x12]\n\x10RenewCertificate\x12#.lightfr.v1.RenewCertificateRequest\x1a$.lightfr.v1.RenewCertificateResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,13 +32,13 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'lightfr.v1.enrollment_pb2',
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_ENROLLREQUEST']._serialized_start=43
-  _globals['_ENROLLREQUEST']._serialized_end=98
-  _globals['_ENROLLRESPONSE']._serialized_start=100
-  _globals['_ENROLLRESPONSE']._serialized_end=138
-  _globals['_RENEWCERTIFICATEREQUEST']._serialized_start=140
-  _globals['_RENEWCERTIFICATEREQUEST']._serialized_end=190
-  _globals['_RENEWCERTIFICATERESPONSE']._serialized_start=192
-  _globals['_RENEWCERTIFICATERESPONSE']._serialized_end=240
-  _globals['_ENROLLMENTSERVICE']._serialized_start=242
-  _globals['_ENROLLMENTSERVICE']._serialized_end=326
+  _globals['_ENROLLREQUEST']._serialized_end=118
+  _globals['_ENROLLRESPONSE']._serialized_start=120
+  _globals['_ENROLLRESPONSE']._serialized_end=178
+  _globals['_RENEWCERTIFICATEREQUEST']._serialized_start=180
+  _globals['_RENEWCERTIFICATEREQUEST']._serialized_end=250
+  _globals['_RENEWCERTIFICATERESPONSE']._serialized_start=252
+  _globals['_RENEWCERTIFICATERESPONSE']._serialized_end=320
+  _globals['_ENROLLMENTSERVICE']._serialized_start=323
+  _globals['_ENROLLMENTSERVICE']._serialized_end=502
 # @@protoc_insertion_point(module_scope)

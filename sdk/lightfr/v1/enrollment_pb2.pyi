@@ -6,27 +6,35 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Optional as _Op
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class EnrollRequest(_message.Message):
-    __slots__ = ("token", "signing_request")
+    __slots__ = ("token", "signing_request", "member_key")
     TOKEN_FIELD_NUMBER: _ClassVar[int]
     SIGNING_REQUEST_FIELD_NUMBER: _ClassVar[int]
+    MEMBER_KEY_FIELD_NUMBER: _ClassVar[int]
     token: str
     signing_request: bytes
-    def __init__(self, token: _Optional[str] = ..., signing_request: _Optional[bytes] = ...) -> None: ...
+    member_key: bytes
+    def __init__(self, token: _Optional[str] = ..., signing_request: _Optional[bytes] = ..., member_key: _Optional[bytes] = ...) -> None: ...
 
 class EnrollResponse(_message.Message):
-    __slots__ = ("certificates",)
+    __slots__ = ("certificates", "membership")
     CERTIFICATES_FIELD_NUMBER: _ClassVar[int]
+    MEMBERSHIP_FIELD_NUMBER: _ClassVar[int]
     certificates: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, certificates: _Optional[_Iterable[bytes]] = ...) -> None: ...
+    membership: bytes
+    def __init__(self, certificates: _Optional[_Iterable[bytes]] = ..., membership: _Optional[bytes] = ...) -> None: ...
 
 class RenewCertificateRequest(_message.Message):
-    __slots__ = ("signing_request",)
+    __slots__ = ("signing_request", "member_key")
     SIGNING_REQUEST_FIELD_NUMBER: _ClassVar[int]
+    MEMBER_KEY_FIELD_NUMBER: _ClassVar[int]
     signing_request: bytes
-    def __init__(self, signing_request: _Optional[bytes] = ...) -> None: ...
+    member_key: bytes
+    def __init__(self, signing_request: _Optional[bytes] = ..., member_key: _Optional[bytes] = ...) -> None: ...
 
 class RenewCertificateResponse(_message.Message):
-    __slots__ = ("certificates",)
+    __slots__ = ("certificates", "membership")
     CERTIFICATES_FIELD_NUMBER: _ClassVar[int]
+    MEMBERSHIP_FIELD_NUMBER: _ClassVar[int]
     certificates: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, certificates: _Optional[_Iterable[bytes]] = ...) -> None: ...
+    membership: bytes
+    def __init__(self, certificates: _Optional[_Iterable[bytes]] = ..., membership: _Optional[bytes] = ...) -> None: ...

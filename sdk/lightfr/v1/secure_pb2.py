@@ -24,35 +24,53 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17lightfr/v1/secure.proto\x12\nlightfr.v1\"[\n\x14\x41\x64vertiseKeysRequest\x12\x10\n\x08round_id\x18\x01 \x01(\x0c\x12\x17\n\x0fmask_public_key\x18\x02 \x01(\x0c\x12\x18\n\x10share_public_key\x18\x03 \x01(\x0c\"\x17\n\x15\x41\x64vertiseKeysResponse\";\n\x10ShareKeysRequest\x12\x10\n\x08round_id\x18\x01 \x01(\x0c\x12\x15\n\rsealed_shares\x18\x02 \x01(\x0c\"\x13\n\x11ShareKeysResponse\"N\n\x13RevealSharesRequest\x12\x10\n\x08round_id\x18\x01 \x01(\x0c\x12\x12\n\nself_masks\x18\x02 \x01(\x0c\x12\x11\n\tmask_keys\x18\x03 \x01(\x0c\"\x16\n\x14RevealSharesResponse\"7\n\x0eGetStepRequest\x12\x10\n\x08round_id\x18\x01 \x01(\x0c\x12\x13\n\x0bmax_wait_ms\x18\x02 \x01(\r\"\xcf\x01\n\x0fGetStepResponse\x12\x11\n\x07wait_ms\x18\x01 \x01(\rH\x00\x12&\n\x05share\x18\x02 \x01(\x0b\x32\x15.lightfr.v1.ShareStepH\x00\x12(\n\x06upload\x18\x03 \x01(\x0b\x32\x16.lightfr.v1.UploadStepH\x00\x12(\n\x06reveal\x18\x04 \x01(\x0b\x32\x16.lightfr.v1.RevealStepH\x00\x12%\n\x04\x64one\x18\x05 \x01(\x0b\x32\x15.lightfr.v1.RoundDoneH\x00\x42\x06\n\x04step\"R\n\tShareStep\x12\x0f\n\x07\x65ntries\x18\x01 \x01(\x0c\x12\x0e\n\x06\x64\x65gree\x18\x02 \x01(\r\x12\x11\n\tthreshold\x18\x03 \x01(\r\x12\x11\n\tsignature\x18\x04 \x01(\x0c\"5\n\nUploadStep\x12\x10\n\x08included\x18\x01 \x01(\x0c\x12\x15\n\rsealed_shares\x18\x02 \x01(\x0c\"2\n\nRevealStep\x12\x11\n\tsurvivors\x18\x01 \x01(\x0c\x12\x11\n\tsignature\x18\x02 \x01(\x0c\"\x0b\n\tRoundDoneb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17lightfr/v1/secure.proto\x12\nlightfr.v1\"\x82\x01\n\x14\x41\x64vertiseKeysRequest\x12\x10\n\x08round_id\x18\x01 \x01(\x0c\x12\x17\n\x0fmask_public_key\x18\x02 \x01(\x0c\x12\x18\n\x10share_public_key\x18\x03 \x01(\x0c\x12\x12\n\nmembership\x18\x04 \x01(\x0c\x12\x11\n\tsignature\x18\x05 \x01(\x0c\"\x17\n\x15\x41\x64vertiseKeysResponse\";\n\x10ShareKeysRequest\x12\x10\n\x08round_id\x18\x01 \x01(\x0c\x12\x15\n\rsealed_shares\x18\x02 \x01(\x0c\"\x13\n\x11ShareKeysResponse\">\n\x18\x41\x63knowledgeSharesRequest\x12\x10\n\x08round_id\x18\x01 \x01(\x0c\x12\x10\n\x08unopened\x18\x02 \x01(\x0c\"\x1b\n\x19\x41\x63knowledgeSharesResponse\":\n\x13SignIncludedRequest\x12\x10\n\x08round_id\x18\x01 \x01(\x0c\x12\x11\n\tsignature\x18\x02 \x01(\x0c\"\x16\n\x14SignIncludedResponse\";\n\x14SignSurvivorsRequest\x12\x10\n\x08round_id\x18\x01 \x01(\x0c\x12\x11\n\tsignature\x18\x02 \x01(\x0c\"\x17\n\x15SignSurvivorsResponse\"I\n\x13RevealSharesRequest\x12\x10\n\x08round_id\x18\x01 \x01(\x0c\x12\r\n\x05seeds\x18\x02 \x01(\x0c\x12\x11\n\tmask_keys\x18\x03 \x01(\x0c\"\x16\n\x14RevealSharesResponse\"7\n\x0eGetStepRequest\x12\x10\n\x08round_id\x18\x01 \x01(\x0c\x12\x13\n\x0bmax_wait_ms\x18\x02 \x01(\r\"\xe1\x02\n\x0fGetStepResponse\x12\x11\n\x07wait_ms\x18\x01 \x01(\rH\x00\x12&\n\x05share\x18\x02 \x01(\x0b\x32\x15.lightfr.v1.ShareStepH\x00\x12\x32\n\x0b\x61\x63knowledge\x18\x03 \x01(\x0b\x32\x1b.lightfr.v1.AcknowledgeStepH\x00\x12,\n\x08included\x18\x04 \x01(\x0b\x32\x18.lightfr.v1.IncludedStepH\x00\x12(\n\x06upload\x18\x05 \x01(\x0b\x32\x16.lightfr.v1.UploadStepH\x00\x12.\n\tsurvivors\x18\x06 \x01(\x0b\x32\x19.lightfr.v1.SurvivorsStepH\x00\x12(\n\x06reveal\x18\x07 \x01(\x0b\x32\x16.lightfr.v1.RevealStepH\x00\x12%\n\x04\x64one\x18\x08 \x01(\x0b\x32\x15.lightfr.v1.RoundDoneH\x00\x42\x06\n\x04step\"u\n\tShareStep\x12\x0f\n\x07\x65ntries\x18\x01 \x01(\x0c\x12\x10\n\x08vouchers\x18\x02 \x01(\x0c\x12\x0e\n\x06\x64\x65gree\x18\x03 \x01(\r\x12\x0f\n\x07holders\x18\x04 \x01(\r\x12\x11\n\tthreshold\x18\x05 \x01(\r\x12\x11\n\tsignature\x18\x06 \x01(\x0c\"(\n\x0f\x41\x63knowledgeStep\x12\x15\n\rsealed_shares\x18\x01 \x01(\x0c\"3\n\x0cIncludedStep\x12\x10\n\x08included\x18\x01 \x01(\x0c\x12\x11\n\tsignature\x18\x02 \x01(\x0c\"1\n\nUploadStep\x12\x0f\n\x07signers\x18\x01 \x01(\x0c\x12\x12\n\nsignatures\x18\x02 \x01(\x0c\"5\n\rSurvivorsStep\x12\x11\n\tsurvivors\x18\x01 \x01(\x0c\x12\x11\n\tsignature\x18\x02 \x01(\x0c\"1\n\nRevealStep\x12\x0f\n\x07signers\x18\x01 \x01(\x0c\x12\x12\n\nsignatures\x18\x02 \x01(\x0c\"\x0b\n\tRoundDoneb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'lightfr.v1.secure_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_ADVERTISEKEYSREQUEST']._serialized_start=39
-  _globals['_ADVERTISEKEYSREQUEST']._serialized_end=130
-  _globals['_ADVERTISEKEYSRESPONSE']._serialized_start=132
-  _globals['_ADVERTISEKEYSRESPONSE']._serialized_end=155
-  _globals['_SHAREKEYSREQUEST']._serialized_start=157
-  _globals['_SHAREKEYSREQUEST']._serialized_end=216
-  _globals['_SHAREKEYSRESPONSE']._serialized_start=218
-  _globals['_SHAREKEYSRESPONSE']._serialized_end=237
-  _globals['_REVEALSHARESREQUEST']._serialized_start=239
-  _globals['_REVEALSHARESREQUEST']._serialized_end=317
-  _globals['_REVEALSHARESRESPONSE']._serialized_start=319
-  _globals['_REVEALSHARESRESPONSE']._serialized_end=341
-  _globals['_GETSTEPREQUEST']._serialized_start=343
-  _globals['_GETSTEPREQUEST']._serialized_end=398
-  _globals['_GETSTEPRESPONSE']._serialized_start=401
-  _globals['_GETSTEPRESPONSE']._serialized_end=608
-  _globals['_SHARESTEP']._serialized_start=610
-  _globals['_SHARESTEP']._serialized_end=692
-  _globals['_UPLOADSTEP']._serialized_start=694
-  _globals['_UPLOADSTEP']._serialized_end=747
-  _globals['_REVEALSTEP']._serialized_start=749
-  _globals['_REVEALSTEP']._serialized_end=799
-  _globals['_ROUNDDONE']._serialized_start=801
-  _globals['_ROUNDDONE']._serialized_end=812
+  _globals['_ADVERTISEKEYSREQUEST']._serialized_start=40
+  _globals['_ADVERTISEKEYSREQUEST']._serialized_end=170
+  _globals['_ADVERTISEKEYSRESPONSE']._serialized_start=172
+  _globals['_ADVERTISEKEYSRESPONSE']._serialized_end=195
+  _globals['_SHAREKEYSREQUEST']._serialized_start=197
+  _globals['_SHAREKEYSREQUEST']._serialized_end=256
+  _globals['_SHAREKEYSRESPONSE']._serialized_start=258
+  _globals['_SHAREKEYSRESPONSE']._serialized_end=277
+  _globals['_ACKNOWLEDGESHARESREQUEST']._serialized_start=279
+  _globals['_ACKNOWLEDGESHARESREQUEST']._serialized_end=341
+  _globals['_ACKNOWLEDGESHARESRESPONSE']._serialized_start=343
+  _globals['_ACKNOWLEDGESHARESRESPONSE']._serialized_end=370
+  _globals['_SIGNINCLUDEDREQUEST']._serialized_start=372
+  _globals['_SIGNINCLUDEDREQUEST']._serialized_end=430
+  _globals['_SIGNINCLUDEDRESPONSE']._serialized_start=432
+  _globals['_SIGNINCLUDEDRESPONSE']._serialized_end=454
+  _globals['_SIGNSURVIVORSREQUEST']._serialized_start=456
+  _globals['_SIGNSURVIVORSREQUEST']._serialized_end=515
+  _globals['_SIGNSURVIVORSRESPONSE']._serialized_start=517
+  _globals['_SIGNSURVIVORSRESPONSE']._serialized_end=540
+  _globals['_REVEALSHARESREQUEST']._serialized_start=542
+  _globals['_REVEALSHARESREQUEST']._serialized_end=615
+  _globals['_REVEALSHARESRESPONSE']._serialized_start=617
+  _globals['_REVEALSHARESRESPONSE']._serialized_end=639
+  _globals['_GETSTEPREQUEST']._serialized_start=641
+  _globals['_GETSTEPREQUEST']._serialized_end=696
+  _globals['_GETSTEPRESPONSE']._serialized_start=699
+  _globals['_GETSTEPRESPONSE']._serialized_end=1052
+  _globals['_SHARESTEP']._serialized_start=1054
+  _globals['_SHARESTEP']._serialized_end=1171
+  _globals['_ACKNOWLEDGESTEP']._serialized_start=1173
+  _globals['_ACKNOWLEDGESTEP']._serialized_end=1213
+  _globals['_INCLUDEDSTEP']._serialized_start=1215
+  _globals['_INCLUDEDSTEP']._serialized_end=1266
+  _globals['_UPLOADSTEP']._serialized_start=1268
+  _globals['_UPLOADSTEP']._serialized_end=1317
+  _globals['_SURVIVORSSTEP']._serialized_start=1319
+  _globals['_SURVIVORSSTEP']._serialized_end=1372
+  _globals['_REVEALSTEP']._serialized_start=1374
+  _globals['_REVEALSTEP']._serialized_end=1423
+  _globals['_ROUNDDONE']._serialized_start=1425
+  _globals['_ROUNDDONE']._serialized_end=1436
 # @@protoc_insertion_point(module_scope)

@@ -101,6 +101,7 @@ def test_the_page_stands_alone_and_can_be_read_aloud(audited):
     [
         (["--mode", "open"], "unknown mode"),
         (["--rounds", "0"], "rounds is 0"),
+        (["--rounds-per-device", "0"], "rounds_per_device is 0"),
         (["--cohort", "0"], "a cohort of 0"),
         (["--mode", "secagg+dp", "--epsilon", "0"], "epsilon is 0"),
     ],

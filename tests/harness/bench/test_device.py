@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 
+from lightfr import RoundStage
 from lightfr_harness.bench import device
 from lightfr_harness.reports.bench import device_page
 from tests.harness.record_examples import EXAMPLES
@@ -31,12 +32,15 @@ def test_a_round_among_others_is_measured_message_by_message(open_rows, upload_b
     assert record["cpu_ms"] > 0
     calls, stages = record["calls"], record["stages"]
     assert {name: calls[name]["count"] for name in device.MESSAGES} == dict.fromkeys(device.MESSAGES, 1)
-    # A round id and two keys with their tags; four sealed shares; all rows, or a count for each item; five shares.
-    assert calls["AdvertiseKeys"]["request_bytes"] == 18 + 2 * 34
+    # A round id, two keys, a membership and a signature with their tags; four sealed shares; a byte of complaints; a
+    # signature; all rows, or a count for each item; five shares.
+    assert calls["AdvertiseKeys"]["request_bytes"] == 18 + 2 * 34 + 106 + 66
     assert calls["ShareKeys"]["request_bytes"] == 18 + 3 + 4 * 98
+    assert calls["AcknowledgeShares"]["request_bytes"] == 18 + 3
+    assert calls["SignIncluded"]["request_bytes"] == calls["SignSurvivors"]["request_bytes"] == 18 + 66
     assert upload_bytes < calls["Upload"]["request_bytes"] < upload_bytes + 3000
-    assert calls["RevealShares"]["request_bytes"] == 18 + 3 + 5 * 49
-    assert tuple(stages) == ("placed", "keys_sent", "shares_sent", "uploaded", "revealed", "finished")
+    assert calls["RevealShares"]["request_bytes"] == 18 + 3 + 5 * 37
+    assert tuple(stages) == (*RoundStage, "finished")
     for name, stage in zip(device.MESSAGES, tuple(stages.values())[1:-1], strict=True):
         # HTTP and TLS around it and around the questions before. There is no handshake: the connection is the sync's.
         assert calls[name]["request_bytes"] < stage["up_bytes"] < calls[name]["request_bytes"] + 1200

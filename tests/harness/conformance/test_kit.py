@@ -9,6 +9,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from typer.testing import CliRunner
 
+from lightfr.device import Trust
+from lightfr.errors import PrivacyError
+from lightfr.membership import MemberKey, require_membership
 from lightfr_harness.cli import app
 from lightfr_harness.conformance.kit import Kit, make_kit, make_signing_request
 from lightfr_harness.conformance.vectors import DEFAULT_FOLDER, Vectors
@@ -34,6 +37,8 @@ def test_the_settings_are_those_of_the_document(kit):
         "minimum": 2,
         "deadline_seconds": 3,
         "integer_ids": False,
+        "gate_refreshes": False,
+        "noise": None,
     }
     assert kit.settings.kind == "clear"
 
@@ -49,11 +54,11 @@ def test_the_authority_knows_the_tokens_and_the_last_has_expired(kit):
     listed = json.loads((kit.folder / "tokens.json").read_text())
     now = datetime.now(UTC).timestamp()
     assert [one["expires_unix_seconds"] > now for one in listed] == [True] * (len(listed) - 1) + [False]
-    authority, request = Authority.open(kit.authority), make_signing_request(new_key())
+    authority, request = Authority.open(kit.authority), (make_signing_request(new_key()), MemberKey.new().public)
     try:
-        assert authority.enroll(listed[-2]["token"], request)
+        assert authority.enroll(listed[-2]["token"], *request)
         with pytest.raises(TokenError, match="expired"):
-            authority.enroll(listed[-1]["token"], request)
+            authority.enroll(listed[-1]["token"], *request)
     finally:
         authority.close()
 
@@ -64,7 +69,10 @@ def certificate_of(path):
 
 @pytest.mark.parametrize(
     "name",
-    ["expired", "not-yet-valid", "other-authority", "false-authority", "self-signed", "server", "revoked", "unnamed"],
+    [
+        *("expired", "not-yet-valid", "other-authority", "false-authority", "self-signed", "server", "unnamed"),
+        *("revoked", "revoked-renewed", "good"),
+    ],
 )
 def test_each_bad_identity_has_its_own_fault_and_a_key_that_fits(kit, name):
     path = kit.tester(name)
@@ -79,11 +87,25 @@ def test_each_bad_identity_has_its_own_fault_and_a_key_that_fits(kit, name):
         "other-authority": certificate.issuer not in (authority.subject, certificate.subject),
         "false-authority": certificate.issuer == authority.subject and not is_signed_by(certificate, authority),
         "self-signed": is_signed_by(certificate, certificate),
-        "server": certificate == certificate_of(kit.authority / "server.pem"),
+        "server": certificate == certificate_of(kit.authority / "coordinator" / "server.pem"),
         "unnamed": certificate.subject == common_name("somebody"),
         "revoked": revoked.get_revoked_certificate_by_serial_number(certificate.serial_number) is not None,
     }
-    assert [fault for fault, has_it in faults.items() if has_it] == [name]
+    expected = {"good": [], "revoked-renewed": ["revoked"]}.get(name, [name])
+    assert [fault for fault, has_it in faults.items() if has_it] == expected
+
+
+def test_the_revoked_device_has_two_certificates_of_one_name(kit):
+    first, second = (certificate_of(kit.tester(name)) for name in ("revoked", "revoked-renewed"))
+    assert first.subject == second.subject
+    assert first.serial_number != second.serial_number
+
+
+def test_the_suite_can_make_memberships_of_the_kit_that_have_ended(kit):
+    key, keys = MemberKey.new().public, Trust(kit.trust).membership_keys
+    assert require_membership(kit.membership(key, 1000), keys, 999.0) == key
+    with pytest.raises(PrivacyError, match="has ended"):
+        require_membership(kit.membership(key, 1000), keys, 1000.0)
 
 
 def is_signed_by(certificate, issuer):
@@ -95,9 +117,11 @@ def is_signed_by(certificate, issuer):
 
 
 def test_the_server_is_named_by_host_and_address(kit):
-    names = certificate_of(kit.authority / "server.pem").extensions.get_extension_for_class(x509.SubjectAlternativeName)
-    assert [str(name.value) for name in names.value] == ["localhost", "127.0.0.1"]
-    assert load_pem_private_key((kit.authority / "manifest.key").read_bytes(), None)
+    for folder in (kit.authority, kit.authority / "coordinator"):
+        extensions = certificate_of(folder / "server.pem").extensions
+        names = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        assert [str(name.value) for name in names] == ["localhost", "127.0.0.1"]
+    assert load_pem_private_key((kit.authority / "coordinator" / "manifest.key").read_bytes(), None)
 
 
 def test_a_kit_is_not_made_twice_in_a_folder(kit):
@@ -115,7 +139,16 @@ def test_the_command_makes_the_crowd_too(tmp_path):
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     crowd = Kit(tmp_path / "kit")
-    assert (crowd.settings.kind, crowd.settings.places, len(crowd.tokens) > 72) == ("crowd", 70, True)
+    assert (crowd.settings.kind, crowd.settings.places, len(crowd.tokens) > 132) == ("crowd", 130, True)
     wrong = CliRunner().invoke(app, ["conformance-kit", str(tmp_path / "other"), "--privacy", "clear", "--crowd"])
     assert wrong.exit_code == 2
-    assert "--privacy secagg --crowd" in wrong.output
+    assert "secagg alone, with --crowd or with --gate" in " ".join(wrong.output.split())
+
+
+def test_the_command_makes_a_kit_without_counts(tmp_path):
+    arguments = ["conformance-kit", str(tmp_path / "kit"), "--privacy", "secagg", "--gate"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    gate = Kit(tmp_path / "kit")
+    assert (gate.settings.kind, gate.settings.gate, any(gate.open_rows)) == ("gate", 3, False)
+    assert (gate.folder / "items.tsv").read_text().startswith("item-00\nitem-01\n")

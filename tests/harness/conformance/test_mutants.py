@@ -11,9 +11,8 @@ from lightfr_harness.conformance.kit import Kit, make_kit
 from lightfr_harness.conformance.registry import registry
 from lightfr_harness.conformance.runner import Outcome, require_testable, run_one
 from lightfr_harness.conformance.vectors import DEFAULT_FOLDER, Vectors
-from lightfr_harness.conformance.world import World
-from lightfr_harness.server.coordinator.child import CoordinatorProcess
 from tests.harness.conformance.mutants import VARIABLE, load
+from tests.harness.conformance.running import coordinator, world_of
 
 ROOT = Path(__file__).parents[3]
 MUTANTS = load()
@@ -26,6 +25,8 @@ QUICK = (
     "shift-toward-zero",
     "sign-of-zero",
     "stale-round-accepted",
+    "any-signature",
+    "complaints-ignored",
     "survivors-without-the-last",
 )
 SLOW = sorted(MUTANTS.keys() - set(QUICK))
@@ -58,14 +59,9 @@ def tried(kits, tmp_path, monkeypatch):
         if mutant is not None:
             monkeypatch.setenv(VARIABLE, mutant)
         module = "lightfr_harness" if mutant is None else "tests.harness.conformance.mutants"
-        process = CoordinatorProcess(
-            tmp_path / "state", kit.authority, kit.folder / "items.tsv", module=module, **kit.serve_options()
-        )
-        with process as running:
-            addresses = running.addresses
-            with World(addresses["server"], addresses["enrollment"], kit, Vectors.read(DEFAULT_FOLDER)) as world:
-                require_testable(world)
-                return run_one(case, world), running.log
+        with coordinator(kit, tmp_path, module) as running, world_of(running, kit) as world:
+            require_testable(world)
+            return run_one(case, world), running.log
 
     return run
 

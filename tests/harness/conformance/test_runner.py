@@ -8,7 +8,7 @@ from rich.console import Console
 
 from lightfr.v1 import manifest_pb2
 from lightfr_harness.conformance import output
-from lightfr_harness.conformance.client import NoAnswer
+from lightfr_harness.conformance.client import Hanging, NoAnswer
 from lightfr_harness.conformance.expectations import Unexpected, expect_between, expect_equal
 from lightfr_harness.conformance.registry import Case
 from lightfr_harness.conformance.runner import Outcome, require_testable, run_all
@@ -47,6 +47,20 @@ def test_one_case_that_fails_does_not_stop_the_others():
         "b.surprised": Outcome.FAILED,
         "b.good": Outcome.PASSED,
     }
+
+
+def test_a_server_that_hangs_is_not_waited_for_in_every_case():
+    tried = []
+
+    def hang(world):
+        tried.append(world)
+        raise Hanging("no answer from GetStep within 20 s")
+
+    results = list(run_all([made(f"a.case-{i}", hang) for i in range(10)], None, set()))
+    assert len(tried) == 3
+    assert [result.outcome for result in results] == [Outcome.FAILED] * 10
+    assert [result.case.id for result in results] == [f"a.case-{i}" for i in range(10)]
+    assert "not tried" in results[3].got
 
 
 def test_known_failing_cases_run_and_an_unexpected_pass_is_noticed():

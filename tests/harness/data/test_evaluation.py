@@ -8,8 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lightfr.errors import InvalidInputError
-from lightfr_harness.data.evaluation import evaluate_candidates, popularity_of_candidates, popularity_scores
-from lightfr_harness.data.held_out import Candidates, ItemGroups
+from lightfr_harness.data.evaluation import (
+    evaluate_candidates,
+    group_rows,
+    popularity_of_candidates,
+    popularity_scores,
+)
+from lightfr_harness.data.held_out import Candidates, ItemGroups, groups_from_lists
 from lightfr_harness.data.ratings import ratings_from_ids
 from lightfr_harness.data.splits import leave_last_out
 
@@ -44,6 +49,36 @@ def test_figures_are_the_average_over_every_order_of_tied_items(group_scores, k)
     assert metrics.hr_optimistic == pytest.approx(np.mean([ranks.min() <= k for ranks in all_ranks]))
     assert metrics.ndcg_optimistic == pytest.approx(np.mean([gain.max() for gain in gains]))
     assert (metrics.n_users, metrics.k) == (len(group_scores), k)
+
+
+@settings(max_examples=60)
+@given(groups, st.integers(1, 7), st.randoms(use_true_random=False))
+def test_by_the_devices_rule_the_lower_index_wins_a_tie(group_scores, k, random):
+    groups_of_items = [random.sample(range(10), len(scores)) for scores in group_scores]
+    metrics = evaluate_candidates(
+        Candidates(np.arange(len(group_scores)), groups_from_lists([np.array(each) for each in groups_of_items])),
+        np.concatenate([np.array(scores, float) for scores in group_scores]),
+        k=k,
+    )
+    ranks = []
+    for items, scores in zip(groups_of_items, group_scores, strict=True):
+        ranked = sorted(zip(items, scores, strict=True), key=lambda pair: (-pair[1], pair[0]))
+        ranks.append([item for item, _ in ranked].index(items[0]) + 1)
+    assert metrics.hr_device == pytest.approx(np.mean([rank <= k for rank in ranks]))
+    assert metrics.ndcg_device == pytest.approx(np.mean([(rank <= k) / np.log2(rank + 1) for rank in ranks]))
+
+
+def test_users_are_grouped_by_their_ratings_in_train_and_empty_groups_are_left_out():
+    sizes = [1, 4, 5, 19, 20, 100, 250]
+    users = np.repeat([f"u{size}" for size in sizes], sizes).tolist()
+    items = [f"i{item}" for size in sizes for item in range(size)]
+    train = ratings_from_ids(users, items, np.full(len(users), 1.0), None, (0.0, 1.0))
+    found = {name: rows.tolist() for name, rows in group_rows(train, np.array([6, 0, 1, 2, 3, 5])).items()}
+    assert found == {
+        "1-4": [False, True, True, False, False, False],
+        "5-19": [False, False, False, True, True, False],
+        "100+": [True, False, False, False, False, True],
+    }
 
 
 def test_when_everything_is_tied_a_hit_is_as_likely_as_the_share_of_the_list():
@@ -88,14 +123,14 @@ def test_no_users_is_an_error_rather_than_not_a_number():
 
 def test_popularity_counts_train_ratings_only():
     users, items = list("uuuuvvvv"), list("abczdbcz")
-    split = leave_last_out(ratings_from_ids(users, items, np.full(8, 1.0), None, (0.0, 1.0)))
+    split = leave_last_out(ratings_from_ids(users, items, np.full(8, 1.0), np.arange(8), (0.0, 1.0)))
     counts = dict(zip(split.train.item_ids, popularity_scores(split.train).tolist(), strict=True))
     assert counts == {"a": 1, "b": 2, "c": 2, "d": 1, "z": 0}
 
 
 def test_popularity_of_candidates_is_aligned_with_them():
     users, items = list("uuuuvvvv"), list("abczdbcz")
-    split = leave_last_out(ratings_from_ids(users, items, np.full(8, 1.0), None, (0.0, 1.0)))
+    split = leave_last_out(ratings_from_ids(users, items, np.full(8, 1.0), np.arange(8), (0.0, 1.0)))
     scores = popularity_of_candidates(split.train, split.test)
     assert scores.shape == split.test.item_index.shape
     assert scores[split.test.offsets[:-1]].tolist() == [0, 0]

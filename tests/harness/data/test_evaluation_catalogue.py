@@ -57,6 +57,18 @@ def test_figures_are_the_average_over_every_order_of_tied_items(user, k):
     assert metrics.ndcg_optimistic == pytest.approx(outcomes[:, 1].max())
 
 
+@settings(max_examples=80)
+@given(users(), st.integers(1, 7))
+def test_by_the_devices_rule_the_lower_index_wins_a_tie(user, k):
+    scores, wanted, seen = user
+    metrics = evaluate_catalogue(
+        held_out_of((wanted, seen)), lambda block: np.array([scores], float), n_items=len(scores), k=k
+    )
+    # The first order of all is by index, and sorting by score keeps it among equals.
+    recall, ndcg = next(by_enumeration(scores, wanted, seen, k))
+    assert [metrics.recall_device, metrics.ndcg_device] == pytest.approx([recall, ndcg])
+
+
 def test_figures_agree_with_shuffling_a_catalogue_of_code_scores():
     generator = np.random.default_rng(3)
     scores = generator.integers(0, 9, size=300).astype(float)

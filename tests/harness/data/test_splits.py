@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lightfr_harness.data.errors import InvalidOptionError
 from lightfr_harness.data.ratings import ratings_from_ids
-from lightfr_harness.data.splits import by_time_80_10_10, leave_last_out
+from lightfr_harness.data.splits import by_time_80_10_10, first_ratings, leave_last_out
 from lightfr_harness.data.synthetic import generate
 
 
@@ -17,7 +17,14 @@ def histories(**items_by_user):
     """Ratings in which each user rated the items of a word, in its order."""
     pairs = [(user, item) for user, items in items_by_user.items() for item in items]
     users, items = zip(*pairs, strict=True)
-    return ratings_from_ids(users, items, np.full(len(pairs), 3.0), None, (1.0, 5.0))
+    return ratings_from_ids(users, items, np.full(len(pairs), 3.0), np.arange(len(pairs)), (1.0, 5.0))
+
+
+def without_times(n_users=400, n_ratings=5, times=None):
+    """Every user rated the same items, in the same lines."""
+    users = [f"u{user}" for user in range(n_users) for _ in range(n_ratings)] + ["other"]
+    items = [f"i{item}" for _ in range(n_users) for item in range(n_ratings)] + ["z"]
+    return ratings_from_ids(users, items, np.full(len(users), 3.0), times, (1.0, 5.0))
 
 
 def ids(ratings, item_index):
@@ -129,6 +136,65 @@ def test_the_order_of_items_unknown_to_train_says_nothing_about_held_out_ratings
     assert split.train.item_ids[-2:] == ["p", "q"]
 
 
+@pytest.mark.parametrize("times", [None, np.full(2001, 7)])
+def test_without_times_any_rating_may_be_the_one_held_out_and_never_the_last_line_of_all(times):
+    split = leave_last_out(without_times(times=times))
+    counts = np.bincount(split.test.positives, minlength=6)
+    drawn = {split.train.item_ids[item]: count for item, count in enumerate(counts.tolist()) if count}
+    assert sorted(drawn) == ["i0", "i1", "i2", "i3", "i4"]
+    assert all(abs(count - 80) < 40 for count in drawn.values())  # Five deviations.
+
+
+def test_what_is_held_out_without_times_depends_on_the_seed_of_the_split_alone():
+    ratings = without_times(n_users=50)
+    first, again, other = (leave_last_out(ratings, seed=seed) for seed in (1, 1, 2))
+    positives = [[split.train.item_ids[item] for item in split.test.positives] for split in (first, again, other)]
+    assert positives[0] == positives[1] != positives[2]
+    held_out = [[by_time_80_10_10(ratings, seed=seed).test.held_out.item_index.tolist()] for seed in (1, 1, 2)]
+    assert held_out[0] == held_out[1] != held_out[2]
+
+
+def test_a_split_says_in_words_how_it_held_out():
+    assert leave_last_out(without_times(), seed=5).held_out == "random, since there are no times; seed 5"
+    assert by_time_80_10_10(without_times(), seed=5).held_out == "random, since there are no times; seed 5"
+    timed = histories(ann="abcd", bob="efg")
+    assert leave_last_out(timed).held_out == "the newest rating of each user by time"
+    assert by_time_80_10_10(timed).held_out == "the newest ratings of each user by time"
+
+
+def test_a_split_says_for_how_many_users_the_later_line_decided():
+    time = np.array([1, 2, 2, 1, 2, 3])
+    ratings = ratings_from_ids(list("uuuvvv"), list("abcdef"), np.full(6, 3.0), time, (1.0, 5.0))
+    assert leave_last_out(ratings).held_out.endswith("; for 1 of 2 users the later line, among equal times")
+
+
+def test_the_first_ratings_of_each_user_are_the_oldest_ones():
+    time = np.array([9, 5, 7, 1, 4])
+    ratings = ratings_from_ids(list("uuuvw"), list("abcad"), np.array([1.0, 2, 3, 4, 5]), time, (1.0, 5.0))
+    cut = first_ratings(ratings, 2)
+    assert [cut.item_ids[item] for item in cut.item_index] == ["b", "c", "a", "d"]
+    assert cut.rating.tolist() == [2, 3, 4, 5]
+    assert cut.timestamp.tolist() == [5, 7, 1, 4]
+    assert cut.user_ids == ["u", "v", "w"]
+
+
+def test_a_cut_leaves_no_item_that_nobody_rated_any_more():
+    assert sorted(first_ratings(histories(ann="abc", bob="bcd"), 1).item_ids) == ["a", "b"]
+
+
+def test_there_are_no_first_ratings_without_times_and_less_than_one_is_refused():
+    with pytest.raises(InvalidOptionError, match="no times"):
+        first_ratings(without_times(), 2)
+    with pytest.raises(InvalidOptionError, match="first is 0"):
+        first_ratings(histories(ann="abc"), 0)
+
+
+def test_what_reading_left_out_is_still_known_after_the_split():
+    time = np.arange(6)
+    ratings = ratings_from_ids(list("uuuuvv"), list("aabcde"), np.full(6, 3.0), time, (1.0, 5.0), n_zeros=4)
+    assert (leave_last_out(ratings).train.n_duplicates, leave_last_out(ratings).train.n_zeros) == (1, 4)
+
+
 @given(st.lists(st.integers(0, 25), min_size=1, max_size=6))
 def test_80_10_10_cuts_each_history_in_order_and_loses_nothing(sizes):
     alphabet = "abcdefghijklmnopqrstuvwxyz"
@@ -155,7 +221,7 @@ def test_80_10_10_counts_what_came_before_the_part_as_seen():
 def test_80_10_10_sorts_out_users_whose_lines_are_mixed():
     pairs = [(user, item) for item in "abcde" for user in ("ann", "bob")]
     users, items = zip(*pairs, strict=True)
-    split = by_time_80_10_10(ratings_from_ids(users, items, np.ones(10), None, (0.0, 1.0)))
+    split = by_time_80_10_10(ratings_from_ids(users, items, np.ones(10), np.arange(10), (0.0, 1.0)))
     assert [ids(split.train, group) for group in split.test.seen] == ["abcd", "abcd"]
     assert [ids(split.train, group) for group in split.test.held_out] == ["e", "e"]
 

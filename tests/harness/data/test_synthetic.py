@@ -147,6 +147,13 @@ def test_memory_follows_the_ratings_and_not_users_times_items():
     assert peak_bytes < 20_000 * 100_000 / 16  # A sixteenth of even one byte per cell.
 
 
+def test_the_sizes_of_the_sparse_data_sets_can_be_made():
+    for name, counts in {"filmtrust": (1_508, 2_071, 35_497), "ciao": (7_375, 105_096, 282_619)}.items():
+        ratings = generate(name)
+        assert (ratings.n_users, ratings.n_items, len(ratings)) == counts
+        assert ratings.has_times
+
+
 def test_sizes_go_by_name_or_by_three_numbers():
     assert parse_size("tiny").n_users == 64
     assert parse_size("10x40x100") == SyntheticSize(10, 40, 100)
@@ -155,7 +162,7 @@ def test_sizes_go_by_name_or_by_three_numbers():
 
 @pytest.mark.parametrize("text", ["", "huge", "10x20", "10x20x-5", "ax20x50", "1x2x3x4", "²x20x50"])
 def test_a_size_that_cannot_be_understood_is_refused_with_the_names(text):
-    with pytest.raises(InvalidOptionError, match="tiny, small, ml-100k"):
+    with pytest.raises(InvalidOptionError, match="tiny, small, filmtrust, ml-100k"):
         generate(text)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lightfr import RoundStage
 from lightfr.errors import CodeLengthError, InvalidInputError, OutOfRangeError
 from lightfr_harness import devices
 from lightfr_harness.devices.enforcement import RLIMIT, memory_modes
@@ -21,7 +22,7 @@ PHONE = replace(
 )
 SCENARIO = devices.Scenario(items=3000, ratings=20, bits=128, privacy="clear")
 SECURE = replace(SCENARIO, privacy="secagg", cohort=6, open_rows=500)
-STAGES = ("placed", "keys_sent", "shares_sent", "uploaded", "revealed", "finished")
+STAGES = (*RoundStage, "finished")
 QUICK = devices.Plan(fits=2, recommendations=5)
 PLANTED = Path(__file__).with_name("planted.py")
 

@@ -6,6 +6,7 @@ import pytest
 from lightfr.errors import InvalidInputError
 from lightfr.secagg import round_vector
 from lightfr.secagg.noise import ternary_threshold
+from lightfr.secagg.roster import usual_numbers
 from lightfr.secagg.vector import Vector, round_blocks
 from lightfr.v1 import model_pb2
 from lightfr_harness.data import generate
@@ -77,9 +78,9 @@ def test_masked_sums_without_noise_move_the_matrix_as_uploads_in_the_clear_do(ra
     assert (secure.fleet.codes() == clear.fleet.codes()).all()
 
 
-def test_devices_that_drop_out_do_so_before_each_of_three_steps():
-    drops = np.array([True, False, True, True, False, True])
-    assert leave_before(drops).tolist() == [1, 0, 2, 3, 0, 1]
+def test_devices_that_drop_out_do_so_before_each_step_up_to_the_upload():
+    drops = np.array([True, False, True, True, False, True, True, True])
+    assert leave_before(drops).tolist() == [1, 0, 2, 3, 0, 4, 5, 1]
 
 
 def test_a_round_that_loses_too_many_devices_is_abandoned_and_moves_nothing(ratings):
@@ -89,15 +90,17 @@ def test_a_round_that_loses_too_many_devices_is_abandoned_and_moves_nothing(rati
     assert same(before, after)
 
 
-def test_bytes_are_those_of_the_four_messages(ratings):
+def test_bytes_are_those_of_the_seven_messages(ratings):
     run = trained(ratings, SECAGG, rounds=1)
     n = round(0.4 * ratings.n_users)
     vector_bytes = Vector(round_blocks(int(run.server.open_rows.sum()), 16, n)).packed_bytes
-    neighbours = min(64, n - 1)
-    numbers = n * (64 + vector_bytes + neighbours * 98 + (neighbours + 1) * 49)
+    _, holders, _ = usual_numbers(n)
+    keys, signatures, complaints = 64 + 104 + 64, 2 * 64, (n + 7) // 8
+    # A device reveals shares of all whose holder it is; over the cohort these are as many as holders.
+    numbers = n * (keys + holders * 98 + complaints + signatures + vector_bytes + (holders + 1) * 37)
     framing = run.traffic.up_bytes - numbers
-    # Round id four times, digest and upload id once, and a few bytes of tag and length for each field.
-    assert n * 112 < framing < n * 150
+    # Round id seven times, digest and upload id once, and a few bytes of tag and length for each field.
+    assert n * 160 < framing < n * 210
 
 
 @pytest.mark.parametrize(("mode", "noise"), [(SECAGG, None), (SECAGG_DP, NOISE)])
@@ -116,10 +119,7 @@ def test_really_masked_sums_are_those_of_the_devices_numbers_with_the_same_noise
     total = sum(np.concatenate([vector[b.name] for b in vector.blocks], dtype=np.int64)
                 for vector in (round_vector(model, update, len(users), random) for update in updates))  # fmt: skip
     secure, nobody = SecureRound(model, updates, run._random(0, 5).bytes), np.zeros(len(users), np.bool_)
-    secure.advertise(nobody)
-    secure.share(nobody)
-    secure.upload(nobody)
-    secure.reveal(nobody)
+    secure.run(lambda _: nobody)
     assert np.concatenate(list(secure.finish().values())).tolist() == total.tolist()
 
 

@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from lightfr import ItemCodes, UserCode, errors, rank
 from lightfr_harness.cli import app
+from lightfr_harness.data.errors import DatasetWarning
 from lightfr_harness.simulation.options import TrainOptions
 from lightfr_harness.simulation.train import train
 
@@ -56,10 +57,7 @@ def test_the_whole_catalogue_can_be_judged_too():
 
 
 def test_a_record_of_the_paper_says_how_far_it_is_from_the_paper(tmp_path):
-    lines = [f"{user} {item} {1 + (user + item) % 3}" for user in range(30) for item in range(20) if (user + item) % 3]
-    path = tmp_path / "ratings.txt"
-    path.write_text("\n".join(lines))
-    record = run(data=path, format="filmtrust", objective="paper", rounds=2)
+    record = run(data=filmtrust(tmp_path), format="filmtrust", objective="paper", rounds=2)
     assert record.paper["stated"] == {"hr": 0.8615, "ndcg": 0.6565}
     assert record.paper["hr_difference"] == pytest.approx(record.hr - 0.8615)
     assert run(objective="paper", rounds=1).paper["stated"] is None
@@ -104,11 +102,61 @@ def test_secure_training_is_as_accurate_as_training_in_the_clear_and_says_what_n
     assert 0 < counted.open_rows < noisy.open_rows
 
 
-def test_people_get_a_table_with_both_rows():
-    answer = CliRunner().invoke(app, ["train", "--synthetic", "tiny", "--rounds", "1", "--bits", "16"])
+def test_people_get_a_table_with_popularity_both_rules_for_ties_and_groups_of_users():
+    wide = CliRunner(env={"COLUMNS": "200"})
+    answer = wide.invoke(app, ["train", "--synthetic", "tiny", "--rounds", "1", "--bits", "16"])
     assert answer.exit_code == 0, answer.output
-    assert "learned codes" in answer.output
-    assert "popularity" in answer.output
+    for part in ("popularity HR@10", "ties at random", "ties as on a device", "users with 20-99 ratings"):
+        assert part in answer.output
+    assert "Held out: the newest rating of each user by time" in answer.output
+
+
+@pytest.mark.parametrize("split", ["last-out", "80-10-10"])
+def test_the_groups_of_users_add_up_to_all_of_them(split):
+    record = run(synthetic="100x60x1000", rounds=2, split=split)
+    first = "hr" if split == "last-out" else "recall"
+    assert [each["ratings"] for each in record.by_count] == ["1-4", "5-19", "20-99"]
+    for mine, figures in (("learned", vars(record)), ("popularity", record.popularity)):
+        for name in (first, "ndcg", f"{first}_device", "ndcg_device"):
+            parts = [each[mine][name] * each[mine]["n_users"] for each in record.by_count]
+            assert sum(parts) == pytest.approx(figures[name] * record.n_users)
+
+
+def test_ties_of_untrained_equal_codes_are_broken_by_popularity_on_a_device():
+    # With a gate that no item passes all rows are one code: every score is a tie.
+    record = run(synthetic="tiny", rounds=1, gate=10_000)
+    assert record.hr == pytest.approx(10 / 50)
+    assert record.hr_device == record.popularity["hr_device"]
+
+
+def filmtrust(folder):
+    lines = [f"{user} {item} {1 + (user + item) % 3}" for user in range(30) for item in range(20) if (user + item) % 3]
+    path = folder / "ratings.txt"
+    path.write_text("\n".join(lines))
+    return path
+
+
+def test_without_times_the_record_says_that_the_hold_out_is_random_and_recency_is_refused(tmp_path):
+    data = {"data": filmtrust(tmp_path), "format": "filmtrust", "rounds": 1}
+    assert run(**data).data["held_out"] == "random, since there are no times; seed 20230401"
+    with pytest.raises(errors.InvalidInputError, match="no times"):
+        run(**data, recency=True)
+
+
+def test_a_prepared_split_with_own_items_among_the_negatives_gives_both_figures(tmp_path):
+    header = "user_id,item_id,ratings\n"
+    train_lines = "".join(f"u{user},i{(user + n) % 12},{n}\n" for user in range(12) for n in range(1, 6))
+    test_lines = "".join(
+        f"u{user},i{user},5\n" + "".join(f"u{user},i{(user + n) % 12},0\n" for n in range(1, 12)) for user in range(12)
+    )
+    (tmp_path / "train.csv").write_text(header + train_lines)
+    (tmp_path / "test.csv").write_text(header + test_lines)
+    with pytest.warns(DatasetWarning, match="60 test negatives of 12 users"):
+        record = run(data=tmp_path, format="prepared", rounds=2, gate=0)
+    assert record.data["negatives_dropped"] == 60
+    assert record.hr == 1.0  # Six negatives are left: nothing can fall out of the first ten.
+    assert record.as_given["learned"]["hr"] < 1.0
+    assert record.as_given["popularity"]["hr"] < 1.0
 
 
 def test_defaults_follow_the_objective_and_a_zero_is_not_a_default():

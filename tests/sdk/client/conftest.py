@@ -4,7 +4,7 @@ import pytest
 
 from lightfr import Client, Device, FileKey
 from lightfr._wire import channel as channels
-from tests.certificates import client_pem
+from tests.certificates import client_pem, credentials_of
 from tests.sdk.client.publisher import Publisher
 from tests.sdk.wire.servers import ScriptedServer
 
@@ -30,8 +30,8 @@ def open_client(enrolled):
     def make(coordinator, device=None, **options):
         device = device or enrolled(coordinator)
         folder = device.identity.parent
-        how = {"server": device.server, "identity": device.identity, "trust": device.trust, **options}
-        client = Client.open(folder / "data", key=FileKey(folder / "key"), **how)
+        how = {"server": device.server, "identity": device.identity, "trust": device.trust, "allow_clear_uploads": True}
+        client = Client.open(folder / "data", key=FileKey(folder / "key"), **{**how, **options})
         opened.append(client)
         client.device = device
         return client
@@ -51,7 +51,7 @@ def impatient(monkeypatch):
 def publisher(authority, tmp_path, impatient):
     """A scripted server; `publisher.server` remembers what was asked."""
     made = Publisher(authority, tmp_path)
-    with ScriptedServer(authority.server_context(), made) as made.server:
+    with ScriptedServer(credentials_of(authority).context(), made) as made.server:
         yield made
 
 
@@ -60,9 +60,10 @@ def open_device(authority, publisher, tmp_path):
     """Open the one device of the scripted server, again and again; closed at the end."""
     identity, opened = client_pem(authority, tmp_path), []
 
-    def make(server=None):
+    def make(server=None, **options):
         how = {"server": server or publisher.server.url, "identity": identity, "trust": authority.folder / "trust.pem"}
-        opened.append(Client.open(tmp_path / "device", key=FileKey(tmp_path / "key"), **how))
+        options = {"key": FileKey(tmp_path / "key"), "allow_clear_uploads": True, **options}
+        opened.append(Client.open(tmp_path / "device", **how, **options))
         return opened[-1]
 
     yield make

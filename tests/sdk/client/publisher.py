@@ -8,6 +8,7 @@ import numpy as np
 
 from lightfr.v1 import coordinator_pb2, error_pb2, manifest_pb2, model_pb2
 from lightfr_harness.server.artifacts import make_delta, write_catalogue
+from tests.certificates import credentials_of
 
 ITEMS = [f"item {number}" for number in range(500)]
 # What the real coordinators of the tests have.
@@ -41,7 +42,7 @@ class Publisher:
     """
 
     def __init__(self, authority, folder):
-        self._authority, self._folder = authority, folder
+        self._credentials, self._folder = credentials_of(authority), folder
         self.files, self.answers = {}, {}
         self.current = self.message = None
         self.uploads = []
@@ -69,7 +70,7 @@ class Publisher:
 
     def sign(self, message):
         """Make this manifest the current one."""
-        self.message, self.current = message, self._authority.sign(message.SerializeToString())
+        self.message, self.current = message, self._credentials.sign(message.SerializeToString())
         return message
 
     def keep(self, content):

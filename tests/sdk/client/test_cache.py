@@ -11,7 +11,7 @@ from lightfr import _files
 from lightfr._wire import channel as channels
 from lightfr._wire import downloads
 from lightfr.errors import ArtifactError, StoreWriteError
-from tests.certificates import plain_server_context, server_pem
+from tests.certificates import credentials_of, plain_server_context, server_pem
 from tests.sdk.client.publisher import random_codes, refusal, with_changed_rows
 from tests.sdk.wire.servers import ScriptedServer
 
@@ -30,7 +30,7 @@ class Cache:
 @pytest.fixture
 def cache(authority, publisher):
     made = Cache(publisher)
-    with ScriptedServer(authority.server_context(), made) as made.server:
+    with ScriptedServer(credentials_of(authority).context(), made) as made.server:
         yield made
 
 

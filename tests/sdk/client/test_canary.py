@@ -113,7 +113,7 @@ def test_the_canary_is_found_nowhere(start_coordinator, open_client, sent, caplo
     client.rotate_key()
     shown += [told_by(error) for error in errors_of(client, monkeypatch)]
     client.close()
-    device, server = client.device.identity.parent, coordinator._folder.parent
+    device, server = client.device.identity.parent, coordinator._log.parent
     captured = capfd.readouterr()
     places = {
         **files_below(device, server),

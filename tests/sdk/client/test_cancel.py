@@ -9,7 +9,7 @@ from lightfr.errors import ServerUnavailableError, StoreClosedError
 from tests.sdk.client.publisher import random_codes
 from tests.sdk.client.test_secure import COHORT, secure, together  # noqa: F401 # a fixture among them
 
-SECURE_STAGES = ["placed", "keys_sent", "shares_sent", "uploaded", "revealed"]
+SECURE_STAGES = list(RoundStage)
 
 
 class HeldServer:

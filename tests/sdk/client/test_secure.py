@@ -6,9 +6,13 @@ import time
 import pytest
 
 from lightfr._wire import secure as secure_calls
-from lightfr.errors import CohortTooSmallError, ServerUnavailableError
+from lightfr.errors import CohortTooSmallError, PrivacyError, ServerUnavailableError
 from lightfr.kept_rounds import kept_round
+from lightfr.privacy_loss import round_loss
+from lightfr.v1.model_pb2 import Noise
+from lightfr.views import imported, views_in
 from tests.sdk.client.publisher import COORDINATED_ITEMS as ITEMS
+from tests.sdk.test_rounds import METHODS
 
 COHORT = 5
 
@@ -23,7 +27,8 @@ def rated(client, first):
 def secure(start_coordinator, open_client):
     """A coordinator and a cohort of clients."""
 
-    def make(n=COHORT, **options):
+    def make(n=COHORT, rated_by=None, **options):
+        """`rated_by`: after so many clients the next ones have rated the same items again."""
         how = {
             "privacy": "secagg",
             "goal": COHORT,
@@ -33,7 +38,8 @@ def secure(start_coordinator, open_client):
             "gate": 0,
         }
         coordinator = start_coordinator(**{**how, **options})
-        return coordinator, [rated(open_client(coordinator, minimum_cohort=3), 30 * number) for number in range(n)]
+        clients = [open_client(coordinator, minimum_cohort=3) for _ in range(n)]
+        return coordinator, [rated(client, 30 * (number % (rated_by or n))) for number, client in enumerate(clients)]
 
     return make
 
@@ -73,6 +79,9 @@ def test_a_cohort_trains_and_nobody_is_left_with_secrets(secure):
     for client in clients:
         assert kept_round(client._store) is None
         assert client.status().rounds == 1
+        assert len(client.export_my_data()["spent"]["rounds"]) == 1
+        assert client.export_my_data()["spent"]["revealed_version"] == 1
+        assert client.export_my_data()["spent"]["privacy_loss"] == 0
     wait_for_version(clients[0], 2)
     assert clients[0].participate().reason == "training_finished"
 
@@ -89,7 +98,7 @@ def test_a_device_that_vanishes_after_sharing_does_not_stop_the_others(secure, m
     assert [outcome.took_part for outcome in outcomes[1:]] == [True] * (COHORT - 1)
 
 
-@pytest.mark.parametrize("step", ["AdvertiseKeys", "ShareKeys", "Upload", "RevealShares"])
+@pytest.mark.parametrize("step", METHODS)
 def test_a_device_killed_between_keeping_and_sending_goes_on_after_a_restart(secure, open_client, monkeypatch, step):
     coordinator, clients = secure(rounds=1, deadline_seconds=20)
     struck, send = [], secure_calls.send
@@ -126,10 +135,15 @@ def test_a_device_leaves_a_cohort_that_is_too_small_for_it(secure):
 
 
 def test_the_first_two_rounds_without_counts_sum_them_for_the_gate(secure):
-    """The counts carry noise, so that nobody can foretell the open rows; most that no device rates stay closed."""
-    _, clients = secure(gate=3, rounds=1)
-    for version in (2, 3):
-        assert all(outcome.took_part for outcome in together(*(client.participate for client in clients)))
+    """The counts carry noise, so that nobody can foretell the open rows; most that no device rates stay closed.
+
+    A device is in one of the two: the server keeps it so, and so does the device's own budget.
+    """
+    _, everybody = secure(2 * COHORT, gate=3, rounds=1, rated_by=COHORT)
+    clients = everybody[:COHORT]
+    for version, counting in ((2, clients), (3, everybody[COHORT:])):
+        assert all(outcome.took_part for outcome in together(*(client.participate for client in counting)))
+        assert all(len(client.export_my_data()["spent"]["gate_refreshes"]) == 1 for client in counting)
         wait_for_version(clients[0], version)
     bitmap = clients[0]._user.models.open_rows(clients[0]._channel, clients[0]._user.model.manifest)
     opened = {row for row in range(len(ITEMS)) if bitmap[row >> 3] >> (row & 7) & 1}
@@ -139,9 +153,35 @@ def test_the_first_two_rounds_without_counts_sum_them_for_the_gate(secure):
     assert all(outcome.took_part for outcome in together(*(client.participate for client in clients)))
 
 
-def test_noise_is_added_where_the_round_asks_for_it(secure):
+def test_devices_of_a_round_export_what_they_were_told_and_it_is_the_same(secure, tmp_path):
+    _, clients = secure(rounds=1)
+    together(*(client.participate for client in clients))
+    files = [tmp_path / f"views{number}.json" for number in range(COHORT)]
+    assert [client.export_views(file) for client, file in zip(clients, files, strict=True)] == [1] * COHORT
+    assert len({file.read_bytes() for file in files}) == 1
+    (view,) = imported(files[0].read_bytes())
+    assert (view.included, view.survivors) == (b"\x1f", b"\x1f")
+
+
+def test_a_device_that_left_after_the_roster_keeps_what_it_was_told(secure, monkeypatch):
+    _, clients = secure(rounds=1)
+    refused = PrivacyError("the vector cannot be made")
+    monkeypatch.setattr(clients[0]._user, "update", lambda model: (_ for _ in ()).throw(refused))
+    outcomes = together(*(client.participate for client in clients))
+    assert outcomes[0] is refused
+    (view,) = views_in(clients[0]._store.get)
+    assert view.included
+    assert not view.survivors
+    assert kept_round(clients[0]._store) is None
+    assert clients[0].export_my_data()["spent"]["rounds"] == []
+
+
+def test_noise_is_added_where_the_round_asks_for_it_and_its_loss_is_counted(secure):
     _, clients = secure(privacy="secagg+dp", noise_rows=200.0, noise_sums=20.0, noise_counts=2.0, rounds=1)
     assert all(outcome.took_part for outcome in together(*(client.participate for client in clients)))
+    noise = Noise(rows_thousandths=200_000, sums_thousandths=20_000, counts_thousandths=2_000)
+    loss = round_loss(noise, 64, 3, is_gate_refresh=False)
+    assert [client.export_my_data()["spent"]["privacy_loss"] for client in clients] == [loss] * COHORT
     wait_for_version(clients[0], 2)
 
 

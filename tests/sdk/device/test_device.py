@@ -13,7 +13,7 @@ from lightfr.errors import EnrollmentError, InvalidInputError, StoreWriteError
 from tests.sdk.store.faults import CrashError, Files
 
 SECRET = b"-----BEGIN PRIVATE KEY-----\nsecret\n"
-FILES = ["identity.pem", "identity.new", "enrolling.pem", "renewing.pem", "trust.pem", "server"]
+FILES = ["identity.pem", "identity.new", "enrolling.pem", "renewing.pem", "trust.pem", "server", "enrollment"]
 
 
 @pytest.fixture

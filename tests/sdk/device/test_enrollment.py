@@ -3,6 +3,7 @@
 import errno
 import json
 import ssl
+import time
 from base64 import b64encode
 from datetime import UTC, datetime, timedelta
 
@@ -12,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from lightfr import Device, FileKey
 from lightfr._wire import coordinator as calls
-from lightfr.device import new_key_and_request, pem
+from lightfr.device import Identity, Trust
 from lightfr.errors import (
     EnrollmentError,
     InvalidInputError,
@@ -20,8 +21,11 @@ from lightfr.errors import (
     ServerUnavailableError,
     StoreWriteError,
 )
+from lightfr.identities import new_key_and_request
+from lightfr.membership import require_membership
 from lightfr_harness.server.authority import Authority
-from tests.certificates import signing_request
+from lightfr_harness.simulation.identities import make_identity
+from tests.certificates import member_key, signing_request
 from tests.sdk.store.faults import CrashError, Files
 
 LOST = ServerUnavailableError("the answer was lost")
@@ -67,12 +71,14 @@ def test_only_the_owner_reads_what_enrolment_wrote(coordinator, invitation, tmp_
     assert (tmp_path / "lost").stat().st_mode & 0o777 == 0o700
     assert {f.name: f.stat().st_mode & 0o777 for f in (tmp_path / "lost").iterdir()} == {
         "enrolling.pem": 0o600,
+        "enrollment": 0o600,
         "server": 0o600,
         "trust.pem": 0o600,
     }
     answer(lambda certificates: certificates)
     device = Device.enroll(invitation(coordinator), tmp_path / "done")
     assert {f.name: f.stat().st_mode & 0o777 for f in device.identity.parent.iterdir()} == {
+        "enrollment": 0o600,
         "identity.pem": 0o600,
         "server": 0o600,
         "trust.pem": 0o600,
@@ -106,7 +112,8 @@ def test_after_a_lost_answer_the_same_certificate_comes_again(coordinator, invit
     answer(lambda certificates: certificates)
     device = Device.enroll(invited, tmp_path / "device")
     assert lost[0] == lost[1]
-    assert certificate_of(device.identity).public_bytes(Encoding.DER) == lost[0][0]
+    assert certificate_of(device.identity).public_bytes(Encoding.DER) == lost[0].certificates[0]
+    assert Identity(device.identity, Trust(device.trust)).member().membership == lost[0].membership
     assert not (tmp_path / "device/enrolling.pem").exists()
 
 
@@ -128,6 +135,8 @@ def test_enrolment_interrupted_at_any_file_operation_is_finished_by_repeating_it
         Device.enroll(invited, folder)
         certificate_of(folder / "identity.pem")
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(folder / "identity.pem")
+        member = Identity(folder / "identity.pem", Trust(folder / "trust.pem")).member()
+        assert member.membership.startswith(member.key.public), "a whole pair"
 
 
 def test_enrolling_again_loads_the_device(coordinator, invitation, tmp_path):
@@ -160,9 +169,8 @@ def test_the_invitation_of_another_server_leaves_the_device_alone(coordinator, i
 def test_an_expired_identity_is_replaced(coordinator, authority, invitation, tmp_path):
     device = Device.enroll(invitation(coordinator), tmp_path / "device")
     long_ago = datetime.now(UTC) - timedelta(days=400)
-    private_key, request = new_key_and_request()
     past = Authority(authority.folder, now=lambda: long_ago)
-    device.identity.write_bytes(private_key + pem("CERTIFICATE", past.issue(request)[1]))
+    make_identity(past, device.identity)
     past.close()
     (device.folder / "renewing.pem").write_bytes(b"too late")
     assert Device.enroll(invitation(coordinator), tmp_path / "device") == device
@@ -259,7 +267,12 @@ def test_the_private_key_is_never_sent(coordinator, invitation, tmp_path, monkey
     wire = b"".join(sent)
     public = key.public_key().public_numbers().x.to_bytes(32, "big")
     assert public in wire  # so the search can find a key
-    for form in (secret, secret.hex().encode(), der, b64encode(der), b64encode(secret), b"PRIVATE KEY"):
+    member_key = Identity(device.identity, Trust(device.trust)).member().key
+    assert member_key.public in wire
+    for raw in (secret, member_key.private):
+        for form in (raw, raw.hex().encode(), b64encode(raw)):
+            assert form not in wire
+    for form in (der, b64encode(der), b"PRIVATE KEY", b"MEMBER KEY"):
         assert form not in wire
 
 
@@ -270,16 +283,55 @@ def test_certificates_that_are_no_use_are_not_kept_and_the_next_try_works(
     faults = {
         "no certificate": lambda good: [b"no certificate"],
         "garbage": lambda good: [b"0" * 500],
-        "for another key": lambda good: [authority.issue(signing_request())[1]],
+        "for another key": lambda good: authority.issue(signing_request(), member_key())[1].certificates,
         "garbage after a good one": lambda good: [*good, b"0" * 500],
     }
     invited, folder = invitation(coordinator), tmp_path / "device"
-    answer(faults[fault])
-    with pytest.raises(EnrollmentError, match="no usable certificate, or one for another key: enrol again"):
+    answer(lambda issued: issued._replace(certificates=faults[fault](issued.certificates)))
+    with pytest.raises(EnrollmentError, match="no usable certificate or membership, or one for another key: enrol"):
         Device.enroll(invited, folder)
     assert not list(folder.glob("identity*"))
-    answer(lambda certificates: certificates)
+    answer(lambda issued: issued)
     assert Device.enroll(invited, folder).identity.exists()
+
+
+@pytest.mark.parametrize("fault", ["another signature", "another key", "ended"])
+def test_a_membership_that_is_no_use_is_not_kept_and_the_next_try_works(
+    coordinator, authority, invitation, tmp_path, answer, fault
+):
+    past = Authority(authority.folder, now=lambda: datetime.now(UTC) - timedelta(days=400))
+    faults = {
+        "another signature": lambda good: good[:-1] + bytes([good[-1] ^ 1]),
+        "another key": lambda good: authority.issue(signing_request(), member_key())[1].membership,
+        "ended": lambda good: past._issued(past.issue(signing_request(), member_key())[1].certificates[0], good[:32])[
+            1
+        ],
+    }
+    invited, folder = invitation(coordinator), tmp_path / "device"
+    answer(lambda issued: issued._replace(membership=faults[fault](issued.membership)))
+    with pytest.raises(EnrollmentError, match="no usable certificate or membership"):
+        Device.enroll(invited, folder)
+    past.close()
+    assert not list(folder.glob("identity*"))
+    answer(lambda issued: issued)
+    assert Device.enroll(invited, folder).identity.exists()
+
+
+def test_an_enrolled_device_can_show_that_it_is_a_member(coordinator, invitation, tmp_path):
+    device = Device.enroll(invitation(coordinator), tmp_path / "device")
+    trust = Trust(device.trust)
+    member = Identity(device.identity, trust).member()
+    assert require_membership(member.membership, trust.membership_keys, time.time()) == member.key.public
+    ends = int.from_bytes(member.membership[32:40], "little")
+    assert ends == certificate_of(device.identity).not_valid_after_utc.timestamp()
+
+
+@pytest.mark.parametrize("label", [b"LIGHTFR MEMBER KEY", b"LIGHTFR MEMBERSHIP"])
+def test_an_identity_without_a_membership_asks_for_another_enrolment(coordinator, invitation, tmp_path, label):
+    device = Device.enroll(invitation(coordinator), tmp_path / "device")
+    device.identity.write_bytes(device.identity.read_bytes().replace(label + b"-----", b"OTHER-----"))
+    with pytest.raises(EnrollmentError, match="has no membership: forget this device and enrol again"):
+        Identity(device.identity, Trust(device.trust)).member()
 
 
 def test_a_server_of_another_authority_is_not_told_the_token(coordinator, invitation, tmp_path, monkeypatch):

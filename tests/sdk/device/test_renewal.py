@@ -3,6 +3,7 @@
 import errno
 import logging
 import ssl
+import time
 from contextlib import ExitStack, closing, suppress
 from datetime import UTC, datetime, timedelta
 
@@ -17,22 +18,31 @@ from lightfr._certificates import parse_certificate
 from lightfr._wire import coordinator as calls
 from lightfr._wire import tls
 from lightfr._wire.channel import Channel
-from lightfr.device import Identity, Trust, new_key_and_request, pem
+from lightfr.device import Identity, Trust
 from lightfr.errors import IdentityRefusedError, RefusedError, ServerUnavailableError
+from lightfr.identities import Issued, pem
+from lightfr.membership import require_membership
 from lightfr_harness.server.authority import Authority
 from lightfr_harness.server.authority.certificates import make_device_certificate, make_issuer, new_key
+from lightfr_harness.simulation.identities import make_identity
 from tests.sdk.store.faults import CrashError, Files
 from tests.sdk.store.media import open_files
 
 NOW = datetime.now(UTC)
+NOT_RENEWED = "the certificate for 127.0.0.1 was not renewed"
+ADVICE = "Enrol again before it ends, unless a later sync renews it"
 KEY = b"-----BEGIN PRIVATE KEY-----\n"
 GOOD = make_device_certificate(make_issuer(NOW), new_key().public_key(), "1" * 32, NOW).public_bytes(Encoding.DER)
-RENEWED_FILES = {"identity.pem", "trust.pem", "server", "data", "key", "key.anchor"}
+RENEWED_FILES = {"identity.pem", "trust.pem", "server", "enrollment", "data", "key", "key.anchor"}
 
 
 def certificate_of(identity):
     ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(identity)  # whole, and for the key beside it
     return x509.load_pem_x509_certificate(identity.read_bytes())
+
+
+def member_of(device):
+    return Identity(device.identity, Trust(device.trust)).member()
 
 
 def days_left(identity):
@@ -49,13 +59,12 @@ def device_of_age(authority, coordinator, tmp_path):
         made += 1
         folder = tmp_path / f"aged{made}"
         folder.mkdir()
-        private_key, request = new_key_and_request()
         past = Authority(authority.folder, now=lambda: datetime.now(UTC) - timedelta(days=days))
-        _, certificate = past.issue(request)
+        make_identity(past, folder / "identity.pem")
         past.close()
-        (folder / "identity.pem").write_bytes(private_key + pem("CERTIFICATE", certificate))
         (folder / "trust.pem").write_bytes((authority.folder / "trust.pem").read_bytes())
         (folder / "server").write_text(coordinator.addresses["server"])
+        (folder / "enrollment").write_text(coordinator.addresses["enrollment"])
         return Device.load(folder)
 
     return make
@@ -99,8 +108,8 @@ def answers(monkeypatch):
 
     kept = Answers()
 
-    def renew(channel, signing_request):
-        kept.append(real(channel, signing_request))
+    def renew(*request):
+        kept.append(real(*request))
         if kept.lost:
             raise kept.lost
         return kept[-1]
@@ -111,7 +120,7 @@ def answers(monkeypatch):
 
 def test_a_certificate_with_two_months_left_is_renewed_and_the_device_stays_who_it_is(open_client, device_of_age):
     device = device_of_age(306)
-    before = certificate_of(device.identity)
+    before, member = certificate_of(device.identity), member_of(device)
     client = open_client(device)
     assert client.sync()
     after = certificate_of(device.identity)
@@ -119,6 +128,8 @@ def test_a_certificate_with_two_months_left_is_renewed_and_the_device_stays_who_
     assert after.subject == before.subject
     assert after.serial_number != before.serial_number
     assert after.public_key() != before.public_key(), "the key is a new one"
+    assert member_of(device).key.public != member.key.public, "neighbours do not recognise the device"
+    assert require_membership(member_of(device).membership, Trust(device.trust).membership_keys, time.time())
     assert {file.name for file in device.identity.parent.iterdir()} == RENEWED_FILES
     assert device.identity.stat().st_mode & 0o777 == 0o600
     assert not client.sync()
@@ -135,10 +146,11 @@ def test_a_device_that_renewed_and_was_forgotten_leaves_no_private_key_in_any_fi
         with device.identity.open("rb") as old:
             assert client.sync()
             assert not any(old.read())
-        assert look().count(b"BEGIN PRIVATE KEY") == 1
+        assert look().count(b"BEGIN PRIVATE KEY") == look().count(b"BEGIN LIGHTFR MEMBER KEY") == 1
         client.forget()
         device.forget()
         assert b"PRIVATE KEY" not in look()
+        assert b"MEMBER" not in look()
 
 
 @pytest.mark.parametrize("days", [0, 304])
@@ -175,7 +187,7 @@ def test_after_a_lost_answer_the_same_certificate_comes_again_and_the_sync_does_
     answers.lost = ServerUnavailableError("the answer was lost")
     assert client.sync(), "the model came nevertheless"
     assert caplog.record_tuples == [
-        ("lightfr.device", logging.WARNING, "the certificate for 127.0.0.1 was not renewed: ServerUnavailableError")
+        ("lightfr.device", logging.WARNING, f"{NOT_RENEWED}: ServerUnavailableError. {ADVICE}")
     ]
     assert days_left(device.identity) < 60
     assert (device.identity.parent / "renewing.pem").stat().st_mode & 0o777 == 0o600
@@ -183,6 +195,15 @@ def test_after_a_lost_answer_the_same_certificate_comes_again_and_the_sync_does_
     client.sync()
     assert answers[0] == answers[1]
     assert days_left(device.identity) == 364
+
+
+def test_a_device_that_does_not_know_the_authority_says_so_and_goes_on(open_client, device_of_age, answers, caplog):
+    device = device_of_age(306)
+    (device.folder / "enrollment").unlink()
+    assert open_client(device).sync()
+    assert [record.getMessage() for record in caplog.records] == [f"{NOT_RENEWED}: EnrollmentError. {ADVICE}"]
+    assert not answers
+    assert not (device.folder / "renewing.pem").exists()
 
 
 def test_a_server_that_does_not_know_how_is_asked_again_next_time(open_client, device_of_age, answers):
@@ -198,8 +219,9 @@ def test_a_revoked_device_gets_no_certificate(open_client, device_of_age, author
     before = certificate_of(device.identity)
     (name,) = before.subject
     authority.revoke(name.value)
-    # The coordinator's process hears of it within seconds and then refuses the connection; the authority knows at once.
-    with suppress(IdentityRefusedError):
+    # The coordinator's process hears of it within seconds and then refuses the connection, where its alert may be lost
+    # on the way; the authority knows at once.
+    with suppress(IdentityRefusedError, ServerUnavailableError):
         open_client(device).sync()
     assert not answers
     assert certificate_of(device.identity) == before
@@ -224,7 +246,7 @@ def test_what_is_left_of_a_renewal_that_was_over_is_not_used_for_the_next(open_c
     kept = device.identity.parent / "renewing.pem"
     # A year ago: the identity was swapped, and the file not removed any more.
     private_key = device.identity.read_bytes().partition(b"-----BEGIN CERTIFICATE")[0]
-    kept.write_bytes(private_key + request_of(private_key))
+    kept.write_bytes(private_key + request_of(private_key) + pem("LIGHTFR MEMBER KEY", bytes(32)))
     open_client(device).sync()
     assert days_left(device.identity) == 364
     assert not device.identity.read_bytes().startswith(private_key), "another key"
@@ -242,7 +264,7 @@ def request_of(private_key):
 def test_certificates_that_are_no_use_do_not_replace_the_old_one(open_client, device_of_age, monkeypatch, garbage):
     device = device_of_age(306)
     before = device.identity.read_bytes()
-    monkeypatch.setattr(calls, "renew", lambda channel, request: garbage)
+    monkeypatch.setattr(calls, "renew", lambda *request: Issued(garbage, bytes(104)))
     assert open_client(device).sync()
     assert device.identity.read_bytes() == before
 
@@ -269,5 +291,6 @@ def test_a_renewal_interrupted_at_any_file_operation_leaves_a_good_identity_and_
             renew(device)
         files.end_program()
         certificate_of(device.identity)
+        assert member_of(device).membership.startswith(member_of(device).key.public), "a whole pair"
         renew(device)
         assert days_left(device.identity) == 364

@@ -1,4 +1,4 @@
-"""The trust file: which manifest keys are taken from it, and which files are refused."""
+"""The trust file: which keys are taken from it, and which files are refused."""
 
 import hashlib
 from base64 import b64encode
@@ -9,6 +9,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from lightfr.device import Trust, key_id
 from lightfr.errors import InvalidInputError
+from lightfr.membership import require_membership
+from tests.certificates import credentials_of, member_key, signing_request
 
 
 def public_pem(key):
@@ -19,18 +21,47 @@ def raw(key):
     return key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
 
 
+def membership_pem(key):
+    return public_pem(key).replace(b"PUBLIC KEY", b"LIGHTFR MEMBERSHIP KEY")
+
+
+MEMBERSHIP_KEY = ed25519.Ed25519PrivateKey.generate()
+MEMBERSHIP_BLOCK = membership_pem(MEMBERSHIP_KEY)
+
+
 @pytest.fixture
 def trust_of(tmp_path):
-    def make(content):
-        (tmp_path / "trust.pem").write_bytes(content)
+    """Read a trust file; one key for memberships is in it already unless told."""
+
+    def make(content, membership=MEMBERSHIP_BLOCK):
+        (tmp_path / "trust.pem").write_bytes(content + membership)
         return Trust(tmp_path / "trust.pem")
 
     return make
 
 
-def test_the_trust_of_a_real_authority_has_its_key(authority):
-    signed = authority.sign(b"anything")
-    assert list(Trust(authority.folder / "trust.pem").manifest_keys) == [signed.key_id]
+def test_the_trust_of_a_real_authority_has_its_keys(authority):
+    signed, trust = credentials_of(authority).sign(b"anything"), Trust(authority.folder / "trust.pem")
+    assert list(trust.manifest_keys) == [signed.key_id]
+    _, issued = authority.issue(signing_request(), member_key())
+    assert require_membership(issued.membership, trust.membership_keys, 0)
+
+
+def test_several_membership_keys_count_while_one_is_being_replaced(trust_of):
+    keys = [ed25519.Ed25519PrivateKey.generate() for _ in range(2)]
+    trust = trust_of(public_pem(keys[0]), membership_pem(keys[0]) + membership_pem(keys[1]))
+    assert trust.membership_keys == [raw(key) for key in keys]
+    assert list(trust.manifest_keys.values()) == [raw(keys[0])], "the labels are not mixed up"
+
+
+def test_a_trust_without_a_membership_key_is_refused(trust_of):
+    with pytest.raises(InvalidInputError, match=r"no LIGHTFR MEMBERSHIP KEY block.*enrol again"):
+        trust_of(public_pem(MEMBERSHIP_KEY), membership=b"")
+
+
+def test_a_membership_key_of_another_kind_is_refused(trust_of):
+    with pytest.raises(InvalidInputError, match=r"a LIGHTFR MEMBERSHIP KEY block .* is not an Ed25519 key"):
+        trust_of(public_pem(MEMBERSHIP_KEY), membership_pem(x25519.X25519PrivateKey.generate()))
 
 
 def test_a_key_is_named_by_the_first_eight_bytes_of_its_digest(trust_of):

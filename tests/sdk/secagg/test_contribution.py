@@ -90,7 +90,7 @@ def test_bits_behind_the_last_item_of_the_gate_do_not_count():
 
 
 @pytest.mark.parametrize(
-    ("fields", "of_rows", "of_sums"), [(NOISY, 20, 9), ({}, np.sqrt(10 / DEVICES), 4 * np.sqrt(DEVICES))]
+    ("fields", "of_rows", "of_sums"), [(NOISY, 20, 9), ({}, np.sqrt(8 / DEVICES), 4 * np.sqrt(DEVICES))]
 )
 def test_noise_is_drawn_for_every_number_with_the_deviation_of_its_block(fields, of_rows, of_sums):
     model = model_of(500, 64, **fields)
@@ -133,7 +133,7 @@ def test_a_gate_refresh_says_1_for_each_rated_item(n_items, rated):
 def test_the_counts_of_a_gate_refresh_carry_noise_also_where_nothing_was_rated():
     counts = np.array(gate_vector(model_of(20_000, 8), Interactions(()), DEVICES, stream("gate noise"))["counts"])
     assert set(counts.tolist()) == {-1, 0, 1}
-    assert counts.var() == pytest.approx(10 / DEVICES, rel=0.1)
+    assert counts.var() == pytest.approx(8 / DEVICES, rel=0.1)
 
 
 def test_the_difference_of_two_gate_refreshes_does_not_tell_who_is_in_one_of_them():
@@ -148,7 +148,7 @@ def test_the_difference_of_two_gate_refreshes_does_not_tell_who_is_in_one_of_the
     difference = refresh(64, victim, *others) - refresh(63, *others)
     likeliest = np.argsort(-difference, kind="stable")[:40]
     assert np.count_nonzero(likeliest % 50 == 0) < 6
-    assert difference.std() == pytest.approx(np.sqrt(20), rel=0.1)
+    assert difference.std() == pytest.approx(np.sqrt(16), rel=0.1)
 
 
 def test_with_an_epsilon_a_device_counts_64_of_its_items_and_adds_the_noise_asked_for():
@@ -164,12 +164,12 @@ def quiet_after(n_bytes):
     return lambda n: stream("chosen")(n) if n == n_bytes else no_noise(n)
 
 
-@pytest.mark.parametrize(("rows", "sums", "counts"), [(16_000, 9000, 3000), (20_000, 1200, 3000), (20_000, 9000, 500)])
+@pytest.mark.parametrize(("rows", "sums", "counts"), [(40_000, 9000, 3000), (41_000, 4700, 3000), (41_000, 9000, 600)])
 def test_a_device_refuses_an_epsilon_whose_noise_is_less_than_that_of_mode_secagg(rows, sums, counts):
-    """For 64 bits and 50 devices: less than 64 sqrt(10 / 50), sqrt(455 / 50) or sqrt(10 / 50) a device."""
+    """For 64 bits and 20 devices: less than 64 sqrt(8 / 20), sqrt(455 / 20) or sqrt(8 / 20) a device."""
     noise = model_pb2.Noise(rows_thousandths=rows, sums_thousandths=sums, counts_thousandths=counts)
     model = model_of(20, 64, **{**NOISY, "noise": noise})
-    for devices, is_enough in ((50, False), (500, True)):
+    for devices, is_enough in ((20, False), (500, True)):
         refusal = nullcontext() if is_enough else pytest.raises(PrivacyError, match="less than mode secagg")
         with refusal:
             round_vector(model, update_of(model, [1]), devices)

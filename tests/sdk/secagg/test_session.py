@@ -1,30 +1,27 @@
-"""A device takes each step once and in order, and refuses whatever would cost its user's privacy."""
+"""A device takes each step once and in order, and can be put to sleep between two of them."""
 
 import os
 from dataclasses import replace
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from lightfr.errors import (
     BufferSizeError,
-    CohortTooSmallError,
     InvalidInputError,
     OutOfRangeError,
-    PeerKeyError,
     PrivacyError,
 )
-from lightfr.secagg import DeviceSession, Roster, RosterEntry, SealedShare, Vector, agreement, shamir
-from lightfr.secagg.roster import bitmap_of, survivors_message
-from lightfr_harness.server.rules.secagg import sign_roster
-from tests.cohort import Cohort, raw_key
+from lightfr.membership import Member
+from lightfr.secagg import DeviceSession, Place, Vector, agreement, shamir
+from lightfr.secagg.views import (
+    included_message,
+    members,
+    roster_message,
+    survivors_message,
+)
+from tests.sdk.secagg.cohorts import NOW, STEPS, Cohort, at
 
 N = 5
-RECORD_BYTES = 16 + 33
-
-
-def owners(records):
-    return [records[at : at + 16] for at in range(0, len(records), RECORD_BYTES)]
 
 
 # ---- the steps ----
@@ -32,72 +29,84 @@ def owners(records):
 
 def test_each_step_is_done_once_and_in_order():
     cohort = Cohort(N)
-    session = cohort.sessions[0]
+    session, bitmap, signature = cohort.sessions[0], cohort.everybody, bytes(64)
     steps = {
         "advertise": session.advertise,
-        "share": lambda: session.share(cohort.roster, cohort.signature),
-        "mask": lambda: cohort.mask(0),
-        "unmask": lambda: session.unmask(cohort.survivors, cohort.survivors_signature),
+        "share": lambda: cohort.share_by(0),
+        "acknowledge": lambda: session.acknowledge([]),
+        "sign_included": lambda: session.sign_included(bitmap, signature),
+        "mask": lambda: session.mask(None, bitmap, signature),
+        "sign_survivors": lambda: session.sign_survivors(bitmap, signature),
+        "reveal": lambda: session.reveal(bitmap, signature),
     }
-
-    def only(expected):
+    walk = (cohort.share, cohort.acknowledge, cohort.sign_included, cohort.upload, cohort.sign_survivors, cohort.reveal)
+    for expected, go_on in zip([*list(steps)[1:], "done"], [*walk, None], strict=True):
         for name, step in steps.items():
             if name != expected:
                 with pytest.raises(PrivacyError, match=f"step '{name}' was asked for where '{expected}' is next"):
                     step()
-
-    cohort.messages, cohort.included = [], b"\x1f"
-    cohort.survivors, cohort.survivors_signature = b"\x1f", bytes(64)
-    only("share")
-    cohort.share()
-    only("mask")
-    cohort.upload()
-    only("unmask")
-    cohort.unmask()
-    only("done")
+        if go_on is not None:
+            go_on()
 
 
 def test_a_fresh_session_has_nothing_to_share():
-    session = DeviceSession(bytes(16), bytes(16), bytes(32))
+    cohort = Cohort(2)
     with pytest.raises(PrivacyError, match="'advertise' is next"):
-        session.share(Cohort(2).roster, bytes(64))
+        cohort.session(0).share(cohort.roster, cohort.vouchers, cohort.roster_signature)
+
+
+@pytest.mark.parametrize("absent", [(), (3,)])
+def test_the_server_learns_the_sum_of_those_who_uploaded(absent):
+    cohort = at("upload").upload(absent).sign_survivors()
+    sums = cohort.reveal()
+    assert all((sums[name] == expected).all() for name, expected in cohort.plain_sum().items())
 
 
 def test_keys_are_fresh_in_each_session():
-    entries = [DeviceSession(bytes(16), bytes(16), bytes(32)).advertise() for _ in range(2)]
+    cohort = Cohort(2)
+    entries = [cohort.session(0).advertise().entry for _ in range(2)]
     assert len({key for e in entries for key in (e.mask_key, e.share_key)}) == 4
 
 
-def test_a_refused_step_changes_nothing_and_can_be_tried_again():
-    cohort = Cohort(N)
-    session = cohort.sessions[0]
-    before = session.to_bytes()
-    with pytest.raises(PrivacyError):
-        session.share(cohort.roster, bytes(64))
-    assert session.to_bytes() == before
-    cohort.share()
+@pytest.mark.parametrize("step", STEPS)
+def test_a_refused_step_changes_nothing_and_can_be_tried_again(step):
+    cohort = at(step)
+    session, nonsense = cohort.sessions[0], bytes(64)
+    tries = {
+        "share": lambda: session.share(cohort.roster, cohort.vouchers, nonsense),
+        "acknowledge": lambda: session.acknowledge([(0, nonsense)]),
+        "sign_included": lambda: session.sign_included(cohort.everybody, nonsense),
+        "upload": lambda: session.mask(vector, cohort.everybody, nonsense),
+        "sign_survivors": lambda: session.sign_survivors(cohort.everybody, nonsense),
+        "reveal": lambda: session.reveal(cohort.everybody, nonsense),
+    }
     vector, before = cohort.vector(0), session.to_bytes()
     plain = vector.pack()
     with pytest.raises(PrivacyError):
-        session.mask(vector, cohort.inbox(0)[1:], cohort.included)
+        tries[step]()
     assert session.to_bytes() == before
     assert vector.pack() == plain
-    cohort.upload()
-    cohort.unmask()
+    for name in STEPS[STEPS.index(step) :]:
+        getattr(cohort, name)()
 
 
-@pytest.mark.parametrize(
-    "arguments", [(bytes(15), bytes(16), bytes(32)), (bytes(16), bytes(17), bytes(32)), (bytes(16), bytes(16), b"")]
-)
-def test_a_session_needs_whole_ids_and_keys(arguments):
-    with pytest.raises(BufferSizeError):
-        DeviceSession(*arguments)
+@pytest.mark.parametrize("field", ["round_id", "peer_id", "server_key"])
+def test_a_session_needs_whole_ids_and_keys(field):
+    with pytest.raises(BufferSizeError, match=field):
+        Cohort(2).session(0, **{field: bytes(15)})
+
+
+def test_a_session_needs_a_whole_membership():
+    cohort = Cohort(2)
+    cohort.members[0] = Member(cohort.members[0].key, bytes(103))
+    with pytest.raises(BufferSizeError, match="membership has 103 bytes"):
+        cohort.session(0)
 
 
 @pytest.mark.parametrize("minimum", [1, 8193])
 def test_a_minimum_cohort_outside_what_rounds_can_have_is_refused(minimum):
     with pytest.raises(OutOfRangeError):
-        DeviceSession(bytes(16), bytes(16), bytes(32), minimum_cohort=minimum)
+        Cohort(2, minimum_cohort=minimum)
 
 
 # ---- stored sessions ----
@@ -105,31 +114,49 @@ def test_a_minimum_cohort_outside_what_rounds_can_have_is_refused(minimum):
 
 def test_a_round_goes_on_in_another_process_after_every_step():
     cohort = Cohort(N)
-    for step in (cohort.share, cohort.upload, lambda: None):
+    for step in STEPS:
         cohort.sessions = [DeviceSession.from_bytes(session.to_bytes()) for session in cohort.sessions]
-        step()
-    sums = cohort.unmask()
+        sums = getattr(cohort, step)()
     assert all((sums[name] == expected).all() for name, expected in cohort.plain_sum().items())
 
 
 def test_own_secrets_are_forgotten_once_they_are_not_needed():
     cohort = Cohort(N)
-    state = cohort.sessions[0]._state
-    secrets = [state.mask_private.hex(), state.share_private.hex(), state.seed.hex()]
+
+    def kept(*secrets):
+        stored = cohort.sessions[0].to_bytes().decode()
+        return [secret.hex() in stored for secret in secrets]
+
+    state = cohort.sessions[0].state
+    share_private, secrets, member = state.share_private, (state.mask_private, state.seed), state.member_private
     cohort.share()
-    assert all(secret in cohort.sessions[0].to_bytes().decode() for secret in secrets)
-    cohort.upload()
-    assert not any(secret in cohort.sessions[0].to_bytes().decode() for secret in secrets)
-    held = cohort.sessions[0]._state.held
-    cohort.unmask()
-    state = cohort.sessions[0]._state
+    assert kept(share_private, *secrets) == [True] * 3
+    cohort.acknowledge()
+    assert kept(share_private, *secrets) == [False, True, True]
+    cohort.sign_included().upload().sign_survivors()
+    assert kept(*secrets, member) == [False, False, True]
+    held = cohort.sessions[0].state.held
+    cohort.reveal()
+    state = cohort.sessions[0].state
     assert held
-    assert state.held == state.own_share == b""
+    assert state.held == state.own_share == state.member_private == state.holders == state.witnesses == b""
+
+
+def test_what_the_server_told_is_known_to_the_end():
+    cohort = Cohort(N)
+    for step in STEPS:
+        getattr(cohort, step)()
+    state, digest = cohort.sessions[0].state, cohort.roster.digest
+    assert (state.roster_digest, state.included, state.survivors) == (digest, cohort.included, cohort.survivors)
+    key = cohort.server.public_key()
+    key.verify(state.roster_signature, roster_message(digest))
+    key.verify(state.included_signature, included_message(digest, state.included))
+    key.verify(state.survivors_signature, survivors_message(digest, state.included, state.survivors))
 
 
 @pytest.mark.parametrize(
     "stored",
-    [b"", b"[]", b"{}", b"7", b"\xff", b'{"version": "lightfr session v0"}', b'{"version": "lightfr session v1"}'],
+    [b"", b"[]", b"{}", b"7", b"\xff", b'{"version": "lightfr session v1"}', b'{"version": "lightfr session v2"}'],
 )
 def test_bytes_that_are_no_session_are_refused(stored):
     with pytest.raises(InvalidInputError, match=f"^{len(stored)} bytes are not a stored session"):
@@ -147,232 +174,87 @@ def test_a_damaged_session_is_refused_without_repeating_it():
 def test_a_session_shows_no_secrets():
     session = Cohort(2).sessions[0]
     assert repr(session) == "<DeviceSession before step 'share'>"
-    assert repr(session._state) == "<SessionState before step 'share'>"
+    assert repr(session.state) == "<SessionState before step 'share'>"
 
 
-# ---- lies about the roster ----
+# ---- shares that are not what they should be ----
 
 
-def test_a_cohort_below_the_devices_own_minimum_is_refused():
-    cohort = Cohort(N, minimum_cohort=N + 1)
-    with pytest.raises(CohortTooSmallError) as caught:
-        cohort.share()
-    assert (caught.value.actual, caught.value.minimum) == (N, N + 1)
+def resealed(cohort, sender, receiver, plain):
+    """What a sender may seal instead of its shares."""
+    one, other = cohort.roster.entry(sender), cohort.roster.entry(receiver)
+    shared = agreement.Agreement(cohort.sessions[sender].state.share_private).with_peer(other.share_key)
+    key = agreement.share_key(shared, cohort.round_id, cohort.roster.digest, one.peer_id, other.peer_id)
+    return agreement.seal(key, os.urandom(12), plain)
 
 
-def test_the_minimum_cohort_is_256_unless_the_caller_says_otherwise():
-    cohort = Cohort(N)
-    session = DeviceSession(cohort.round_id, os.urandom(16), raw_key(cohort.server))
-    session.advertise()
-    with pytest.raises(CohortTooSmallError, match="at least 256"):
-        session.share(cohort.roster, cohort.signature)
+def test_a_device_says_whose_shares_do_not_open_and_goes_on():
+    cohort = at("acknowledge", 7)
+    good = dict(cohort.inbox(0))
+    no_number = shamir.PRIME.to_bytes(33, "little")
+    spoilt = {
+        1: good[1][:-1] + bytes([good[1][-1] ^ 1]),
+        2: bytes([good[2][0] ^ 1]) + good[2][1:],
+        3: cohort.sealed[3][4],
+        4: resealed(cohort, 4, 0, bytes(33) + no_number),
+        5: good[5][:-1],
+    }
+    unopened = cohort.sessions[0].acknowledge(sorted({**good, **spoilt}.items()))
+    assert members(unopened, 7) == {1, 2, 3, 4, 5}
+    assert owners_held(cohort.sessions[0]) == [6]
+    for i in range(1, 7):
+        cohort.sessions[i].acknowledge(cohort.inbox(i))
+    cohort.included = cohort.everybody
+    cohort.sign_included_by(0)
+    assert cohort.upload_by(0)
 
 
-def share_with(cohort, roster, *, signed=True):
-    return cohort.sessions[0].share(roster, sign_roster(cohort.server, roster) if signed else bytes(64))
-
-
-def entries_of(cohort):
-    return [cohort.roster.entry(i) for i in range(cohort.roster.size)]
-
-
-def test_a_roster_of_another_round_is_refused():
-    cohort = Cohort(N)
-    with pytest.raises(PrivacyError, match="another round"):
-        share_with(cohort, Roster.of(bytes(16), entries_of(cohort)))
-
-
-def test_a_roster_without_the_device_is_refused():
-    cohort = Cohort(N)
-    with pytest.raises(PrivacyError, match="missing"):
-        share_with(cohort, Roster.of(cohort.round_id, entries_of(cohort)[1:]))
-
-
-@pytest.mark.parametrize("field", ["mask_key", "share_key"])
-def test_a_roster_with_other_keys_for_the_device_is_refused(field):
-    cohort = Cohort(N)
-    own, *others = entries_of(cohort)
-    with pytest.raises(PrivacyError, match="other keys for this device"):
-        share_with(cohort, Roster.of(cohort.round_id, [replace(own, **{field: os.urandom(32)}), *others]))
-
-
-def test_a_roster_that_the_server_did_not_sign_is_refused():
-    cohort = Cohort(N)
-    digest = cohort.roster.digest
-    stranger = Ed25519PrivateKey.generate()
-    for signature in (
-        b"",
-        bytes(64),
-        sign_roster(stranger, cohort.roster),
-        cohort.server.sign(digest),
-        cohort.server.sign(b"lightfr survivors v1\n" + digest),
-        sign_roster(cohort.server, Roster.of(cohort.round_id, entries_of(cohort)[:-1])),
-    ):
-        with pytest.raises(PrivacyError, match="signature of the roster does not fit"):
-            cohort.sessions[0].share(cohort.roster, signature)
-
-
-# The point 0, and another of order 8 (RFC 7748 leaves it to the caller to refuse the secret that comes of them).
-LOW_ORDER = [
-    bytes(32),
-    bytes.fromhex("e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800"),
-]
-
-
-@pytest.mark.parametrize("point", LOW_ORDER)
-@pytest.mark.parametrize("field", ["share_key", "mask_key"])
-def test_a_peer_with_a_key_of_low_order_is_refused(field, point):
-    cohort = Cohort(2)
-    own, peer = entries_of(cohort)
-    roster = Roster.of(cohort.round_id, [own, replace(peer, **{field: point})])
-    cohort.roster, cohort.signature = roster, sign_roster(cohort.server, roster)
-    if field == "share_key":
-        with pytest.raises(PeerKeyError):
-            cohort.sessions[0].share(roster, cohort.signature)
-        return
-    cohort.sessions[0].share(roster, cohort.signature)
-    state = cohort.sessions[1]._state
-    shared = agreement.Agreement(state.share_private).with_peer(own.share_key)
-    key = agreement.share_key(shared, cohort.round_id, roster.digest, peer.peer_id, own.peer_id)
-    cohort.messages = [message_to(own, peer, key, bytes(66))]
-    cohort.included = b"\x03"
-    vector = cohort.vector(0)
-    plain = vector.pack()
-    with pytest.raises(PeerKeyError):
-        cohort.sessions[0].mask(vector, cohort.inbox(0), cohort.included)
-    assert vector.pack() == plain
-
-
-def message_to(receiver, sender, key, plain):
-    return SealedShare(sender.peer_id, receiver.peer_id, agreement.seal(key, os.urandom(12), plain))
-
-
-# ---- lies about who is included, and shares that are not what they should be ----
-
-
-def test_an_included_set_without_the_device_or_of_another_size_is_refused():
-    cohort = Cohort(N).share()
-    for included, reason in ((b"\x1e", "lacks this device"), *((bad, "5 bits") for bad in (b"", b"\x3f", b"\x1f\x00"))):
-        with pytest.raises(PrivacyError, match=reason):
-            cohort.sessions[0].mask(cohort.vector(0), cohort.inbox(0), included)
-
-
-def test_too_few_included_devices_are_refused():
-    cohort = Cohort(N, minimum_cohort=4).share(absent=[3, 4])
-    with pytest.raises(CohortTooSmallError, match="the included set has 3 devices"):
-        cohort.mask(0)
-    cohort = Cohort(N).share(absent=[2, 3, 4])
-    with pytest.raises(CohortTooSmallError, match="its neighbours, has 2 devices, this one asks for at least 3"):
-        cohort.mask(0)
-
-
-def test_an_inbox_that_is_not_one_share_from_each_included_neighbour_is_refused():
-    cohort = Cohort(N).share()
-    inbox = cohort.inbox(0)
-    for bad in ([], inbox[1:], [*inbox, inbox[0]], [*inbox[1:], inbox[1]], [*inbox[1:], replace(inbox[0], sender=b"")]):
-        with pytest.raises(PrivacyError, match="not one from each of 4"):
-            cohort.sessions[0].mask(cohort.vector(0), bad, cohort.included)
-    with pytest.raises(PrivacyError, match="not one from each of 3"):
-        cohort.sessions[0].mask(cohort.vector(0), inbox, b"\x0f")
-
-
-def test_shares_that_do_not_open_are_refused():
-    cohort = Cohort(N).share()
-    first, *rest = cohort.inbox(0)
-    for_another = next(m for m in cohort.messages if m.sender == first.sender and m.receiver != first.receiver)
-    for sealed, reason in (
-        (first.sealed[:-1], "93 bytes, expected 94"),
-        (first.sealed[:-1] + bytes([first.sealed[-1] ^ 1]), "does not open"),
-        (bytes([first.sealed[0] ^ 1]) + first.sealed[1:], "does not open"),
-        (for_another.sealed, "does not open"),
-        (rest[0].sealed, "does not open"),
-    ):
-        with pytest.raises(PrivacyError, match=reason):
-            cohort.sessions[0].mask(cohort.vector(0), [replace(first, sealed=sealed), *rest], cohort.included)
-
-
-def test_shares_of_another_round_do_not_open():
-    """The same keys, but another roster: the digest is part of the key."""
-    cohort = Cohort(N)
-    smaller = Roster.of(cohort.round_id, entries_of(cohort)[:-1])
-    old = cohort.sessions[1].share(smaller, sign_roster(cohort.server, smaller))
-    cohort.sessions[0].share(cohort.roster, cohort.signature)
-    others = [m for i in (2, 3, 4) for m in cohort.sessions[i].share(cohort.roster, cohort.signature)]
-    inbox = [m for m in [*old, *others] if m.receiver == cohort.ids[0]]
-    with pytest.raises(PrivacyError, match="does not open"):
-        cohort.sessions[0].mask(cohort.vector(0), inbox, b"\x1f")
+def owners_held(session):
+    return [int.from_bytes(session.state.held[at : at + 4], "little") for at in range(0, len(session.state.held), 70)]
 
 
 @pytest.mark.parametrize("position", [0, 33])
-def test_a_share_that_is_no_number_of_the_field_is_refused(position):
-    cohort = Cohort(2).share()
-    own, peer = entries_of(cohort)
-    shared = agreement.Agreement(cohort.sessions[1]._state.share_private).with_peer(own.share_key)
-    key = agreement.share_key(shared, cohort.round_id, cohort.roster.digest, peer.peer_id, own.peer_id)
+def test_a_share_that_is_no_number_of_the_field_is_not_kept(position):
+    cohort = at("acknowledge", 3)
     plain = bytearray(66)
     plain[position : position + 33] = shamir.PRIME.to_bytes(33, "little")
-    with pytest.raises(PrivacyError, match="not a number of the field"):
-        cohort.sessions[0].mask(cohort.vector(0), [message_to(own, peer, key, bytes(plain))], cohort.included)
+    inbox = [(1, resealed(cohort, 1, 0, bytes(plain))), (2, resealed(cohort, 2, 0, bytes(66)))]
+    assert members(cohort.sessions[0].acknowledge(inbox), 3) == {1}
+    assert owners_held(cohort.sessions[0]) == [2]
 
 
-# ---- lies about the survivors ----
+def test_shares_of_another_roster_do_not_open():
+    """The same keys, but another roster: the digest is part of the key."""
+    cohort = Cohort(N)
+    entries, vouched = cohort.entries(), list(cohort.vouched)
+    cohort.vouched = vouched[:-1]
+    cohort.use_roster(entries[:-1])
+    old = dict(cohort.share_by(1))
+    cohort.vouched = vouched
+    cohort.use_roster(entries)
+    cohort.share_by(0)
+    assert members(cohort.sessions[0].acknowledge([(1, old[0])]), N) == {1}
 
 
-def test_one_share_is_revealed_for_each_included_neighbour_and_never_both():
-    cohort = Cohort(7).share(absent=[6]).upload(absent=[2])
-    revealed = cohort.sessions[0].unmask(cohort.survivors, cohort.survivors_signature)
-    assert owners(revealed.self_masks) == [cohort.ids[i] for i in (0, 1, 3, 4, 5)]
-    assert owners(revealed.mask_keys) == [cohort.ids[2]]
+def test_a_sender_with_a_share_key_of_low_order_is_complained_about():
+    """Its shares were sealed with a secret that everybody knows."""
+    cohort = at("acknowledge", 3)
+    state = cohort.sessions[0].state
+    spoilt = replace(state, senders=state.senders[: 48 + 16] + bytes(32) + state.senders[96:])
+    session = DeviceSession.from_bytes(spoilt.to_bytes())
+    assert members(session.acknowledge(cohort.inbox(0)), 3) == {1}
 
 
-def test_shares_are_those_of_the_secrets_they_are_called_after():
-    cohort = Cohort(4)
-    seeds = [s._state.seed for s in cohort.sessions]
-    keys = [s._state.mask_private for s in cohort.sessions]
-    cohort.share().upload(absent=[3])
-    revealed = [cohort.sessions[i].unmask(cohort.survivors, cohort.survivors_signature) for i in range(3)]
-    assert shamir.join({i + 1: r.self_masks[16:RECORD_BYTES] for i, r in enumerate(revealed)}) == seeds[0]
-    assert shamir.join({i + 1: r.mask_keys[16:] for i, r in enumerate(revealed)}) == keys[3]
+@pytest.mark.parametrize("senders", [[1, 1], [2, 1], [0], [1, N]])
+def test_an_inbox_that_is_not_by_ascending_index_of_others_is_refused(senders):
+    cohort = at("acknowledge")
+    with pytest.raises(PrivacyError, match="not by ascending index of other devices"):
+        cohort.sessions[0].acknowledge([(sender, bytes(94)) for sender in senders])
 
 
-def test_survivors_that_the_server_did_not_sign_are_refused():
-    cohort = Cohort(N).share().upload()
-    session, digest = cohort.sessions[0], cohort.roster.digest
-    for signature in (
-        bytes(64),
-        cohort.sign_survivors(b"\x0f"),
-        Ed25519PrivateKey.generate().sign(survivors_message(digest, cohort.included, cohort.survivors)),
-        cohort.server.sign(survivors_message(digest, b"\x0f", cohort.survivors)),
-        cohort.server.sign(survivors_message(bytes(32), cohort.included, cohort.survivors)),
-        cohort.signature,
-    ):
-        with pytest.raises(PrivacyError, match="signature of the survivor set does not fit"):
-            session.unmask(cohort.survivors, signature)
-    session.unmask(cohort.survivors, cohort.survivors_signature)
-
-
-def test_survivors_who_were_not_included_or_without_the_device_are_refused():
-    cohort = Cohort(N).share(absent=[4]).upload()
-    for survivors, reason in ((b"\x1f", "not among the included"), (b"\x0e", "lacks this device"), (b"", "5 bits")):
-        with pytest.raises(PrivacyError, match=reason):
-            cohort.sessions[0].unmask(survivors, cohort.sign_survivors(survivors))
-
-
-def test_too_few_survivors_are_refused():
-    cohort = Cohort(N, minimum_cohort=N).share().upload(absent=[4])
-    with pytest.raises(CohortTooSmallError, match="the survivor set has 4 devices"):
-        cohort.sessions[0].unmask(cohort.survivors, cohort.survivors_signature)
-    cohort = Cohort(N).share().upload(absent=[2, 3, 4])
-    with pytest.raises(CohortTooSmallError, match="its neighbours, has 2 devices"):
-        cohort.sessions[0].unmask(cohort.survivors, cohort.survivors_signature)
-
-
-def test_a_second_answer_about_other_survivors_is_refused():
-    cohort = Cohort(N).share().upload()
-    cohort.sessions[0].unmask(cohort.survivors, cohort.survivors_signature)
-    other = bitmap_of([0, 1, 2, 3], N)
-    with pytest.raises(PrivacyError, match="step 'unmask' was asked for where 'done' is next"):
-        cohort.sessions[0].unmask(other, cohort.sign_survivors(other))
+def test_an_empty_inbox_is_no_reason_to_leave():
+    cohort = at("acknowledge")
+    assert cohort.sessions[0].acknowledge([]) == b"\x00"
 
 
 # ---- what the server sees ----
@@ -382,16 +264,20 @@ def test_an_upload_alone_looks_random():
     """The same vector of zeros, masked by two cohorts, has about half its bits different from itself and from zero."""
     uploads = []
     for _ in range(2):
-        cohort = Cohort(3, code_bits=64)
-        cohort.vector = lambda _: Vector(cohort.blocks)  # noqa: B023
-        cohort.share()
-        uploads.append(int.from_bytes(cohort.mask(0), "little"))
+        cohort = at("upload", 3, code_bits=64)
+        masked = cohort.sessions[0].mask(Vector(cohort.blocks), *cohort.included_signed())
+        uploads.append(int.from_bytes(masked, "little"))
     n_bits = 8 * Vector(cohort.blocks).packed_bytes
     for bits in (*uploads, uploads[0] ^ uploads[1]):
         assert 0.45 < bits.bit_count() / n_bits < 0.55
 
 
-def test_an_entry_is_the_public_half_of_what_the_device_keeps():
-    session = DeviceSession(bytes(16), b"p" * 16, bytes(32), random=lambda n: bytes([n]) * n)
-    public = agreement.public_key(b"\x20" * 32)
-    assert session.advertise() == RosterEntry(b"p" * 16, public, public)
+def test_an_entry_is_the_public_half_of_what_the_device_keeps_and_signed_by_it():
+    cohort = Cohort(2)
+    place = Place(bytes(16), b"p" * 16, bytes(32), 1, bytes(32), [])
+    session = DeviceSession(place, cohort.members[0], now_unix_seconds=NOW, random=lambda n: bytes([n]) * n)
+    vouched, public = session.advertise(), agreement.public_key(b"\x20" * 32)
+    entry, member = vouched.entry, cohort.members[0]
+    assert (entry.peer_id, entry.mask_key, entry.share_key) == (b"p" * 16, public, public)
+    assert (entry.member_key, vouched.membership) == (member.key.public, member.membership)
+    assert vouched.signature == member.key.sign(b"lightfr entry v1\n" + bytes(16) + b"p" * 16 + public + public)

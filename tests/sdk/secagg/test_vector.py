@@ -17,7 +17,7 @@ from lightfr.v1 import model_pb2
 
 @pytest.mark.parametrize("n", [2, 3, 64, 255, 256, 512, 8192])
 def test_bits_are_just_enough_for_the_sum(n):
-    """Each number is at most 1 or 64, and the noise of the sum goes up to ten deviations: of sqrt(10), and of 4 n."""
+    """Each number is at most 1 or 64, and the noise of the sum is within 32, or ten deviations of 4 n."""
     rows, user_sum, weight = round_blocks(10, 16, n)
     largest = n + min(n, 32)
     assert 2 ** (rows.bits - 1) < 2 * largest + 1 <= 2**rows.bits

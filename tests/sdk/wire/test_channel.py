@@ -21,7 +21,7 @@ from lightfr.errors import (
     UpdateRequiredError,
 )
 from lightfr.v1 import coordinator_pb2, error_pb2, manifest_pb2
-from tests.certificates import client_pem
+from tests.certificates import client_pem, credentials_of
 from tests.sdk.wire.servers import ScriptedServer
 
 CALL = "CoordinatorService/GetManifest"
@@ -43,7 +43,7 @@ def serve(authority, identity):
     started = []
 
     def start(answer):
-        server = ScriptedServer(authority.server_context(), answer)
+        server = ScriptedServer(credentials_of(authority).context(), answer)
         started.append((server.__enter__(), Channel(server.url, tls.context(authority.folder / "trust.pem", identity))))
         return started[-1]
 

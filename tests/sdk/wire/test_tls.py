@@ -25,7 +25,14 @@ from lightfr.errors import (
     ServerNotTrustedError,
     ServerUnavailableError,
 )
-from tests.certificates import CLIENT_FAULTS, SERVER_FAULTS, client_pem, plain_server_context, server_pem
+from tests.certificates import (
+    CLIENT_FAULTS,
+    SERVER_FAULTS,
+    client_pem,
+    credentials_of,
+    plain_server_context,
+    server_pem,
+)
 from tests.sdk.wire.servers import ScriptedServer
 
 
@@ -60,7 +67,7 @@ def call(server, trust, identity):
 
 
 def test_a_genuine_pair_talks(authority, tmp_path, sent):
-    with ScriptedServer(authority.server_context(), ok) as server:
+    with ScriptedServer(credentials_of(authority).context(), ok) as server:
         assert call(server, trust_of(authority), client_pem(authority, tmp_path)) == b"answer"
     assert b"".join(sent).endswith(b"question")
 
@@ -104,13 +111,14 @@ def test_a_device_sends_nothing_over_tls_1_2(authority, tmp_path, sent):
 
 @pytest.mark.parametrize("fault", CLIENT_FAULTS)
 def test_a_device_whose_certificate_is_refused_sends_nothing(authority, tmp_path, sent, fault):
-    with ScriptedServer(authority.server_context(), ok) as server, pytest.raises(IdentityRefusedError):
-        call(server, trust_of(authority), client_pem(authority, tmp_path, fault))
+    identity = client_pem(authority, tmp_path, fault)
+    with ScriptedServer(credentials_of(authority).context(), ok) as server, pytest.raises(IdentityRefusedError):
+        call(server, trust_of(authority), identity)
     assert (sent, server.requests) == ([], [])
 
 
 def test_a_device_without_a_certificate_sends_nothing(authority, sent):
-    with ScriptedServer(authority.server_context(), ok) as server, pytest.raises(IdentityRefusedError):
+    with ScriptedServer(credentials_of(authority).context(), ok) as server, pytest.raises(IdentityRefusedError):
         call(server, trust_of(authority), None)
     assert (sent, server.requests) == ([], [])
 
@@ -178,7 +186,7 @@ def test_a_process_with_more_than_a_thousand_open_files_can_talk(authority, tmp_
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, limits[1]), limits[1]))
     try:
-        with ScriptedServer(authority.server_context(), ok) as server, ExitStack() as many:
+        with ScriptedServer(credentials_of(authority).context(), ok) as server, ExitStack() as many:
             while many.enter_context(open(os.devnull)).fileno() < 1030:
                 pass
             assert call(server, trust_of(authority), client_pem(authority, tmp_path)) == b"answer"
@@ -188,7 +196,7 @@ def test_a_process_with_more_than_a_thousand_open_files_can_talk(authority, tmp_
 
 def test_waiting_for_the_verdict_does_not_wait_for_the_silence(authority, tmp_path, monkeypatch):
     monkeypatch.setattr(tls, "_SILENCE", 3600)
-    with ScriptedServer(authority.server_context(), ok) as server:
+    with ScriptedServer(credentials_of(authority).context(), ok) as server:
         assert call(server, trust_of(authority), client_pem(authority, tmp_path)) == b"answer"
 
 

@@ -22,12 +22,13 @@ STAGE_MEMORY, STAGE_CPU = "secure round, peak memory of each stage", "secure rou
 LARGEST_WEIGHT = 64
 # Field tags, digests and ids of an upload's message.
 MESSAGE_BYTES = 160
-# Keys of a device in the roster; a sealed share with its index; a revealed share with its id.
-ENTRY_BYTES, SEALED_BYTES, REVEALED_BYTES = 80, 98, 49
-# The roster and the survivors are signed; who is included and who survived is a bit for each device.
+# A device in the roster, and what vouches for it; a sealed share and a revealed one, each with an index.
+ENTRY_BYTES, VOUCHER_BYTES, SEALED_BYTES, REVEALED_BYTES = 112, 136, 98, 37
+# What a device advertises: two keys, its membership, its signature.
+KEYS_BYTES = 2 * 32 + 104 + 64
 SIGNATURE_BYTES = 64
-# Neighbours of each device, in cohorts of more than 65.
-USUAL_DEGREE = 64
+# Holders of each device's shares, in cohorts of more than 129; in smaller ones all others hold them.
+USUAL_HOLDERS, COMPLETE = 80, 129
 # HTTP and TLS around the calls of a round, and its receipts; a handshake, should the connection have been closed.
 CALLS_BYTES, HANDSHAKE_BYTES = 8_192, 8_192
 
@@ -36,17 +37,24 @@ def audit(scenario: dict[str, Any], device: dict[str, Any]) -> list[Finding]:
     """The findings of one device that took part in a secure round."""
     messages, taken_part = device["message_bytes"], device["phases"]["round"]
     rows, sums = _upload_bytes(scenario)
-    degree, cohort = min(scenario["cohort"] - 1, USUAL_DEGREE), scenario["cohort"]
+    holders, most_held = _holders(scenario["cohort"])
     uploaded = counted(rows, messages["Upload"][0], "predicted: open rows x f x bits / 8; the limit adds the sums")
+    # Name to predicted bytes, largest bytes and measured bytes: a device may hold the shares of more than the average.
     bounds = {
-        "keys up": (2 * 32, messages["AdvertiseKeys"][0]),
-        "shares up": (degree * SEALED_BYTES, messages["ShareKeys"][0]),
-        "revealed shares up": ((degree + 1) * REVEALED_BYTES, messages["RevealShares"][0]),
-        "roster and shares down": (
-            cohort * ENTRY_BYTES + degree * SEALED_BYTES + 2 * (SIGNATURE_BYTES + -(-cohort // 8)),
+        "keys up": (KEYS_BYTES, KEYS_BYTES, messages["AdvertiseKeys"][0]),
+        "shares up": (holders * SEALED_BYTES, holders * SEALED_BYTES, messages["ShareKeys"][0]),
+        "signatures up": (
+            2 * SIGNATURE_BYTES, 2 * SIGNATURE_BYTES, messages["SignIncluded"][0] + messages["SignSurvivors"][0],
+        ),
+        "revealed shares up": (
+            (holders + 1) * REVEALED_BYTES, (most_held + 1) * REVEALED_BYTES, messages["RevealShares"][0],
+        ),
+        "roster, shares and signatures down": (
+            _told_bytes(scenario["cohort"], holders),
+            _told_bytes(scenario["cohort"], most_held),
             messages["GetStep"][1],
         ),
-    }
+    }  # fmt: skip
     whole = counted(rows, taken_part["up_bytes"] + taken_part["down_bytes"], "both ways, all of the round's stages")
     stages = taken_part["stages"].items()
     both = {name: counted(0, stage["up_bytes"] + stage["down_bytes"]) for name, stage in stages}
@@ -55,8 +63,8 @@ def audit(scenario: dict[str, Any], device: dict[str, Any]) -> list[Finding]:
     return [
         at_most(UPLOAD, SOURCE, uploaded, "bytes", rows + sums + MESSAGE_BYTES, scenario["privacy"]),
         *(
-            at_most(MESSAGES, SOURCE, counted(predicted, measured), "bytes", predicted + MESSAGE_BYTES, mode)
-            for mode, (predicted, measured) in bounds.items()
+            at_most(MESSAGES, SOURCE, counted(predicted, measured), "bytes", most + MESSAGE_BYTES, mode)
+            for mode, (predicted, most, measured) in bounds.items()
         ),
         at_most(SOCKET, SOURCE, whole, "bytes", limit_bytes(scenario), scenario["privacy"]),
         *(for_information(STAGE_BYTES, SOURCE, what, "bytes", stage) for stage, what in both.items()),
@@ -67,10 +75,28 @@ def audit(scenario: dict[str, Any], device: dict[str, Any]) -> list[Finding]:
 
 def limit_bytes(scenario: dict[str, Any]) -> float:
     """The most that a whole round may take at the socket, both ways: the upload, and what its privacy needs."""
-    degree, gate = min(scenario["cohort"] - 1, USUAL_DEGREE), -(-scenario["items"] // 8)
-    shares = 2 * degree * SEALED_BYTES + (degree + 1) * REVEALED_BYTES
-    roster = (scenario["cohort"] + 1) * ENTRY_BYTES
-    return float(sum(_upload_bytes(scenario)) + shares + roster + gate + CALLS_BYTES + HANDSHAKE_BYTES)
+    cohort, gate = scenario["cohort"], -(-scenario["items"] // 8)
+    holders, most_held = _holders(cohort)
+    up = KEYS_BYTES + holders * SEALED_BYTES + 2 * SIGNATURE_BYTES + (most_held + 1) * REVEALED_BYTES
+    told = _told_bytes(cohort, most_held)
+    return float(sum(_upload_bytes(scenario)) + up + told + gate + CALLS_BYTES + HANDSHAKE_BYTES)
+
+
+def _holders(cohort: int) -> tuple[int, int]:
+    """Holders of a device's shares, which is also how many it holds shares of on average; and the most of these.
+
+    Devices choose their holders at random, so a device is chosen by a binomial number of others; six deviations.
+    """
+    if cohort <= COMPLETE:
+        return cohort - 1, cohort - 1
+    return USUAL_HOLDERS, USUAL_HOLDERS + 6 * isqrt(USUAL_HOLDERS)
+
+
+def _told_bytes(cohort: int, held: int) -> int:
+    """The roster, the shares of others, three signatures of the server, two quorums, and four sets of devices."""
+    quorum = max(cohort // 2 + 1, 7 * cohort // 10)
+    roster = cohort * (ENTRY_BYTES + VOUCHER_BYTES)
+    return roster + held * SEALED_BYTES + (3 + 2 * quorum) * SIGNATURE_BYTES + 4 * -(-cohort // 8)
 
 
 def _upload_bytes(scenario: dict[str, Any]) -> tuple[float, float]:

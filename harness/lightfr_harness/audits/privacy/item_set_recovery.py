@@ -1,11 +1,11 @@
 """Claim: nobody can tell which items a user rated.
 
 In the clear, item_indices says it: a device's rows over all rounds. Under secagg an upload is dense and masked, so all
-that names a device is its taking part. The attack regresses each row on it (`participation`): how much energy the row
-has more, and how much more of it points along the mean user, when the device is there. It adds popularity and the
-similarity of row and mean user, and weighs the four by a logistic fit on the colluders, whose sets it knows. O(rounds x
-rows x f) once, O(rounds x rows) a user. The attacker is told how many items the user rated and names as many; the score
-is the share it gets right. Guessing: the most popular ones.
+that names a device is its taking part. The attack regresses each row on it (`participation`), along the row's own mean,
+since what raters of an item add to its row is much alike. A device that rated more items than it uploads in a round
+adds to each row less often, which the attacker allows for: it is told how many items the user rated, and names as many.
+Popularity, that number and the gain are weighed by a logistic fit on the colluders, whose sets it knows. O(rounds x
+rows x f) once, O(rounds x rows) a user. The score is the share that it gets right. Guessing: the most popular ones.
 """
 
 from __future__ import annotations
@@ -37,29 +37,32 @@ class SumReader:
     """Scores items for a user from the sums of the rounds that it took part in, and of those that it did not."""
 
     def __init__(self, capture: Capture) -> None:
-        last, rows = capture.rounds[-1], np.array([view.total.rows for view in capture.rounds], np.float32)
+        rows = np.array([view.total.rows for view in capture.rounds], np.float32)
+        mean = rows.mean(axis=0)
+        along = np.einsum("trf,rf->tr", rows, mean / (np.linalg.norm(mean, axis=1, keepdims=True) + 1e-9))
         self._regression = regression(capture)
-        self._energy = (rows**2).sum(axis=2)
-        self._along = rows @ np.where(sum(view.total.user_sum for view in capture.rounds) >= 0, 1, -1)
-        likeness = last.before.astype(np.float64) @ last.total.user_sum / max(last.total.weight, 1)
-        self._common = np.stack([np.log1p(capture.item_counts), likeness / last.model.code_bits], axis=1)
+        # In each row's own standard deviations.
+        self._along = along / (along.std(axis=0) + 1e-9)
+        self._most_rows = capture.rounds[-1].model.max_rows
+        share = (capture.item_counts + 0.5) / (capture.n_users + 1)
+        self._popularity = np.log(share / (1 - share))
         self._weights = self._learn(capture)
 
-    def score(self, user: int) -> Floats:
-        return self._features(user) @ self._weights
+    def score(self, user: int, rated: int) -> Floats:
+        """By item, for a user who rated so many."""
+        return self._features(user, rated) @ self._weights
 
-    def _features(self, user: int) -> Floats:
-        """Each contrast is in the row's own standard deviations."""
-        contrasts = [
-            (self._regression[user] @ column) / (column.std(axis=0) + 1e-9) for column in (self._energy, self._along)
-        ]
-        return np.column_stack([np.ones(len(self._common)), self._common, *contrasts])
+    def _features(self, user: int, rated: int) -> Floats:
+        uploaded = min(1.0, self._most_rows / max(rated, 1)) if self._most_rows else 1.0
+        gain = uploaded * (self._regression[user] @ self._along)
+        constant = np.ones_like(gain)
+        return np.column_stack([constant, np.log1p(rated) * constant, self._popularity, gain])
 
     def _learn(self, capture: Capture) -> Floats:
-        known = capture.knowledge
-        features = np.concatenate([self._features(user) for user in known.colluders])
-        rated = [np.isin(np.arange(len(self._common)), known.items[user]) for user in known.colluders]
-        return logistic_fit(features, np.concatenate(rated).astype(np.float64))
+        known = capture.knowledge.items
+        features = np.concatenate([self._features(user, len(items)) for user, items in known.items()])
+        labels = [np.isin(np.arange(len(self._popularity)), items) for items in known.values()]
+        return logistic_fit(features, np.concatenate(labels).astype(np.float64))
 
 
 def audit(capture: Capture, truth: Truth, decoded: Decoded | None, *, private: bool) -> list[Finding]:
@@ -72,7 +75,7 @@ def audit(capture: Capture, truth: Truth, decoded: Decoded | None, *, private: b
     for user in truth.scored:
         items = truth.items[user]
         if reader:
-            scores = reader.score(user)
+            scores = reader.score(user, len(items))
         else:
             scores = popularity.copy()
             scores[list(seen.get(user, ()))] += popularity.max() + 1

@@ -21,6 +21,8 @@ SECURE_MODES = ("secagg", "secagg+dp")
 # The other side of the gate, for what the published matrices say.
 GATE_ONLY = {"paper": 10, "secagg": 0}
 MOST_CLEAR_ROUNDS = 10
+# What a device takes part in at most while the attacker watches: what every round adds, adds up.
+ROUNDS_PER_DEVICE = 16
 DEFAULT_FRACTION = 0.6
 SMALL_COHORTS = (1, 2, 3, 5, 10, 50, 256)
 
@@ -33,8 +35,8 @@ class AuditOptions:
     data: Path | None = None
     format: str = "ml-100k"
     synthetic: str = "small"
-    # Of secure modes; what is sent in the clear says everything within MOST_CLEAR_ROUNDS.
     rounds: int = 200
+    rounds_per_device: int = ROUNDS_PER_DEVICE
     cohorts: tuple[int, ...] = ()
     minimum_cohort: int = 256
     bits: int = 64
@@ -46,20 +48,23 @@ class AuditOptions:
         unknown = [mode for mode in self.modes if mode not in MODES]
         if unknown or not self.modes:
             raise InvalidInputError(f"unknown mode {', '.join(unknown)!r}, choose among: {', '.join(MODES)}")
-        if self.rounds < 1:
-            raise InvalidInputError(f"rounds is {self.rounds}, expected at least 1")
+        for name in ("rounds", "rounds_per_device"):
+            if getattr(self, name) < 1:
+                raise InvalidInputError(f"{name} is {getattr(self, name)}, expected at least 1")
         if any(cohort < 1 for cohort in self.cohorts):
             raise InvalidInputError(f"a cohort of {min(self.cohorts)} devices, expected at least 1")
 
     def training(self, mode: str, gate: int | None) -> TrainOptions:
         """The run behind a scenario."""
         is_noisy = mode == "secagg+dp"
+        # An epsilon counts a device in every round; what is sent in the clear says everything at once.
+        most = self.rounds_per_device if is_noisy else self.rounds if mode in SECURE_MODES else MOST_CLEAR_ROUNDS
         return TrainOptions(
             data=self.data,
             format=self.format,
             synthetic=self.synthetic,
             seed=self.seed,
-            rounds=self.rounds if mode in SECURE_MODES else min(self.rounds, MOST_CLEAR_ROUNDS),
+            rounds=min(self.rounds, most),
             bits=self.bits,
             gate=gate,
             epsilon=self.epsilon if is_noisy else 0.0,

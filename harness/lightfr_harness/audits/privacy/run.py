@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from lightfr import __version__, _kernel
-from lightfr_harness.audits.capture import LAST_ROUNDS, Capture, CapturingRun, Truth, split_capture
+from lightfr_harness.audits.capture import LAST_ROUNDS, Capture, CapturingRun, Truth, draw_cohorts, split_capture
 from lightfr_harness.audits.finding import Finding
 from lightfr_harness.audits.privacy import (
     blind_separation,
@@ -62,9 +62,11 @@ def run(options: AuditOptions, progress: Progress = lambda what, share: None) ->
 def _audit(options: AuditOptions, scenario: Scenario) -> tuple[list[Finding], PrivacyRun]:
     training = options.training(scenario.mode, scenario.gate)
     split = load_split(training)
-    plan = RunOptions(training.rounds, min(1.0, scenario.cohort / split.train.n_users), 0.0, options.seed)
+    n_users = split.train.n_users
+    cohorts = draw_cohorts(n_users, scenario.cohort, training.rounds, options.rounds_per_device, options.seed)
+    plan = RunOptions(len(cohorts), min(1.0, scenario.cohort / n_users), 0.0, options.seed)
     server, fleet = make_server(training, split.train), Fleet.of(split.train, options.bits, options.seed)
-    captured = CapturingRun(server, fleet, plan)
+    captured = CapturingRun(server, fleet, plan, cohorts=cohorts)
     for _ in captured:
         pass
     capture, truth = split_capture(captured, split.train, scenario.name, options.seed)

@@ -7,8 +7,9 @@ import importlib
 GROUPS = (
     *("tls", "enroll", "renew", "connect", "version", "manifest", "artifacts"),
     *("vectors", "checkin", "upload", "upload_content", "status", "round", "aggregate", "deltas"),
-    *("sums", "cohort", "advertise", "share", "masked", "reveal", "steps", "abandon", "crowd"),
-    "memory",
+    *("sums", "cohort", "advertise", "share", "acknowledge", "included", "masked", "survivors", "reveal"),
+    *("steps", "abandon", "crowd", "gate", "noise"),
+    *("restart", "memory"),
 )
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import time
 
+from lightfr.v1 import secure_pb2
 from lightfr_harness.conformance import dropouts
-from lightfr_harness.conformance.masking import ADVERTISE, SHARE, UPLOAD
+from lightfr_harness.conformance.cohort import KEY_BYTES
+from lightfr_harness.conformance.masking import ADVERTISE, METHODS, SHARE, Peer
 from lightfr_harness.conformance.registry import case
 from lightfr_harness.conformance.secure_rounds import SecureRound
 from lightfr_harness.conformance.world import World
 
 SECAGG = ("secagg",)
 PHASES = "docs/protocol.md#a-round-with-secure-aggregation"
-CHECK_IN = "docs/protocol.md#rounds"
 STEP_1 = "docs/secagg.md#1-advertise"
 STEP_2 = "docs/secagg.md#2-share"
 
@@ -33,6 +35,17 @@ LOW_ORDER = [
 ]
 
 
+def _signed(peer: Peer, **changes: bytes) -> secure_pb2.AdvertiseKeysRequest:
+    """What a good device advertises, with other keys, which it has signed."""
+    request: secure_pb2.AdvertiseKeysRequest = peer.good(ADVERTISE)
+    for field, value in changes.items():
+        setattr(request, field, value)
+    keys = request.mask_public_key + request.share_public_key
+    message = b"lightfr entry v1\n" + peer.round_id + peer.peer_id + keys
+    request.signature = peer.device.member.key.sign(message)
+    return request
+
+
 def _require_good_keys(current: SecureRound) -> None:
     """The good keys are accepted afterwards, and nothing of the refused ones is in the roster."""
     current.tell_all(SHARE)
@@ -42,7 +55,7 @@ def _require_good_keys(current: SecureRound) -> None:
 @case("advertise.same-bytes-again", "An answer that was lost must not cost the device its place.", PHASES, kits=SECAGG)
 def same_bytes_again(world: World) -> None:
     current = world.secure.fresh()
-    for method in (ADVERTISE, SHARE, UPLOAD):
+    for method in METHODS:
         current.walk(method)
         current.peers[0].deliver(ADVERTISE)
 
@@ -59,19 +72,22 @@ def other_keys(world: World) -> None:
     peer.send(ADVERTISE, others).refusal("UPLOAD_CONFLICT")
     current.tell_all(SHARE)
     peer.send(ADVERTISE, others).refusal("UPLOAD_CONFLICT")
+    current.finish()
+    peer.send(ADVERTISE, others).refusal("UPLOAD_CONFLICT")
 
 
 @case(
-    "advertise.key-length",
-    "A key of another length is no key.",
+    "advertise.length",
+    "A key, a membership or a signature of another length is none.",
     "proto/lightfr/v1/secure.proto#AdvertiseKeysRequest",
     kits=SECAGG,
 )
-def key_length(world: World) -> None:
+def length(world: World) -> None:
     current = world.secure.fresh()
     peer = current.peers[0]
-    for field in ("mask_public_key", "share_public_key"):
-        for size in (0, 31, 33):
+    for field in ("mask_public_key", "share_public_key", "membership", "signature"):
+        right = len(getattr(peer.good(ADVERTISE), field))
+        for size in (0, right - 1, right + 1):
             request = peer.good(ADVERTISE)
             setattr(request, field, os.urandom(size))
             peer.send(ADVERTISE, request).refusal("MALFORMED")
@@ -84,18 +100,21 @@ def low_order(world: World) -> None:
     peer = current.peers[0]
     for field in ("mask_public_key", "share_public_key"):
         for point in LOW_ORDER:
-            request = peer.good(ADVERTISE)
-            setattr(request, field, point)
-            peer.send(ADVERTISE, request).refusal("UPLOAD_INVALID")
+            peer.send(ADVERTISE, _signed(peer, **{field: point})).refusal("UPLOAD_INVALID")
     _require_good_keys(current)
 
 
 @case("advertise.one-key-twice", "A key with two purposes is two secrets in one.", STEP_2, kits=SECAGG)
 def one_key_twice(world: World) -> None:
     current = world.secure.fresh()
-    request = current.peers[0].good(ADVERTISE)
-    request.share_public_key = request.mask_public_key
-    current.peers[0].send(ADVERTISE, request).refusal("UPLOAD_INVALID")
+    peer = current.peers[0]
+    good, member_key = peer.good(ADVERTISE), peer.device.member.key.public
+    for changes in (
+        {"share_public_key": good.mask_public_key},
+        {"mask_public_key": member_key},
+        {"share_public_key": member_key},
+    ):
+        peer.send(ADVERTISE, _signed(peer, **changes)).refusal("UPLOAD_INVALID")
     _require_good_keys(current)
 
 
@@ -111,13 +130,66 @@ def key_of_another(world: World) -> None:
     other.deliver(ADVERTISE)
     taken = other.good(ADVERTISE)
     for field in ("mask_public_key", "share_public_key"):
-        for key in (taken.mask_public_key, taken.share_public_key):
-            request = peer.good(ADVERTISE)
-            setattr(request, field, key)
-            peer.send(ADVERTISE, request).refusal("UPLOAD_INVALID")
+        for key in (taken.mask_public_key, taken.share_public_key, taken.membership[:KEY_BYTES]):
+            peer.send(ADVERTISE, _signed(peer, **{field: key})).refusal("UPLOAD_INVALID")
     _require_good_keys(current)
 
 
 @case("advertise.too-late", "The roster is settled and signed: nobody comes in afterwards.", PHASES, kits=SECAGG)
 def too_late(world: World) -> None:
-    world.secure.shared(dropouts.without_keys).noted["keys"].refusal("ROUND_CLOSED")
+    world.secure.shared(dropouts.without_keys).noted["late"].refusal("ROUND_CLOSED")
+
+
+@case(
+    "advertise.member-of-another",
+    "Who shows the membership of another device must not stand in the roster twice.",
+    STEP_1,
+    kits=SECAGG,
+)
+def member_of_another(world: World) -> None:
+    current = world.secure.fresh()
+    other, peer = current.peers[:2]
+    stolen = other.good(ADVERTISE).membership
+    peer.send(ADVERTISE, _signed(peer, membership=stolen)).refusal("UPLOAD_INVALID")
+    other.deliver(ADVERTISE)
+    peer.send(ADVERTISE, _signed(peer, membership=stolen)).refusal("UPLOAD_INVALID")
+    _require_good_keys(current)
+
+
+@case(
+    "advertise.membership",
+    "A device for which the authority does not vouch, or not any more, would make its neighbours leave.",
+    STEP_1,
+    kits=SECAGG,
+)
+def membership(world: World) -> None:
+    current = world.secure.fresh()
+    peer, key = current.peers[0], current.peers[0].device.member.key.public
+    good, now = peer.device.member.membership, int(time.time())
+    longer = key + (now + 10**9).to_bytes(8, "little") + good[40:]
+    for false in (good[:-1] + bytes([good[-1] ^ 1]), longer, world.kit.membership(key, now - 60)):
+        peer.send(ADVERTISE, _signed(peer, membership=false)).refusal("UPLOAD_INVALID")
+    _require_good_keys(current)
+
+
+@case(
+    "advertise.signature",
+    "Keys that the device has not signed for this round could be the server's own.",
+    STEP_1,
+    kits=SECAGG,
+)
+def signature(world: World) -> None:
+    current = world.secure.fresh()
+    peer = current.peers[0]
+    keys = peer.good(ADVERTISE).mask_public_key + peer.good(ADVERTISE).share_public_key
+    sign, label = peer.device.member.key.sign, b"lightfr entry v1\n"
+    for message in (
+        label + os.urandom(16) + peer.peer_id + keys,
+        label + peer.round_id + os.urandom(16) + keys,
+        label + peer.round_id + peer.peer_id + keys[::-1],
+        peer.round_id + peer.peer_id + keys,
+    ):
+        request = peer.good(ADVERTISE)
+        request.signature = sign(message)
+        peer.send(ADVERTISE, request).refusal("UPLOAD_INVALID")
+    _require_good_keys(current)

@@ -21,7 +21,7 @@ def _request(world: World) -> bytes:
 
 def _client(world: World) -> RawClient:
     """A connection of its own, since some of these spoil it."""
-    return world.client(world.identity(0))
+    return world.client(world.device(0).identity)
 
 
 def _require_manifest(answer: Answer) -> None:
@@ -53,6 +53,18 @@ def unknown_method(world: World) -> None:
     for path in (SERVICE + "GetEverything", "/lightfr.v1.NoService/GetManifest", "/"):
         answer = _client(world).post(path, _request(world))
         expect(answer.status in (404, 405), f"404 or 405 for {path}", answer)
+
+
+@case("connect.in-two-pieces", "Fields of a message that comes in two pieces are those of both.", CALLS)
+def in_two_pieces(world: World) -> None:
+    can, both = world.capabilities, pb.Capabilities()
+    both.upload_kinds[:], both.privacy_modes[:] = can.upload_kinds, can.privacy_modes
+    pieces = (pb.Capabilities(wire_versions=can.wire_versions), both)
+    for order in (pieces, pieces[::-1]):
+        body = b"".join(pb.CheckInRequest(capabilities=piece).SerializeToString() for piece in order)
+        answer = world.device(0).call("CheckIn", body).message(pb.CheckInResponse)
+        is_incapable = answer.retry_window.reason == pb.RETRY_REASON_NOT_CAPABLE
+        expect(not is_incapable, "the capabilities of both pieces", "NOT_CAPABLE: those of one")
 
 
 @case("connect.compressed", "A compressed body must be refused, not taken for a message.", CALLS)

@@ -13,6 +13,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from lightfr.errors import PrivacyError
+from lightfr.membership import MEMBER_KEY_BYTES, MEMBERSHIP_BYTES, MemberKey, require_membership
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import enrollment_pb2
 from lightfr_harness.conformance.client import ENROLLMENT, SERVICE, Answer
@@ -23,14 +25,14 @@ from lightfr_harness.conformance.world import World
 from lightfr_harness.server.authority.certificates import new_key
 
 PLACE = "docs/protocol.md#enrolment"
-LIMIT_BYTES = 4288
+LIMIT_BYTES = 4352
 RACERS = 4
 _DEVICE_ID = re.compile("[0-9a-f]{32}")
 
 
 def _request(token: str, signing_request: bytes | None = None) -> enrollment_pb2.EnrollRequest:
     made = make_signing_request(new_key()) if signing_request is None else signing_request
-    return enrollment_pb2.EnrollRequest(token=token, signing_request=made)
+    return enrollment_pb2.EnrollRequest(token=token, signing_request=made, member_key=MemberKey.new().public)
 
 
 def _certificates(world: World, request: enrollment_pb2.EnrollRequest) -> list[bytes]:
@@ -137,8 +139,8 @@ def race_for_a_token(world: World) -> None:
 @case("enroll.same-at-once", "A device may ask again while its first try is still being answered.", PLACE)
 def same_at_once(world: World) -> None:
     answers = _enrolled_at_once(world, [_request(world.token())] * RACERS)
-    certificates = [list(answer.message(enrollment_pb2.EnrollResponse).certificates) for answer in answers]
-    expect_equal("certificates for the same request at once", certificates, certificates[:1] * RACERS)
+    messages = [answer.message(enrollment_pb2.EnrollResponse) for answer in answers]
+    expect_equal("answers to the same request at once", messages, messages[:1] * RACERS)
 
 
 def _enrolled_at_once(world: World, requests: list[enrollment_pb2.EnrollRequest]) -> list[Answer]:
@@ -208,6 +210,50 @@ def refusal_spends_nothing(world: World) -> None:
     token = world.token()
     world.enroll(_request(token, b"nothing")).refusal("MALFORMED")
     expect(_certificates(world, _request(token)), "certificates for a token that was not spent", "none")
+
+
+@case("enroll.membership", "Other devices share masks only with whom the authority vouches for.", PLACE)
+def membership(world: World) -> None:
+    request = _request(world.token())
+    answer = world.enroll(request).message(enrollment_pb2.EnrollResponse)
+    require_vouched(world, answer.membership, request.member_key, answer.certificates[0])
+
+
+def require_vouched(world: World, membership: bytes, member_key: bytes, certificate: bytes) -> None:
+    """The authority vouches for this key, as long as the certificate lasts."""
+    expect_equal("bytes of the membership", len(membership), MEMBERSHIP_BYTES)
+    ends = int(x509.load_der_x509_certificate(certificate).not_valid_after_utc.timestamp())
+    expect_equal("end of the membership", int.from_bytes(membership[MEMBER_KEY_BYTES:][:8], "little"), ends)
+    try:
+        vouched = require_membership(membership, world.trusted_keys[1], datetime.now(UTC).timestamp())
+    except PrivacyError as error:
+        raise Unexpected("a membership that the authority's membership key signed", str(error)) from error
+    expect_equal("member key of the membership", vouched, member_key)
+
+
+@case("enroll.member-key-length", "A member key of other than 32 bytes is a fault of the device.", PLACE)
+def member_key_length(world: World) -> None:
+    request = _request(world.token())
+    for size in (0, 31, 33):
+        request.member_key = bytes(size)
+        world.enroll(request).refusal("MALFORMED")
+
+
+@case("enroll.member-key-of-another", "Two devices with one member key could not be told apart in a roster.", PLACE)
+def member_key_of_another(world: World) -> None:
+    request = _request(world.token())
+    request.member_key = world.device(0).member.key.public
+    world.enroll(request).refusal("MALFORMED")
+    request.member_key = MemberKey.new().public
+    expect(_certificates(world, request), "certificates for a token that was not spent", "none")
+
+
+@case("enroll.other-member-key", "The same signing request with another member key is another request.", PLACE)
+def other_member_key(world: World) -> None:
+    request = _request(world.token())
+    _certificates(world, request)
+    request.member_key = MemberKey.new().public
+    world.enroll(request).refusal("TOKEN")
 
 
 @case("enroll.too-large", "Anybody can reach this door: it must not read what is too large.", "docs/protocol.md#limits")

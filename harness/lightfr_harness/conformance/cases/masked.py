@@ -1,4 +1,4 @@
-"""Step 3 of secure aggregation: masked vectors, and who survives."""
+"""Step 5 of secure aggregation: masked vectors."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ import os
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr_harness.conformance import dropouts
 from lightfr_harness.conformance.expectations import expect_equal
-from lightfr_harness.conformance.masking import ADVERTISE, REVEAL, SHARE, UPLOAD
+from lightfr_harness.conformance.masking import METHODS, SIGN_SURVIVORS, UPLOAD
 from lightfr_harness.conformance.registry import case
 from lightfr_harness.conformance.secure_rounds import SecureRound
 from lightfr_harness.conformance.world import World
 
 SECAGG = ("secagg",)
 PHASES = "docs/protocol.md#a-round-with-secure-aggregation"
-UPLOADS = "docs/protocol.md#a-round-in-the-clear"
-STEP_3 = "docs/secagg.md#3-mask-and-upload"
-STEP_4 = "docs/secagg.md#4-unmask"
+STEP_5 = "docs/secagg.md#5-mask-and-upload"
 
 
 def _begun(world: World) -> SecureRound:
@@ -37,26 +35,30 @@ def _require_refused(current: SecureRound, *vectors: bytes) -> None:
     current.finish_exactly()
 
 
-@case("masked.too-early", "Before the included set is known nobody can have made the right masks.", PHASES, kits=SECAGG)
+@case("masked.too-early", "Before a quorum has signed who is included, nobody uploads.", PHASES, kits=SECAGG)
 def too_early(world: World) -> None:
     current = world.secure.fresh()
     peer = current.peers[0]
-    for method in (ADVERTISE, SHARE):
-        peer.send(UPLOAD, dropouts.any_upload(peer, 1486)).refusal("UPLOAD_INVALID")
+    request = dropouts.any_upload(peer, dropouts.VECTOR_BYTES)
+    # The phase is looked at before the model.
+    mismatched = dropouts.any_upload(peer, dropouts.VECTOR_BYTES)
+    mismatched.manifest_sha256 = os.urandom(32)
+    for method in METHODS[:4]:
         current.take_step(peer, method)
-        peer.send(UPLOAD, dropouts.any_upload(peer, 1486)).refusal("UPLOAD_INVALID")
+        for early in (request, mismatched):
+            peer.send(UPLOAD, early).refusal("UPLOAD_INVALID")
         current.walk(method)
     current.finish_exactly()
 
 
-@case("masked.size", "A vector of another size is for another roster.", STEP_3, kits=SECAGG)
+@case("masked.size", "A vector of another size is for another roster.", STEP_5, kits=SECAGG)
 def size(world: World) -> None:
     current = _begun(world)
     vector = current.peers[0].good(UPLOAD).masked_vector
     _require_refused(current, vector[:-1], vector + b"\0", b"", vector[:1152])
 
 
-@case("masked.padding", "Bits behind the last number would be a channel that nobody looks at.", STEP_3, kits=SECAGG)
+@case("masked.padding", "Bits behind the last number would be a channel that nobody looks at.", STEP_5, kits=SECAGG)
 def padding(world: World) -> None:
     current = _begun(world)
     vector = current.peers[0].good(UPLOAD).masked_vector
@@ -79,19 +81,32 @@ def row_update(world: World) -> None:
     current.finish_exactly()
 
 
-@case("masked.model-mismatch", "Rows for other codes must not move these.", UPLOADS, kits=SECAGG)
+@case("masked.model-mismatch", "Rows for other codes must not move these.", PHASES, kits=SECAGG)
 def model_mismatch(world: World) -> None:
     current = _begun(world)
     request = current.peers[0].good(UPLOAD)
     request.manifest_sha256 = os.urandom(32)
     current.peers[0].send(UPLOAD, request).refusal("MODEL_MISMATCH")
+    # The content is looked at last.
+    request.masked_vector = b""
+    current.peers[0].send(UPLOAD, request).refusal("MODEL_MISMATCH")
     current.finish_exactly()
+
+
+@case(
+    "masked.late-for-another-model",
+    "A device that is too late must hear that, and not that its model is another.",
+    PHASES,
+    kits=SECAGG,
+)
+def late_for_another_model(world: World) -> None:
+    world.secure.shared(dropouts.without_uploads).noted["late for another model"].refusal("ROUND_CLOSED")
 
 
 @case(
     "masked.same-bytes-again",
     "A device that lost its receipt gets it again, whatever has become of the round.",
-    UPLOADS,
+    PHASES,
     kits=SECAGG,
 )
 def same_bytes_again(world: World) -> None:
@@ -109,7 +124,7 @@ def same_bytes_again(world: World) -> None:
     expect_equal("the receipt after the round", peer.receipt, first)
 
 
-@case("masked.other-bytes", "Two vectors under the same masks give away their difference.", UPLOADS, kits=SECAGG)
+@case("masked.other-bytes", "Two vectors under the same masks give away their difference.", PHASES, kits=SECAGG)
 def other_bytes(world: World) -> None:
     current = _begun(world)
     peer = current.peers[0]
@@ -119,53 +134,17 @@ def other_bytes(world: World) -> None:
     other_id.upload_id = os.urandom(16)
     for request in (other_vector, other_id):
         peer.send(UPLOAD, request).refusal("UPLOAD_CONFLICT")
-    current.tell_all(REVEAL)
+    current.tell_all(SIGN_SURVIVORS)
     peer.send(UPLOAD, other_vector).refusal("UPLOAD_CONFLICT")
     current.finish_exactly()
     peer.send(UPLOAD, other_vector).refusal("UPLOAD_CONFLICT")
 
 
-@case("masked.not-included", "Who did not share has masks that nobody could take off.", PHASES, kits=SECAGG)
-def not_included(world: World) -> None:
-    world.secure.shared(dropouts.without_shares).noted["upload"].refusal("ROUND_CLOSED")
+@case("masked.not-signed", "Who did not sign the included set has not agreed to it.", PHASES, kits=SECAGG)
+def not_signed(world: World) -> None:
+    world.secure.shared(dropouts.without_signatures).noted["next"].refusal("ROUND_CLOSED")
 
 
 @case("masked.too-late", "The survivors are settled: a vector that comes now must not be added.", PHASES, kits=SECAGG)
 def too_late(world: World) -> None:
-    world.secure.shared(dropouts.without_uploads).noted["upload"].refusal("ROUND_CLOSED")
-
-
-@case("survivors.everybody", "The same set for all, since each reveals one kind of share by it.", STEP_4, kits=SECAGG)
-def everybody(world: World) -> None:
-    current = world.secure.fresh()
-    current.tell_all(REVEAL)
-    for peer in current.peers:
-        expect_equal("survivors of 6", peer.told["reveal"].survivors, b"\x3f")
-        expect_equal("what devices are told", peer.told["reveal"], current.peers[0].told["reveal"])
-    expect_equal("the set when asked again", current.peers[0].ask().reveal, current.peers[0].told["reveal"])
-
-
-@case(
-    "survivors.without-late-ones",
-    "Survivors are those who uploaded in time: one bit off, and a mask stays on.",
-    STEP_4,
-    kits=SECAGG,
-)
-def without_late_ones(world: World) -> None:
-    current = world.secure.shared(dropouts.without_uploads)
-    ids = [peer.peer_id for peer in current.peers[: dropouts.REAL]]
-    for peer in current.peers[: dropouts.REAL]:
-        expect_equal("survivors", peer.told["reveal"].survivors, current.cohort().bitmap(ids))
-
-
-@case(
-    "survivors.signature",
-    "It covers the roster and both sets, so that two sets for one round are a proof.",
-    STEP_4,
-    kits=SECAGG,
-)
-def signature(world: World) -> None:
-    for play in (dropouts.without_shares, dropouts.without_uploads):
-        current = world.secure.shared(play)
-        peer = current.peers[0]
-        current.cohort().require_survivors_signed(world.manifest_key, peer.told["upload"].included, peer.told["reveal"])
+    world.secure.shared(dropouts.without_uploads).noted["late"].refusal("ROUND_CLOSED")

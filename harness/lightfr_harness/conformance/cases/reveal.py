@@ -1,28 +1,27 @@
-"""Step 4 of secure aggregation: the shares that take the masks off, and those that must not be given."""
+"""Step 7 of secure aggregation: the shares that take the masks off, and those that must not be given."""
 
 from __future__ import annotations
 
-import os
-
 from lightfr.v1 import secure_pb2
 from lightfr_harness.conformance import dropouts
-from lightfr_harness.conformance.cohort import ID_BYTES, PRIME, SHARE_BYTES, records_of
-from lightfr_harness.conformance.dropouts import RECORD_BYTES, false_share
-from lightfr_harness.conformance.masking import ADVERTISE, REVEAL, SHARE, UPLOAD
+from lightfr_harness.conformance.cohort import INDEX_BYTES, PRIME, REVEALED_RECORD_BYTES, SHARE_BYTES, records_of
+from lightfr_harness.conformance.dropouts import false_share
+from lightfr_harness.conformance.expectations import expect_equal
+from lightfr_harness.conformance.masking import METHODS, REVEAL
 from lightfr_harness.conformance.registry import case
 from lightfr_harness.conformance.secure_rounds import SecureRound
 from lightfr_harness.conformance.world import World
 
 SECAGG = ("secagg",)
 PHASES = "docs/protocol.md#a-round-with-secure-aggregation"
-STEP_4 = "docs/secagg.md#4-unmask"
+STEP_7 = "docs/secagg.md#7-unmask"
 
 
 def _begun(world: World) -> tuple[SecureRound, list[bytes]]:
     """A round in which shares are to be revealed, and the good seed records of its first device."""
     current = world.secure.fresh()
     current.tell_all(REVEAL)
-    return current, records_of(current.peers[0].good(REVEAL).self_masks, RECORD_BYTES)
+    return current, records_of(current.peers[0].good(REVEAL).seeds, REVEALED_RECORD_BYTES)
 
 
 def _require_refused(current: SecureRound, *spoiled: list[bytes]) -> None:
@@ -30,7 +29,7 @@ def _require_refused(current: SecureRound, *spoiled: list[bytes]) -> None:
     peer = current.peers[0]
     for records in spoiled:
         request = peer.good(REVEAL)
-        request.self_masks = b"".join(records)
+        request.seeds = b"".join(records)
         peer.send(REVEAL, request).refusal("UPLOAD_INVALID")
     current.walk(REVEAL)
 
@@ -41,11 +40,9 @@ def _require_refused(current: SecureRound, *spoiled: list[bytes]) -> None:
 def too_early(world: World) -> None:
     current = world.secure.fresh()
     peer = current.peers[0]
-    own = secure_pb2.RevealSharesRequest(round_id=peer.round_id, self_masks=peer.peer_id + bytes(SHARE_BYTES))
-    for method in (ADVERTISE, SHARE, UPLOAD):
+    for method in METHODS[:-1]:
         current.take_step(peer, method)
-        peer.send(REVEAL, own).refusal("UPLOAD_INVALID")
-        peer.delivered.discard(REVEAL)
+        peer.send(REVEAL, dropouts.one_of_each(peer)[REVEAL]).refusal("UPLOAD_INVALID")
         current.walk(method)
     current.walk(REVEAL)
 
@@ -70,12 +67,13 @@ def other_bytes(world: World) -> None:
     current, records = _begun(world)
     peer, other = current.peers[0], current.peers[0].good(REVEAL)
     peer.deliver(REVEAL)
-    other.self_masks = b"".join([*records[:-1], false_share(records[-1])])
+    other.seeds = b"".join([*records[:-1], false_share(records[-1])])
     peer.send(REVEAL, other).refusal("UPLOAD_CONFLICT")
-    current.walk(REVEAL)
+    current.finish_exactly()
+    peer.send(REVEAL, other).refusal("UPLOAD_CONFLICT")
 
 
-@case("reveal.missing", "An answer is taken whole or not at all.", STEP_4, kits=SECAGG)
+@case("reveal.missing", "An answer is taken whole or not at all.", STEP_7, kits=SECAGG)
 def missing(world: World) -> None:
     current, records = _begun(world)
     _require_refused(current, records[1:], records[:-1], [])
@@ -84,38 +82,38 @@ def missing(world: World) -> None:
 @case(
     "reveal.extra",
     "A share of who is not in the round, or twice of one who is, has nothing to be used for.",
-    STEP_4,
+    STEP_7,
     kits=SECAGG,
 )
 def extra(world: World) -> None:
     current, records = _begun(world)
-    stranger = os.urandom(ID_BYTES) + bytes(SHARE_BYTES)
-    _require_refused(current, sorted([*records, stranger]), [records[0], *records], [*records[:-1], stranger])
+    stranger = len(current.peers).to_bytes(INDEX_BYTES, "little") + bytes(SHARE_BYTES)
+    _require_refused(current, [*records, stranger], [records[0], *records], [*records[:-1], stranger])
 
 
-@case("reveal.order", "By ascending id, so that one set of shares has one spelling.", PHASES, kits=SECAGG)
+@case("reveal.order", "By ascending index, so that one set of shares has one spelling.", PHASES, kits=SECAGG)
 def order(world: World) -> None:
     current, records = _begun(world)
     _require_refused(current, records[::-1], [records[1], records[0], *records[2:]])
 
 
-@case("reveal.length", "What is no whole number of records ends in the middle of a share.", STEP_4, kits=SECAGG)
+@case("reveal.length", "What is no whole number of records ends in the middle of a share.", STEP_7, kits=SECAGG)
 def length(world: World) -> None:
     current, records = _begun(world)
     _require_refused(current, [*records, b"\0"], [*records[:-1], records[-1][:-1]], [records[0][1:], *records[1:]])
 
 
-@case("reveal.not-in-field", "A share is a number below p; larger ones would have two spellings.", STEP_4, kits=SECAGG)
+@case("reveal.not-in-field", "A share is a number below p; larger ones would have two spellings.", STEP_7, kits=SECAGG)
 def not_in_field(world: World) -> None:
     current, records = _begun(world)
-    beyond = [records[0][:ID_BYTES] + number.to_bytes(SHARE_BYTES, "little") for number in (PRIME, 2**264 - 1)]
+    beyond = [records[0][:INDEX_BYTES] + number.to_bytes(SHARE_BYTES, "little") for number in (PRIME, 2**264 - 1)]
     _require_refused(current, *([one, *records[1:]] for one in beyond))
 
 
 @case(
     "reveal.key-of-survivor",
     "Of a survivor only the seed is asked for: with its mask key too its vector would lie open.",
-    STEP_4,
+    STEP_7,
     kits=SECAGG,
 )
 def key_of_survivor(world: World) -> None:
@@ -123,7 +121,7 @@ def key_of_survivor(world: World) -> None:
     peer = current.peers[0]
     for seeds in (records, records[1:]):
         request = peer.good(REVEAL)
-        request.self_masks, request.mask_keys = b"".join(seeds), records[0]
+        request.seeds, request.mask_keys = b"".join(seeds), records[0]
         peer.send(REVEAL, request).refusal("UPLOAD_INVALID")
     current.walk(REVEAL)
 
@@ -131,7 +129,7 @@ def key_of_survivor(world: World) -> None:
 @case(
     "reveal.both-kinds",
     "Seed and mask key of one device take all of its masks off: a server must not even take them.",
-    STEP_4,
+    STEP_7,
     kits=SECAGG,
 )
 def both_kinds(world: World) -> None:
@@ -140,7 +138,7 @@ def both_kinds(world: World) -> None:
     noted["both kinds of a survivor"].refusal("UPLOAD_INVALID")
 
 
-@case("reveal.missing-key", "Without the mask keys of those who dropped out their masks stay on.", STEP_4, kits=SECAGG)
+@case("reveal.missing-key", "Without the mask keys of those who dropped out their masks stay on.", STEP_7, kits=SECAGG)
 def missing_key(world: World) -> None:
     noted = world.secure.shared(dropouts.without_uploads).noted
     noted["no key of a dropped device"].refusal("UPLOAD_INVALID")
@@ -148,13 +146,13 @@ def missing_key(world: World) -> None:
 
 
 @case(
-    "reveal.swapped-kinds", "Seeds of survivors and keys of the others: never the other way round.", STEP_4, kits=SECAGG
+    "reveal.swapped-kinds", "Seeds of survivors and keys of the others: never the other way round.", STEP_7, kits=SECAGG
 )
 def swapped_kinds(world: World) -> None:
     world.secure.shared(dropouts.without_uploads).noted["keys in the place of seeds"].refusal("UPLOAD_INVALID")
 
 
-@case("reveal.key-order", "Mask keys too go by ascending id.", PHASES, kits=SECAGG)
+@case("reveal.key-order", "Mask keys too go by ascending index.", PHASES, kits=SECAGG)
 def key_order(world: World) -> None:
     world.secure.shared(dropouts.without_uploads).noted["keys in descending order"].refusal("UPLOAD_INVALID")
 
@@ -163,4 +161,22 @@ def key_order(world: World) -> None:
     "reveal.no-survivor", "Who did not upload is not asked, and must not be able to bend the sum.", PHASES, kits=SECAGG
 )
 def no_survivor(world: World) -> None:
-    world.secure.shared(dropouts.without_uploads).noted["reveal"].refusal("ROUND_CLOSED")
+    world.secure.shared(dropouts.without_uploads).noted[REVEAL].refusal("ROUND_CLOSED")
+
+
+@case("reveal.not-confirmed", "Who did not sign the survivor set has not agreed to it.", PHASES, kits=SECAGG)
+def not_confirmed(world: World) -> None:
+    world.secure.shared(dropouts.without_confirmations).noted["next"].refusal("ROUND_CLOSED")
+
+
+@case(
+    "reveal.after-the-end",
+    "The masks are off: a share that comes now is of no use but to who should not have it.",
+    PHASES,
+    kits=SECAGG,
+)
+def after_the_end(world: World) -> None:
+    current = world.secure.shared(dropouts.without_reveals)
+    current.noted["late"].refusal("ROUND_CLOSED")
+    step = current.noted["question"].message(secure_pb2.GetStepResponse)
+    expect_equal("GetStep of a survivor after the round", step.WhichOneof("step"), "done")

@@ -1,13 +1,12 @@
-"""Step 2 of secure aggregation: sealed shares, and who is included."""
+"""Step 2 of secure aggregation: sealed shares, and who gets them."""
 
 from __future__ import annotations
 
 import os
 
 from lightfr_harness.conformance import dropouts
-from lightfr_harness.conformance.cohort import SEALED_BYTES, Cohort, records_of, sealed_by_receiver
-from lightfr_harness.conformance.expectations import expect_equal
-from lightfr_harness.conformance.masking import ADVERTISE, SHARE, UPLOAD
+from lightfr_harness.conformance.cohort import SEALED_BYTES, SEALED_RECORD_BYTES, records_of, sealed_by_receiver
+from lightfr_harness.conformance.masking import ACKNOWLEDGE, ADVERTISE, METHODS, SHARE
 from lightfr_harness.conformance.registry import case
 from lightfr_harness.conformance.secure_rounds import SecureRound
 from lightfr_harness.conformance.world import World
@@ -15,15 +14,14 @@ from lightfr_harness.conformance.world import World
 SECAGG = ("secagg",)
 PHASES = "docs/protocol.md#a-round-with-secure-aggregation"
 STEP_2 = "docs/secagg.md#2-share"
-STEP_3 = "docs/secagg.md#3-mask-and-upload"
-RECORD_BYTES = 4 + SEALED_BYTES
+STEP_3 = "docs/secagg.md#3-acknowledge"
 
 
 def _begun(world: World) -> tuple[SecureRound, list[bytes]]:
     """A round in which shares are due, and the good records of its first device."""
     current = world.secure.fresh()
     current.tell_all(SHARE)
-    return current, records_of(current.peers[0].good(SHARE).sealed_shares, RECORD_BYTES)
+    return current, records_of(current.peers[0].good(SHARE).sealed_shares, SEALED_RECORD_BYTES)
 
 
 def _require_refused(current: SecureRound, *spoiled: list[bytes]) -> None:
@@ -33,7 +31,7 @@ def _require_refused(current: SecureRound, *spoiled: list[bytes]) -> None:
         request = peer.good(SHARE)
         request.sealed_shares = b"".join(records)
         peer.send(SHARE, request).refusal("UPLOAD_INVALID")
-    current.tell_all(UPLOAD)
+    current.tell_all(ACKNOWLEDGE)
     _require_inboxes(current)
 
 
@@ -52,13 +50,13 @@ def too_early(world: World) -> None:
 
 @case(
     "share.same-bytes-again",
-    "A device whose answer was lost shares again, and its neighbours get each share once.",
+    "A device whose answer was lost shares again, and its holders get each share once.",
     PHASES,
     kits=SECAGG,
 )
 def same_bytes_again(world: World) -> None:
     current = world.secure.fresh()
-    for method in (SHARE, UPLOAD):
+    for method in METHODS[1:]:
         current.walk(method)
         current.peers[0].deliver(SHARE)
     _require_inboxes(current)
@@ -66,7 +64,7 @@ def same_bytes_again(world: World) -> None:
 
 @case(
     "share.other-bytes",
-    "Neighbours may have opened the first ones; two sets of shares fit no secret.",
+    "Holders may have opened the first ones; two sets of shares fit no secret.",
     PHASES,
     kits=SECAGG,
 )
@@ -76,7 +74,7 @@ def other_bytes(world: World) -> None:
     peer.deliver(SHARE)
     others.sealed_shares = b"".join(records[:-1]) + records[-1][:4] + os.urandom(SEALED_BYTES)
     peer.send(SHARE, others).refusal("UPLOAD_CONFLICT")
-    current.tell_all(UPLOAD)
+    current.tell_all(ACKNOWLEDGE)
     peer.send(SHARE, others).refusal("UPLOAD_CONFLICT")
     _require_inboxes(current)
 
@@ -87,7 +85,7 @@ def missing(world: World) -> None:
     _require_refused(current, records[1:], records[:-1], records[:2] + records[3:], [])
 
 
-@case("share.extra", "A share for who is no neighbour, or for oneself, has no receiver.", PHASES, kits=SECAGG)
+@case("share.extra", "A share for who is not in the roster, or for oneself, has no holder.", PHASES, kits=SECAGG)
 def extra(world: World) -> None:
     current, records = _begun(world)
     own = current.cohort().index_of(current.peers[0].peer_id)
@@ -100,7 +98,7 @@ def extra(world: World) -> None:
     )
 
 
-@case("share.twice", "Of two shares for one neighbour nobody can say which one counts.", PHASES, kits=SECAGG)
+@case("share.twice", "Of two shares for one holder nobody can say which one counts.", PHASES, kits=SECAGG)
 def twice(world: World) -> None:
     current, records = _begun(world)
     _require_refused(current, [records[0], *records], [records[0], *records[:-1]])
@@ -118,59 +116,35 @@ def length(world: World) -> None:
     _require_refused(current, [*records, b"\0"], [*records[:-1], records[-1][:-1]], [records[0][:-1], *records[1:]])
 
 
-@case("share.too-late", "The included set is settled: masks are made for it.", PHASES, kits=SECAGG)
+@case("share.too-late", "Others have opened what they got: nothing more is passed on.", PHASES, kits=SECAGG)
 def too_late(world: World) -> None:
-    world.secure.shared(dropouts.without_shares).noted["shares"].refusal("ROUND_CLOSED")
+    world.secure.shared(dropouts.without_shares).noted["late"].refusal("ROUND_CLOSED")
 
 
 @case("share.missed-keys", "Who sent no keys is in no roster and shares nothing.", PHASES, kits=SECAGG)
 def missed_keys(world: World) -> None:
-    world.secure.shared(dropouts.without_keys).noted["shares"].refusal("ROUND_CLOSED")
+    world.secure.shared(dropouts.without_keys).noted["next"].refusal("ROUND_CLOSED")
 
 
 @case(
-    "included.everybody", "A bit too few, and a mask is missing; a bit too many, and one is left.", STEP_3, kits=SECAGG
-)
-def everybody(world: World) -> None:
-    current = world.secure.fresh()
-    current.tell_all(UPLOAD)
-    for peer in current.peers:
-        expect_equal("included of 6", peer.told["upload"].included, b"\x3f")
-
-
-@case(
-    "included.without-late-ones",
-    "Included are those whose shares arrived in time, and nobody else.",
-    STEP_3,
-    kits=SECAGG,
-)
-def without_late_ones(world: World) -> None:
-    current = world.secure.shared(dropouts.without_shares)
-    ids = [peer.peer_id for peer in current.peers[: dropouts.REAL]]
-    for peer in current.peers[: dropouts.REAL]:
-        expect_equal("included", peer.told["upload"].included, current.cohort().bitmap(ids))
-
-
-@case(
-    "included.inbox",
-    "What was sealed for a neighbour arrives there unchanged, named by its sender.",
+    "share.inbox",
+    "What was sealed for a holder arrives there unchanged, named by its sender.",
     STEP_3,
     kits=SECAGG,
 )
 def inbox(world: World) -> None:
     current = world.secure.fresh()
-    current.tell_all(UPLOAD)
+    current.tell_all(ACKNOWLEDGE)
     _require_inboxes(current)
 
 
-@case("included.inbox-without-late-ones", "A share of who is not included would hang in the air.", STEP_3, kits=SECAGG)
+@case("share.inbox-without-late-ones", "A share that came too late would hang in the air.", STEP_3, kits=SECAGG)
 def inbox_without_late_ones(world: World) -> None:
     _require_inboxes(world.secure.shared(dropouts.without_shares))
 
 
 def _require_inboxes(current: SecureRound) -> None:
-    cohort: Cohort = current.cohort()
-    sharing = current.that_did(SHARE)
+    cohort, sharing = current.cohort(), current.that_did(SHARE)
     sent = {cohort.index_of(peer.peer_id): sealed_by_receiver(peer.good(SHARE)) for peer in sharing}
     for peer in sharing:
-        cohort.require_inbox(peer.told["upload"], cohort.index_of(peer.peer_id), sent)
+        cohort.require_inbox(peer.told["acknowledge"], cohort.index_of(peer.peer_id), sent)

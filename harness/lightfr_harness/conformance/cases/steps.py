@@ -13,16 +13,29 @@ from lightfr.v1 import secure_pb2
 from lightfr_harness.conformance import dropouts
 from lightfr_harness.conformance.client import Answer
 from lightfr_harness.conformance.expectations import Unexpected, expect, expect_equal
-from lightfr_harness.conformance.masking import ADVERTISE, METHODS, REVEAL, SHARE, UPLOAD
+from lightfr_harness.conformance.masking import (
+    ACKNOWLEDGE,
+    ADVERTISE,
+    ANSWERS,
+    KINDS,
+    METHODS,
+    REVEAL,
+    SHARE,
+    SIGN_INCLUDED,
+    SIGN_SURVIVORS,
+    UPLOAD,
+)
 from lightfr_harness.conformance.registry import case
-from lightfr_harness.conformance.world import World
+from lightfr_harness.conformance.world import Device, World
 
 SECAGG = ("secagg",)
 PHASES = "docs/protocol.md#a-round-with-secure-aggregation"
 LIMITS = "docs/protocol.md#limits"
 ROUNDS = "docs/protocol.md#rounds"
 GET_STEP = "proto/lightfr/v1/secure.proto#GetStepRequest"
-KIND_OF_PHASE = {ADVERTISE: "wait_ms", SHARE: "share", UPLOAD: "upload", REVEAL: "reveal"}
+# How long a device that does not want to wait says that it waits, and how much later an answer may come.
+TIMEOUT_MS = 500
+LATE_SECONDS = 2.0
 
 
 @case(
@@ -33,7 +46,7 @@ def walk(world: World) -> None:
     peer = current.peers[0]
     for method in METHODS:
         current.tell(peer, method)
-        expect_equal(f"GetStep before {method}", peer.ask().WhichOneof("step"), KIND_OF_PHASE[method])
+        expect_equal(f"GetStep before {method}", peer.ask().WhichOneof("step"), KINDS.get(method, "wait_ms"))
         peer.deliver(method)
         done = "done" if method == REVEAL else "wait_ms"
         expect_equal(f"GetStep after {method}, while others are not done", peer.ask().WhichOneof("step"), done)
@@ -123,7 +136,7 @@ def wait_too_long(world: World) -> None:
 
 @case("step.missed", "A device that came too late learns that the round went on without it.", PHASES, kits=SECAGG)
 def missed(world: World) -> None:
-    for play in (dropouts.without_keys, dropouts.without_shares, dropouts.without_uploads):
+    for play in dropouts.MISSED.values():
         world.secure.shared(play).noted["question"].refusal("ROUND_CLOSED")
 
 
@@ -169,10 +182,61 @@ def round_id_length(world: World) -> None:
 )
 def ended_round(world: World) -> None:
     current = world.secure.shared(dropouts.without_uploads)
-    for method in (*METHODS, "GetStep"):
+    for method in (UPLOAD, SIGN_SURVIVORS, REVEAL, "GetStep"):
         current.noted[f"{method} after the end"].refusal("ROUND_CLOSED")
-    for method in (ADVERTISE, SHARE):
-        current.noted[f"{method} of a survivor after the end"].refusal("ROUND_CLOSED")
+
+
+@case(
+    "step.same-bytes-after-the-end",
+    "A device that lost an answer asks again, whatever has become of the round, and gets the same one.",
+    PHASES,
+    kits=SECAGG,
+)
+def same_bytes_after_the_end(world: World) -> None:
+    current = world.secure.shared(dropouts.without_uploads)
+    for method in METHODS[:4]:
+        current.noted[f"{method} again after the end"].message(ANSWERS[method])
+    finished = world.secure.fresh()
+    finished.finish()
+    for peer in finished.peers:
+        for method in METHODS:
+            peer.deliver(method)
+
+
+@case(
+    "step.other-bytes-after-the-end",
+    "What a device delivered stays what it delivered: other bytes are a conflict, also when the round is over.",
+    PHASES,
+    kits=SECAGG,
+)
+def other_bytes_after_the_end(world: World) -> None:
+    current = world.secure.fresh()
+    current.finish()
+    others = dropouts.one_of_each(current.peers[0])
+    others[ADVERTISE].mask_public_key = os.urandom(32)  # type: ignore[attr-defined]
+    others[ACKNOWLEDGE].unopened = b"\1"  # type: ignore[attr-defined]
+    for method in METHODS:
+        current.peers[0].send(method, others[method]).refusal("UPLOAD_CONFLICT")
+
+
+@case(
+    "step.timeout",
+    "A device that will wait half a second must not be kept for twenty: it would never hear the answer.",
+    PHASES,
+    kits=SECAGG,
+)
+def timeout(world: World) -> None:
+    for _ in range(2):
+        peer = world.secure.fresh().peers[0]
+        peer.deliver(ADVERTISE)
+        request = secure_pb2.GetStepRequest(round_id=peer.round_id, max_wait_ms=20_000)
+        began = time.monotonic()
+        answer = peer.device.call("GetStep", request, Connect_Timeout_Ms=str(TIMEOUT_MS))
+        seconds = time.monotonic() - began
+        if seconds < TIMEOUT_MS / 1000 + LATE_SECONDS:
+            step = answer.message(secure_pb2.GetStepResponse)
+            return expect_equal("GetStep, when the device waits no longer", step.WhichOneof("step"), "wait_ms")
+    raise Unexpected(f"an answer to GetStep within Connect-Timeout-Ms, {TIMEOUT_MS} ms", f"one after {seconds:.1f} s")
 
 
 @case(
@@ -197,7 +261,6 @@ def earlier_round(world: World) -> None:
     before = world.secure.fresh()
     current = world.secure.fresh()
     current.tell_all(SHARE)
-    before.peers[0].device.call(ADVERTISE, before.peers[0].good(ADVERTISE)).refusal("ROUND_CLOSED")
     renamed = before.peers[0].good(SHARE)
     renamed.round_id = current.round_id
     renamed.sealed_shares = renamed.sealed_shares[:-98]
@@ -217,9 +280,12 @@ def too_large(world: World) -> None:
     peer, most = world.secure.fresh().peers[0], world.kit.settings.places - 1
     limits = {
         ADVERTISE: 1024,
+        SIGN_INCLUDED: 1024,
+        SIGN_SURVIVORS: 1024,
         "GetStep": 1024,
         SHARE: 1024 + 98 * most,
-        REVEAL: 1024 + 49 * (most + 1),
+        ACKNOWLEDGE: 1024 + 1,
+        REVEAL: 1024 + 37 * (most + 1),
         UPLOAD: peer.assignment.upload_limit_bytes,
     }
     for name, limit in limits.items():
@@ -231,7 +297,7 @@ def too_large(world: World) -> None:
 def status(world: World) -> None:
     current = world.secure.fresh()
     first, last = current.peers[0], current.peers[-1]
-    for method in (ADVERTISE, SHARE):
+    for method in METHODS[: METHODS.index(UPLOAD)]:
         current.walk(method)
         _require_status(current.status(), pb.ROUND_STATE_OPEN, 0, mine=False)
     for count, peer in enumerate(current.peers):
@@ -265,22 +331,27 @@ def _require_status(found: pb.GetRoundStatusResponse, state: int, count: int, *,
 def in_the_clear(world: World) -> None:
     current, placed, stranger = world.fresh_round(), world.device(1), world.device(world.kit.settings.places)
     current.check_in(placed)
-    round_id = current.round_id
+    name, keys = {"round_id": current.round_id}, {"mask_public_key": os.urandom(32), "share_public_key": os.urandom(32)}
     requests: dict[str, Message] = {
         ADVERTISE: secure_pb2.AdvertiseKeysRequest(
-            round_id=round_id, mask_public_key=os.urandom(32), share_public_key=os.urandom(32)
+            membership=placed.member.membership, signature=bytes(64), **name, **keys
         ),
-        SHARE: secure_pb2.ShareKeysRequest(round_id=round_id),
-        REVEAL: secure_pb2.RevealSharesRequest(round_id=round_id),
-        "GetStep": secure_pb2.GetStepRequest(round_id=round_id),
+        SHARE: secure_pb2.ShareKeysRequest(**name),
+        ACKNOWLEDGE: secure_pb2.AcknowledgeSharesRequest(**name),
+        SIGN_INCLUDED: secure_pb2.SignIncludedRequest(signature=bytes(64), **name),
+        SIGN_SURVIVORS: secure_pb2.SignSurvivorsRequest(signature=bytes(64), **name),
+        REVEAL: secure_pb2.RevealSharesRequest(**name),
+        "GetStep": secure_pb2.GetStepRequest(round_id=current.round_id),
     }
-    for method, request in requests.items():
-        stranger.call(method, request).refusal("NOT_ASSIGNED")
-        placed.call(method, request).refusal("UPLOAD_INVALID")
+    _require_no_steps(requests, placed, stranger)
     for device in world.devices(world.kit.settings.goal + 1):
         if device is not placed:
             current.upload(device)
     current.finish()
+    _require_no_steps(requests, placed, stranger)
+
+
+def _require_no_steps(requests: dict[str, Message], placed: Device, stranger: Device) -> None:
     for method, request in requests.items():
         stranger.call(method, request).refusal("NOT_ASSIGNED")
-        placed.call(method, request).refusal("ROUND_CLOSED")
+        placed.call(method, request).refusal("UPLOAD_INVALID")

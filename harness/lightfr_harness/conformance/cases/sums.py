@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from lightfr.v1 import secure_pb2
 from lightfr_harness.conformance import dropouts
+from lightfr_harness.conformance.cohort import REVEALED_RECORD_BYTES, owner_of, records_of
 from lightfr_harness.conformance.expectations import expect_equal
-from lightfr_harness.conformance.masking import ADVERTISE, REVEAL, SHARE, UPLOAD
+from lightfr_harness.conformance.masking import ADVERTISE, REVEAL, SHARE, UPLOAD, Peer
 from lightfr_harness.conformance.registry import case
 from lightfr_harness.conformance.secure_rounds import SecureRound
 from lightfr_harness.conformance.twin import Contribution
 from lightfr_harness.conformance.versions import mean_user, require_codes
 from lightfr_harness.conformance.world import World
 
-PLACE = "docs/secagg.md#4-unmask"
+PLACE = "docs/secagg.md#7-unmask"
 SECAGG = ("secagg",)
 
 
@@ -74,7 +76,7 @@ def rounds_in_a_row(world: World) -> None:
 @case(
     "sums.largest",
     "Numbers at the ends of their range must not run over into each other: every device weighs 64 and says the same.",
-    "docs/secagg.md#3-mask-and-upload",
+    "docs/secagg.md#5-mask-and-upload",
     kits=SECAGG,
 )
 def largest(world: World) -> None:
@@ -105,17 +107,78 @@ def one_missing_at_each_step(world: World) -> None:
     kits=SECAGG,
 )
 def without_reveals(world: World) -> None:
-    current = world.secure.fresh()
-    current.tell_all(REVEAL)
+    current = world.secure.shared(dropouts.without_reveals)
     expect_equal("threshold of a roster of 6", current.cohort().threshold, 4)
-    current.leave(*current.peers[:2])
-    current.finish_exactly()
+    current.require_played()
+    current.require_exact()
+
+
+@case(
+    "sums.without-acknowledgements",
+    "Two devices shared and are not included: their masks are in no vector, and none of them must come off.",
+    PLACE,
+    kits=SECAGG,
+)
+def without_acknowledgements(world: World) -> None:
+    current = world.secure.shared(dropouts.without_acknowledgements)
+    current.require_played()
+    current.require_exact()
+
+
+@case(
+    "sums.without-signatures",
+    "Two devices are included and did not sign: the masks with them are in every vector, and must come off.",
+    PLACE,
+    kits=SECAGG,
+)
+def without_signatures(world: World) -> None:
+    current = world.secure.shared(dropouts.without_signatures)
+    current.require_played()
+    current.require_exact()
+
+
+@case(
+    "sums.without-confirmations",
+    "Two devices uploaded and said no more: their vectors are in the sum, and their own masks must come off.",
+    PLACE,
+    kits=SECAGG,
+)
+def without_confirmations(world: World) -> None:
+    current = world.secure.shared(dropouts.without_confirmations)
+    current.require_played()
+    current.require_exact()
+
+
+@case(
+    "sums.false-shares",
+    "One device reveals false shares, and they are corrected: it must not be able to end the rounds of all.",
+    PLACE,
+    kits=SECAGG,
+)
+def false_shares(world: World) -> None:
+    for place in (0, -1):
+        current = world.secure.with_newcomer()
+        current.tell_all(REVEAL)
+        liar, others = current.peers[-1], current.peers[:-1]
+        # Its shares come as the first ones, and in the next round as the last.
+        for peer in (liar, *others) if place == 0 else (*others, liar):
+            peer.send(REVEAL, _revealed(current, peer, is_false=peer is liar)).message(secure_pb2.RevealSharesResponse)
+        current.finish_exactly()
+
+
+def _revealed(current: SecureRound, peer: Peer, *, is_false: bool) -> secure_pb2.RevealSharesRequest:
+    """What a device reveals; if it is false, with other shares of all seeds but its own."""
+    request: secure_pb2.RevealSharesRequest = peer.good(REVEAL)
+    if is_false:
+        own, records = current.cohort().index_of(peer.peer_id), records_of(request.seeds, REVEALED_RECORD_BYTES)
+        request.seeds = b"".join(one if owner_of(one) == own else dropouts.false_share(one) for one in records)
+    return request
 
 
 @case(
     "sums.smallest-cohort",
     "A round with as few devices as the server allows has smaller numbers, and so other bits on the wire.",
-    "docs/secagg.md#3-mask-and-upload",
+    "docs/secagg.md#5-mask-and-upload",
     kits=SECAGG,
 )
 def smallest_cohort(world: World) -> None:

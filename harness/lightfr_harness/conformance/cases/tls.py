@@ -23,6 +23,7 @@ BAD_IDENTITIES = {
     "self-signed": "Whoever names himself is nobody.",
     "server": "The server's own certificate is not made for clients, and is no device.",
     "revoked": "A device whose name was taken back is out.",
+    "revoked-renewed": "A device whose name was taken back is out with every certificate that it ever had.",
 }
 
 
@@ -38,13 +39,13 @@ def _require_refused(world: World, identity: Path | None) -> None:
 
 @case("tls.good-device", "Devices speak TLS 1.3 and check the server's name against its certificate.", PLACE)
 def good_device(world: World) -> None:
-    client = world.client(world.identity(0))
+    client = world.client(world.kit.tester("good"))
     expect_equal("version of TLS", client.handshake().version(), "TLSv1.3")
 
 
 @case("tls.version-1-2", "Only TLS 1.3 hides the certificate of a device from who listens.", PLACE)
 def tls_1_2(world: World) -> None:
-    context = tls_context(world.kit.trust, world.identity(0))
+    context = tls_context(world.kit.trust, world.kit.tester("good"))
     context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_2
     for address in (world.server, world.enrollment):
         client = RawClient(address, context)
@@ -84,6 +85,6 @@ def unnamed(world: World) -> None:
 
 @case("tls.ticket", "A device stays silent until a session ticket says that its certificate was accepted.", PLACE)
 def ticket(world: World) -> None:
-    for client in (world.client(world.identity(0)), world.client(None, enrollment=True)):
+    for client in (world.client(world.kit.tester("good")), world.client(None, enrollment=True)):
         sent = client.has_ticket(TICKET_SECONDS)
         expect(sent, f"a session ticket within {TICKET_SECONDS:.0f} s of the handshake", "none")

@@ -12,6 +12,7 @@ from lightfr_harness.conformance.client import PROTO, SERVICE
 from lightfr_harness.conformance.expectations import expect_equal
 from lightfr_harness.conformance.registry import case
 from lightfr_harness.conformance.rounds import ClearRound
+from lightfr_harness.conformance.versions import require_twin
 from lightfr_harness.conformance.world import Device, World
 
 PLACE = "docs/protocol.md#a-round-in-the-clear"
@@ -58,9 +59,9 @@ def same_bytes_again(world: World) -> None:
 def same_bytes_at_once(world: World) -> None:
     current = world.fresh_round()
     request = current.request()
-    twins = [current.first] + [Device(current.first.name, world.client(world.identity(0))) for _ in range(3)]
-    with ThreadPoolExecutor(len(twins)) as pool:
-        answers = list(pool.map(lambda device: device.call("Upload", request), twins))
+    clients, body = [world.client(current.first.identity) for _ in range(4)], request.SerializeToString()
+    with ThreadPoolExecutor(len(clients)) as pool:
+        answers = list(pool.map(lambda client: client.post(SERVICE + "Upload", body), clients))
     receipts = [answer.message(pb.UploadResponse) for answer in answers]
     current.counted[current.first] = request
     expect_equal("receipts for the same bytes at once", receipts, receipts[:1] * len(receipts))
@@ -181,6 +182,31 @@ def content_comes_last(world: World) -> None:
     current.send(late, current.request(bad)).refusal("ROUND_CLOSED")
 
 
+@upload_case("closed-round-of-another-model", "A device that is too late must hear that, whatever model it is about.")
+def closed_round_of_another_model(world: World) -> None:
+    current, late = world.fresh_round(), world.device(world.kit.settings.places - 1)
+    current.check_in(late)
+    _finish_without(world, current, late)
+    current.send(late, current.request(manifest_sha256=bytes(32))).refusal("ROUND_CLOSED")
+
+
+@upload_case(
+    "in-two-pieces", "A message in a message may come in pieces, which belong together.", "docs/protocol.md#calls"
+)
+def in_two_pieces(world: World) -> None:
+    current = world.fresh_round()
+    update = current.random_update(3)
+    first, second = (type(update)(code_bits=update.code_bits, item_indices=update.item_indices), type(update)())
+    second.ternary.CopyFrom(update.ternary)
+    second.user_code = update.user_code
+    request = current.request(update)
+    request.ClearField("row_update")
+    pieces = [pb.UploadRequest(row_update=piece).SerializeToString() for piece in (first, second)]
+    current.send(current.first, request.SerializeToString() + b"".join(pieces)).message(pb.UploadResponse)
+    current.finish()
+    require_twin(world, world.manifest())
+
+
 @upload_case("lengths-of-ids", "Ids and digests of other lengths are a fault of the device.")
 def lengths_of_ids(world: World) -> None:
     current = world.fresh_round()
@@ -201,7 +227,7 @@ def broken_off(world: World) -> None:
     current = world.fresh_round()
     request = current.request()
     body = request.SerializeToString()
-    world.client(world.identity(0)).break_off(SERVICE + "Upload", body[: len(body) // 2], len(body))
+    world.client(world.device(0).identity).break_off(SERVICE + "Upload", body[: len(body) // 2], len(body))
     expect_equal("upload_count after half an upload", current.status().upload_count, 0)
     current.upload(current.first, request)
 
@@ -210,7 +236,7 @@ def broken_off(world: World) -> None:
 def too_large(world: World) -> None:
     limit = world.fresh_round().assignment.upload_limit_bytes
     for size in (limit + 1, 10**12):
-        client = world.client(world.identity(0))
+        client = world.client(world.device(0).identity)
         answer = client.request("POST", SERVICE + "Upload", None, PROTO | {"Content-Length": str(size)})
         client.close()
         expect_equal("limit_bytes", answer.refusal("TOO_LARGE").limit_bytes, limit)

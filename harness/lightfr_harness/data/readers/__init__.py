@@ -6,13 +6,15 @@ import inspect
 from collections.abc import Callable
 from pathlib import Path
 
-from ..errors import InvalidOptionError
+from ..errors import DataFileError, InvalidOptionError
 from ..ratings import Ratings
 from ..splits import Split
+from .files import DAMAGED, damaged_zip
 from .mat import read_ciao, read_douban
 from .numbers import read_filmtrust, read_ml_1m, read_ml_100k, read_ml_csv
 from .prepared import read_prepared
-from .text import read_csv
+from .recognise import advice_for
+from .text import read_ciaodvd, read_csv, read_inter
 
 READERS: dict[str, Callable[..., Ratings | Split]] = {
     "ml-100k": read_ml_100k,
@@ -21,15 +23,17 @@ READERS: dict[str, Callable[..., Ratings | Split]] = {
     "filmtrust": read_filmtrust,
     "douban": read_douban,
     "ciao": read_ciao,
+    "ciaodvd": read_ciaodvd,
+    "inter": read_inter,
     "csv": read_csv,
     "prepared": read_prepared,
 }
 
 
 def load(path: str | Path, format: str, **options: str | float | None) -> Ratings | Split:
-    """Read a file (for `prepared`, a folder, which is already split).
+    """Read a file, perhaps inside a zip file (for `prepared`, a folder, which is already split).
 
-    Options exist for `csv` (user, item, rating, timestamp, rating_min, rating_max) and `prepared`
+    Options exist for `csv` and `inter` (user, item, rating, timestamp, rating_min, rating_max) and `prepared`
     (rating_min, rating_max); the other formats declare everything themselves.
     """
     if format not in READERS:
@@ -42,4 +46,12 @@ def load(path: str | Path, format: str, **options: str | float | None) -> Rating
         raise InvalidOptionError(
             f"The format {format} has no option {', '.join(unknown)}. Its options: {', '.join(known) or 'none'}."
         )
-    return reader(Path(path), **options)
+    try:
+        return reader(Path(path), **options)
+    except DataFileError as error:
+        advice = advice_for(error.path, format)
+        if advice is None:
+            raise
+        raise DataFileError(error.path, error.line, error.reason, advice) from error
+    except DAMAGED as error:
+        raise damaged_zip(Path(path)) from error

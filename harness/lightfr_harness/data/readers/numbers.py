@@ -1,4 +1,4 @@
-"""Tables of plain numbers: MovieLens in its several shapes, and FilmTrust.
+"""Tables of plain numbers: MovieLens in its several shapes, FilmTrust, and Douban as text.
 
 They are parsed in large pieces: 25 million lines take about a minute.
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ..errors import DataFileError
 from ..ratings import Ratings, ratings_from_ids
-from .text import open_text
+from .files import first_line, open_text
 
 LINES_AT_ONCE = 500_000
 LARGEST_WHOLE_NUMBER = 2.0**53  # Beyond it, float64 no longer tells neighbours apart.
@@ -51,7 +51,7 @@ class Layout:
 
 def read_ml_100k(path: Path) -> Ratings:
     """`u.data` (tabs, no header) or RecBole's `.inter` (tabs, typed header); 1 to 5 stars."""
-    header = _first_line(path)
+    header = first_line(path)
     if ":" not in header:
         return read_numbers(path, Layout("\t", COLUMNS, 1.0, 5.0))
     columns = tuple(INTER_NAMES.get(name, name) for name in header.split("\t"))
@@ -72,19 +72,22 @@ def read_ml_1m(path: Path) -> Ratings:
 
 def read_ml_csv(path: Path) -> Ratings:
     """`ratings.csv` of the 25M and -latest releases: 0.5 to 5 stars in halves."""
-    if _first_line(path) != CSV_HEADER:
+    if first_line(path) != CSV_HEADER:
         raise DataFileError(path, 1, f"the header is not {CSV_HEADER}", "For other columns use the format csv.")
     return read_numbers(path, Layout(",", COLUMNS, 0.5, 5.0, header_lines=1))
 
 
 def read_filmtrust(path: Path) -> Ratings:
-    """`ratings.txt`: user, item, rating (0.5 to 4) between blanks; no times, so file order."""
+    """`ratings.txt`: user, item, rating (0.5 to 4) between blanks; no times."""
     return read_numbers(path, Layout(None, ("user", "item", "rating"), 0.5, 4.0))
 
 
-def _first_line(path: Path) -> str:
-    with open_text(path) as handle:
-        return handle.readline().rstrip("\r\n")
+def read_douban_text(path: Path) -> Ratings:
+    """User, item, rating (1 to 5) and perhaps the time, between blanks or commas."""
+    first = first_line(path)
+    separator = "," if "," in first else None
+    columns = COLUMNS if len(first.split(separator)) == len(COLUMNS) else COLUMNS[:3]
+    return read_numbers(path, Layout(separator, columns, 1.0, 5.0))
 
 
 def read_numbers(path: Path, layout: Layout) -> Ratings:
@@ -103,20 +106,21 @@ def _joined(path: Path, layout: Layout) -> list[NDArray[Any]]:
 
 
 def _pieces(path: Path, layout: Layout) -> Iterator[tuple[NDArray[Any], ...]]:
+    first_line(path)  # Refuses a file without line ends before it is read as one line.
     with open_text(path) as handle:
-        first_line = 1 + sum(1 for _ in islice(handle, layout.header_lines))
+        number = 1 + sum(1 for _ in islice(handle, layout.header_lines))
         while lines := list(islice(handle, LINES_AT_ONCE)):
             if not "".join(lines).isspace():
-                yield _columns(_parse_or_explain(path, lines, first_line, layout), layout)
-            first_line += len(lines)
+                yield _columns(_parse_or_explain(path, lines, number, layout), layout)
+            number += len(lines)
 
 
-def _parse_or_explain(path: Path, lines: list[str], first_line: int, layout: Layout) -> Table:
+def _parse_or_explain(path: Path, lines: list[str], number: int, layout: Layout) -> Table:
     try:
         return _parse(lines, layout)
     except ValueError:
         bad = _first_bad(lines, layout)
-        raise DataFileError(path, first_line + bad, _reason(lines[bad], layout), ADVICE) from None
+        raise DataFileError(path, number + bad, _reason(lines[bad], layout), ADVICE) from None
 
 
 def _parse(lines: list[str], layout: Layout) -> Table:
@@ -138,8 +142,8 @@ def _faults(table: Table, layout: Layout) -> dict[str, NDArray[np.bool_]]:
     rating = column["rating"]
     inside = (rating >= layout.rating_min) & (rating <= layout.rating_max)
     faults = {
-        "the user id is not a whole number": ~_is_id(column["user"]),
-        "the item id is not a whole number": ~_is_id(column["item"]),
+        "the user id is not a whole number": ~is_id(column["user"]),
+        "the item id is not a whole number": ~is_id(column["item"]),
         f"the rating is NaN or outside {layout.rating_min:g} to {layout.rating_max:g}": ~inside,
     }
     if "timestamp" in column:
@@ -147,7 +151,8 @@ def _faults(table: Table, layout: Layout) -> dict[str, NDArray[np.bool_]]:
     return faults
 
 
-def _is_id(column: NDArray[np.float64]) -> NDArray[np.bool_]:
+def is_id(column: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whole and not negative."""
     whole: NDArray[np.bool_] = column == np.floor(column)
     return whole & (column >= 0) & (column < LARGEST_WHOLE_NUMBER)
 

@@ -1,4 +1,4 @@
-"""`lightfr-harness ca`: make an authority, invite devices, revoke them."""
+"""`lightfr-harness ca`: make an authority, run it, invite devices, revoke them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ app = typer.Typer(
     no_args_is_help=True,
     help="Decide who may speak with the coordinator: a small certificate authority. "
     "First `init`, then one `token` for each device; `revoke` works while the coordinator runs. "
-    "`server` is for caches.",
+    "`serve` runs the authority alone, `server` is for caches.",
 )
 
 Folder = Annotated[Path, typer.Argument(help="The authority's folder, as given to `ca init`.")]
@@ -35,16 +35,39 @@ def init_command(
         Path, typer.Argument(help="A folder that does not exist yet. Keep it private: it holds the keys.")
     ],
     host: Annotated[
-        list[str], typer.Option(help="DNS name or IP address by which devices reach the server; repeat for several.")
+        list[str],
+        typer.Option(help="DNS name or IP address by which devices reach the coordinator; repeat for several."),
     ],
+    enrollment_host: Annotated[
+        list[str] | None,
+        typer.Option(help="The same for the authority, when it runs on another machine. Default: those of --host."),
+    ] = None,
 ) -> None:
-    """Make a new authority, the server's certificate and the key that signs manifests.
+    """Make a new authority, and in it the folder `coordinator`, all that a coordinator needs.
 
     Example: lightfr-harness ca init authority --host localhost --host 127.0.0.1
     """
     with errors_as_messages():
-        Authority.init(folder, host).close()
+        Authority.init(folder, host, enrollment_host or ()).close()
         typer.echo(f"{folder} is ready for {', '.join(host)}. Keep a copy: without it every device must enrol again.")
+
+
+@app.command("serve")
+def serve_command(
+    folder: Folder,
+    host: Annotated[str, typer.Option(help="Address for devices.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port for devices; 0 picks a free one.")] = 8444,
+    until_input_ends: Annotated[bool, typer.Option("--until-input-ends", hidden=True)] = False,
+) -> None:
+    """Run the authority alone: devices enrol here and renew their certificates.
+
+    `lightfr-harness serve --authority FOLDER` starts it by itself. Run it alone when the coordinator is elsewhere.
+    """
+    # Here, so that the other commands start without aiohttp.
+    from .serving import open_and_serve
+
+    with errors_as_messages():
+        open_and_serve(folder, host, port, until_input_ends=until_input_ends)
 
 
 @app.command("token")

@@ -35,5 +35,12 @@ class SigningRequestError(AuthorityError, InvalidInputError):
         super().__init__(f"The signing request {reason}. Send PKCS #10 in DER with a P-256 key, signed by that key.")
 
 
+class MemberKeyError(AuthorityError, InvalidInputError):
+    """Not an Ed25519 key of 32 bytes, or one that another device has: a fault of the device."""
+
+    def __init__(self) -> None:
+        super().__init__("The member key must be 32 bytes that no other device has. Make a new key.")
+
+
 class RenewalError(AuthorityError):
     """A device that gets no new certificate: it must enrol again."""

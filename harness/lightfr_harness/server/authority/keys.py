@@ -1,11 +1,12 @@
 """The files of an authority's folder: how they are made, found and read.
 
 authority.pem, authority.key   the certificate authority
-server.pem, server.key         what the server shows
-manifest.key                   Ed25519, signs manifests
-trust.pem                      what devices keep: authority.pem and the public half of manifest.key
+membership.key                 Ed25519, signs memberships
+server.pem, server.key         what the authority's own server shows
+trust.pem                      what devices keep: authority.pem, the public halves of manifest.key and membership.key
 crl.pem                        the revoked certificates, for the TLS handshake
 authority.sqlite               devices, hashes of tokens, revocations
+coordinator/                   all that a coordinator needs, see credentials.py: a server of its own, and manifest.key
 """
 
 from __future__ import annotations
@@ -40,24 +41,36 @@ PUBLIC = 0o644
 
 AUTHORITY_CERTIFICATE, AUTHORITY_KEY = "authority.pem", "authority.key"
 SERVER_CERTIFICATE, SERVER_KEY = "server.pem", "server.key"
-MANIFEST_KEY = "manifest.key"
+MANIFEST_KEY, MEMBERSHIP_KEY = "manifest.key", "membership.key"
 TRUST = "trust.pem"
 REVOCATION_LIST = "crl.pem"
 DATABASE = "authority.sqlite"
-_NAMES = (AUTHORITY_CERTIFICATE, AUTHORITY_KEY, SERVER_CERTIFICATE, SERVER_KEY, MANIFEST_KEY, TRUST, DATABASE)
+COORDINATOR = "coordinator"
+# The coordinator's private keys may have moved to another machine, so they are not looked for.
+_NAMES = (
+    *(AUTHORITY_CERTIFICATE, AUTHORITY_KEY, MEMBERSHIP_KEY, SERVER_CERTIFICATE, SERVER_KEY, TRUST, DATABASE),
+    f"{COORDINATOR}/{SERVER_CERTIFICATE}",
+)
+_SERVER_NAMES = (AUTHORITY_CERTIFICATE, SERVER_CERTIFICATE, SERVER_KEY, REVOCATION_LIST)
+_MEMBERSHIP_LABEL = b"LIGHTFR MEMBERSHIP KEY"
 
 
-def create(folder: Path, hosts: Sequence[str], now: datetime) -> None:
+def create(folder: Path, hosts: Sequence[str], enrollment_hosts: Sequence[str], now: datetime) -> None:
     """Make a whole new folder, or nothing."""
-    names = _parse_hosts(hosts)
-    issuer, manifest_key = make_issuer(now), ed25519.Ed25519PrivateKey.generate()
+    names, enrollment_names = _parse_hosts(hosts), _parse_hosts(enrollment_hosts)
+    issuer, manifest_key, membership_key = make_issuer(now), *(ed25519.Ed25519PrivateKey.generate() for _ in range(2))
+    trust = issuer.certificate.public_bytes(Encoding.PEM) + _public_pem(manifest_key)
+    trust += _public_pem(membership_key).replace(b"PUBLIC KEY", _MEMBERSHIP_LABEL)
+    nobody = make_revocation_list(issuer, [], 0, now).public_bytes(Encoding.PEM)
     with new_folder(folder) as stage:
-        for name, key in ((AUTHORITY_KEY, issuer.key), (MANIFEST_KEY, manifest_key)):
-            write_whole(stage / name, _private_pem(key), PRIVATE)
-        _write_server(stage, issuer, names, now)
-        write_certificate(stage / REVOCATION_LIST, make_revocation_list(issuer, [], 0, now))
-        key_pem = manifest_key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-        write_whole(stage / TRUST, issuer.certificate.public_bytes(Encoding.PEM) + key_pem, PUBLIC)
+        coordinator = stage / COORDINATOR
+        coordinator.mkdir(mode=0o700)
+        for place, known_as in ((stage, enrollment_names), (coordinator, names)):
+            _write_server(place, issuer, known_as, nobody, now)
+            write_whole(place / TRUST, trust, PUBLIC)
+        write_whole(coordinator / MANIFEST_KEY, _private_pem(manifest_key), PRIVATE)
+        write_whole(stage / MEMBERSHIP_KEY, _private_pem(membership_key), PRIVATE)
+        write_whole(stage / AUTHORITY_KEY, _private_pem(issuer.key), PRIVATE)
         Registry.create(stage / DATABASE)
         (stage / DATABASE).chmod(PRIVATE)
 
@@ -66,8 +79,7 @@ def create_server(folder: Path, authority: Path, issuer: Issuer, hosts: Sequence
     """Make a folder with what another server of this authority shows, and what it knows its clients by."""
     names = _parse_hosts(hosts)
     with new_folder(folder) as stage:
-        _write_server(stage, issuer, names, now)
-        write_whole(stage / REVOCATION_LIST, (authority / REVOCATION_LIST).read_bytes(), PUBLIC)
+        _write_server(stage, issuer, names, (authority / REVOCATION_LIST).read_bytes(), now)
 
 
 def _parse_hosts(hosts: Sequence[str]) -> list[x509.GeneralName]:
@@ -76,11 +88,23 @@ def _parse_hosts(hosts: Sequence[str]) -> list[x509.GeneralName]:
     return [parse_host(host) for host in hosts]
 
 
-def _write_server(stage: Path, issuer: Issuer, names: Sequence[x509.GeneralName], now: datetime) -> None:
+def _write_server(
+    stage: Path, issuer: Issuer, names: Sequence[x509.GeneralName], revocation_list: bytes, now: datetime
+) -> None:
     key = new_key()
     write_whole(stage / SERVER_KEY, _private_pem(key), PRIVATE)
     write_certificate(stage / SERVER_CERTIFICATE, make_server_certificate(issuer, key.public_key(), names, now))
     write_certificate(stage / AUTHORITY_CERTIFICATE, issuer.certificate)
+    write_whole(stage / REVOCATION_LIST, revocation_list, PUBLIC)
+
+
+def require_server_folder(folder: Path) -> None:
+    missing = [name for name in _SERVER_NAMES if not (folder / name).is_file()]
+    if missing:
+        advice = (
+            f"Copy the folder {COORDINATOR} from the authority's folder, or make an authority: lightfr-harness ca init"
+        )
+        raise AuthorityFolderError(folder, f"a server's folder has no {', '.join(missing)}", advice)
 
 
 def require_whole(folder: Path) -> None:
@@ -98,14 +122,18 @@ def read_issuer(folder: Path) -> Issuer:
     return Issuer(read_certificate(folder / AUTHORITY_CERTIFICATE), key)
 
 
-def read_server_key(folder: Path) -> ec.EllipticCurvePrivateKey:
-    return _read_curve_key(folder / SERVER_KEY)
-
-
-def read_manifest_key(folder: Path) -> ed25519.Ed25519PrivateKey:
-    key = _read_key(folder / MANIFEST_KEY)
+def read_ed25519_key(path: Path) -> ed25519.Ed25519PrivateKey:
+    key = _read_key(path)
     if not isinstance(key, ed25519.Ed25519PrivateKey):
-        raise _unreadable(folder / MANIFEST_KEY)
+        raise _unreadable(path)
+    return key
+
+
+def curve_key_of(path: Path, certificate: x509.Certificate) -> ec.EllipticCurvePublicKey:
+    """The key of a certificate that was read from a path."""
+    key = certificate.public_key()
+    if not isinstance(key, ec.EllipticCurvePublicKey):
+        raise _unreadable(path)
     return key
 
 
@@ -140,6 +168,10 @@ def _unreadable(path: Path) -> AuthorityFolderError:
 
 def _private_pem(key: ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey) -> bytes:
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def _public_pem(key: ed25519.Ed25519PrivateKey) -> bytes:
+    return key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 
 
 def write_whole(path: Path, content: bytes, mode: int) -> None:

@@ -1,7 +1,7 @@
-"""What the authority remembers, in SQLite: devices, their renewed certificates, tokens (hashes only) and revocations.
+"""What the authority remembers, in SQLite: devices, their later certificates and member keys, tokens, revocations.
 
-`serve` and the `ca` commands use the file at once, so every change is one transaction that takes the write lock at its
-start.
+Of tokens it keeps the hashes alone. Several `ca` commands use the file at once, so every change is one transaction that
+takes the write lock at its start.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from .errors import AuthorityError
 # FULL: a certificate that was handed out must be revocable after a power cut too. The time-out is in milliseconds.
 _SETTINGS = ("busy_timeout = 10000", "journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON")
 
-# Revocations are numbered and never taken back, so the highest number tells whether a reader is up to date.
+# Serials are written as ids are. Revocations are numbered and never taken back, so the highest number tells whether a
+# reader is up to date.
 _SCHEMA = """
 CREATE TABLE devices (device_id TEXT PRIMARY KEY, certificate BLOB NOT NULL) STRICT;
 CREATE TABLE tokens (
@@ -32,17 +33,14 @@ CREATE TABLE revocations (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     device_id TEXT NOT NULL UNIQUE REFERENCES devices
 ) STRICT;
-"""
-
-# Made when it is missing: authorities of before there were renewals have none. A serial is written as ids are.
-_RENEWALS = """
-CREATE TABLE IF NOT EXISTS renewals (
+CREATE TABLE member_keys (member_key BLOB PRIMARY KEY, device_id TEXT NOT NULL REFERENCES devices) STRICT;
+CREATE TABLE renewals (
     serial TEXT PRIMARY KEY,
     device_id TEXT NOT NULL REFERENCES devices,
     request_sha256 BLOB NOT NULL,
     certificate BLOB NOT NULL,
     UNIQUE (device_id, request_sha256)
-) STRICT
+) STRICT;
 """
 
 
@@ -66,7 +64,6 @@ class Registry:
         try:
             for setting in _SETTINGS:
                 self._run(f"PRAGMA {setting}")
-            self._run(_RENEWALS)
         except AuthorityError:
             self.close()
             raise
@@ -100,6 +97,12 @@ class Registry:
 
     def has_device(self, device_id: str) -> bool:
         return bool(self._run("SELECT 1 FROM devices WHERE device_id = ?", device_id))
+
+    def claim(self, member_key: bytes, device_id: str) -> str:
+        """Give a member key to a device unless another has it; returns the device that has it."""
+        self._run("INSERT OR IGNORE INTO member_keys VALUES (?, ?)", member_key, device_id)
+        rows = self._run("SELECT device_id FROM member_keys WHERE member_key = ?", member_key)
+        return str(rows[0][0])
 
     def add_token(self, token_sha256: bytes, expires_unix_seconds: int) -> None:
         self._run("INSERT INTO tokens VALUES (?, ?, NULL, NULL)", token_sha256, expires_unix_seconds)

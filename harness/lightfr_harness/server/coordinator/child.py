@@ -1,4 +1,4 @@
-"""A coordinator in a process of its own, for the demo, benchmarks and tests."""
+"""A coordinator, or an authority, in a process of its own, for the demo, benchmarks and tests."""
 
 from __future__ import annotations
 
@@ -13,22 +13,16 @@ from typing import Any, Self
 from lightfr.errors import LightFRError
 
 
-class CoordinatorFailedError(LightFRError):
-    """The coordinator's process ended before it was ready."""
+class ServerFailedError(LightFRError):
+    """The server's process ended before it was ready."""
 
 
-class CoordinatorProcess:
-    """Started when entered; terminated, gracefully, when left. Ports are free ones unless given."""
+class ServerProcess:
+    """Started when entered; terminated, gracefully, when left."""
 
-    def __init__(
-        self, folder: Path, authority: Path, catalogue: Path, *, module: str = "lightfr_harness", **options: Any
-    ) -> None:
-        """Take `serve`'s options by name: goal=64, integer_ids=True. `module` may be one that wraps `serve`."""
-        self._folder = folder
-        self._log = folder.with_name(f"{folder.name}.log")
-        ports = {"port": 0, "enrollment_port": 0, "operations_port": 0}
-        named = {"authority": authority, "catalogue": catalogue, **ports, **options}
-        self._command = [sys.executable, "-m", module, "serve", str(folder), *_flags(named)]
+    def __init__(self, command: list[str], log: Path, module: str) -> None:
+        """Take the arguments of a command, and the module to run, which may be one that wraps ours."""
+        self._command, self._log = [sys.executable, "-m", module, *command], log
         self.addresses: dict[str, str] = {}
 
     def start(self) -> Self:
@@ -38,7 +32,7 @@ class CoordinatorProcess:
         line = self.process.stdout.readline() if self.process.stdout else ""
         if not line:
             self._close()
-            raise CoordinatorFailedError(f"the coordinator ended with {self.process.wait()}; its log is {self._log}")
+            raise ServerFailedError(f"the server ended with {self.process.wait()}; its log is {self._log}")
         self.addresses = json.loads(line)
         return self
 
@@ -64,6 +58,30 @@ class CoordinatorProcess:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         if self.process.poll() is None:
             self.stop()
+        self._close()
+
+
+class CoordinatorProcess(ServerProcess):
+    """`lightfr-harness serve`: a coordinator, with its authority beside it unless told otherwise.
+
+    Ports are free ones unless given.
+    """
+
+    def __init__(
+        self, folder: Path, authority: Path | None, catalogue: Path, *, module: str = "lightfr_harness", **options: Any
+    ) -> None:
+        """Take `serve`'s options by name: goal=64, integer_ids=True. Without an authority: credentials=FOLDER."""
+        ports = {"port": 0, "enrollment_port": 0, "operations_port": 0}
+        named = {"catalogue": catalogue, **ports, **options} | ({"authority": authority} if authority else {})
+        super().__init__(["serve", str(folder), *_flags(named)], folder.with_name(f"{folder.name}.log"), module)
+
+
+class AuthorityProcess(ServerProcess):
+    """`lightfr-harness ca serve`: an authority alone."""
+
+    def __init__(self, folder: Path, *, port: int = 0, module: str = "lightfr_harness") -> None:
+        command = ["ca", "serve", str(folder), "--port", str(port)]
+        super().__init__(command, folder.with_name(f"{folder.name}.log"), module)
 
 
 def _flags(options: dict[str, Any]) -> list[str]:

@@ -14,14 +14,21 @@ from lightfr_harness.errors import errors_as_messages
 
 def serve(
     folder: Annotated[Path, typer.Argument(help="Folder for the coordinator's data. It is made if it does not exist.")],
-    authority: Annotated[Path, typer.Option(help="The folder that `ca init` made.")],
     catalogue: Annotated[
         Path, typer.Option(help="One item per line, most popular first: ID, or ID<TAB>number of devices that rate it.")
     ],
+    authority: Annotated[
+        Path | None,
+        typer.Option(help="The folder that `ca init` made. The authority is started too, as a process of its own."),
+    ] = None,
+    credentials: Annotated[
+        Path | None,
+        typer.Option(help="The folder `coordinator` of an authority that runs elsewhere, or a copy of that folder."),
+    ] = None,
     bits: Annotated[int, typer.Option(help="Code length, 8 to 1024 in steps of 8.")] = 64,
     host: Annotated[str, typer.Option(help="Address for devices.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port for devices; 0 picks a free one.")] = 8443,
-    enrollment_port: Annotated[int, typer.Option(min=0, max=65535, help="Port for enrolment.")] = 8444,
+    enrollment_port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the authority.")] = 8444,
     operations_port: Annotated[
         int, typer.Option(min=0, max=65535, help="Loopback port for /metrics and the status page.")
     ] = 8445,
@@ -70,7 +77,8 @@ def serve(
 ) -> None:
     """Coordinate training over mutual TLS: rounds, uploads, downloads. By default it learns only sums over cohorts."""
     # Here, so that the other commands start without aiohttp.
-    from lightfr_harness.server.authority import Authority
+    from lightfr_harness.server.authority import Credentials
+    from lightfr_harness.server.authority.keys import COORDINATOR
     from lightfr_harness.server.coordinator.options import ItemList, Settings, SettingsError
     from lightfr_harness.server.coordinator.rounds import Plan
     from lightfr_harness.server.coordinator.serving import Addresses, serve_until_stopped
@@ -89,8 +97,12 @@ def serve(
         goal = settings.usual_goal if goal is None else goal
         minimum = settings.usual_minimum(goal) if minimum is None else minimum
         plan = Plan(goal, over_selection, minimum, deadline_seconds, rounds, gate_every, tolerance, artifacts_address)
-        wanted = Addresses(host, port, enrollment_port, operations_port)
-        is_good = asyncio.run(serve_until_stopped(folder, Authority.open(authority), items, settings, plan, wanted))
+        place = credentials if authority is None else authority / COORDINATOR
+        if place is None or (authority and credentials):
+            raise SettingsError("name --authority to start both, or --credentials to start the coordinator alone")
+        shown = Credentials(place)
+        wanted = Addresses(host, port, operations_port, enrollment_port)
+        is_good = asyncio.run(serve_until_stopped(folder, shown, items, settings, plan, wanted, authority=authority))
         raise typer.Exit(0 if is_good else 1)
 
 

@@ -1,37 +1,56 @@
 """The phases of a round of secure aggregation as pure logic: who must deliver what, and what each phase settles.
 
-A device takes part in a phase if it delivered in the one before; so the roster are those who advertised, the included
-those who shared, the survivors those who uploaded. Nothing here waits, writes or looks at a clock. docs/secagg.md has
-the cryptography.
+A device takes part in a phase if it delivered in the one before; so the roster are those who advertised, the survivors
+those who uploaded. Between acknowledging and signing, those whose shares do not fit are left out. Nothing here waits,
+writes or looks at a clock. docs/secagg.md has the cryptography.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from lightfr.errors import PeerKeyError
-from lightfr.secagg import Block, RevealedShares, Roster, RosterEntry
-from lightfr.secagg.agreement import Agreement
-from lightfr.secagg.roster import DEFAULT_DEGREE, bitmap_of
+from lightfr.errors import PeerKeyError, PrivacyError
+from lightfr.secagg import Block, RevealedShares, Roster, RosterEntry, VouchedEntry
+from lightfr.secagg.agreement import KEY_BYTES, Agreement
+from lightfr.secagg.roster import COMPLETE_SIZE
+from lightfr.secagg.views import (
+    bitmap_of,
+    included_message,
+    is_signed,
+    members,
+    quorum,
+    roster_message,
+    survivors_message,
+)
 from lightfr.v1 import error_pb2, secure_pb2
 from lightfr_harness.server.coordinator.folder import FolderError
 from lightfr_harness.server.coordinator.refusals import Refusal
 from lightfr_harness.server.rules import UploadError
-from lightfr_harness.server.rules.secagg import MaskedSum, sign_roster
+from lightfr_harness.server.rules.secagg import Included, MaskedSum, settle_included
 
-ADVERTISING, SHARING, UPLOADING, REVEALING = PHASES = (1, 2, 3, 4)
-PHASE_NAMES = {ADVERTISING: "advertising", SHARING: "sharing", UPLOADING: "uploading", REVEALING: "revealing"}
+PHASES = (1, 2, 3, 4, 5, 6, 7)
+ADVERTISING, SHARING, ACKNOWLEDGING, INCLUDING, UPLOADING, CONFIRMING, REVEALING = PHASES
+PHASE_NAMES = {
+    ADVERTISING: "advertising",
+    SHARING: "sharing",
+    ACKNOWLEDGING: "acknowledging",
+    INCLUDING: "including",
+    UPLOADING: "uploading",
+    CONFIRMING: "confirming",
+    REVEALING: "revealing",
+}
 
 _INDEX_BYTES = 4
 SEALED_RECORD_BYTES = _INDEX_BYTES + 94
-REVEALED_RECORD_BYTES = 16 + 33
+REVEALED_RECORD_BYTES = _INDEX_BYTES + 33
 
 BlocksOf = Callable[[int], tuple[Block, ...]]
 
@@ -42,25 +61,50 @@ class PhaseResult:
 
     phase: int = ADVERTISING
     entries: bytes = b""
+    vouchers: bytes = b""
     degree: int = 0
+    holders: int = 0
     threshold: int = 0
     roster_signature: bytes = b""
     included: bytes = b""
+    included_signature: bytes = b""
+    included_signers: bytes = b""
     survivors: bytes = b""
     survivors_signature: bytes = b""
+    survivors_signers: bytes = b""
+
+
+@dataclass(frozen=True)
+class RoundFacts:
+    """What a round is about, and whom its devices must show to be: the authority's keys, and the time now."""
+
+    round_id: bytes
+    manifest_sha256: bytes
+    kind: int
+    membership_keys: Sequence[bytes]
+    now: Callable[[], float]
 
 
 class Cohort:
     """One round. `peers` are the devices that have a place, with their peer ids; it grows while devices check in."""
 
-    def __init__(self, round_id: bytes, places: int, peers: Mapping[str, bytes], blocks_of: BlocksOf) -> None:
-        self._round_id, self._places, self._peers, self._blocks_of = round_id, places, peers, blocks_of
+    def __init__(self, facts: RoundFacts, places: int, peers: Mapping[str, bytes], blocks_of: BlocksOf) -> None:
+        self._facts, self._places, self._peers, self._blocks_of = facts, places, peers, blocks_of
         self.settled = PhaseResult()
         # Phase to device to digest of what it delivered.
         self.delivered: dict[int, dict[str, bytes]] = {phase: {} for phase in PHASES}
-        self._entries: dict[str, RosterEntry] = {}
+        # Devices whose deliveries did not fit together, and how.
+        self.faults: dict[str, str] = {}
+        # Devices that delivered something that was refused, and nothing better since.
+        self.refused: set[str] = set()
+        self._entries: dict[str, VouchedEntry] = {}
         self._keys: set[bytes] = set()
-        self._shares: dict[int, bytes] = {}
+        # By roster index: what was shared, complained about, and signed.
+        self._sealed: dict[int, bytes] = {}
+        self._holders: dict[int, list[int]] = {}
+        self._unopened: dict[int, frozenset[int]] = {}
+        self._signatures: dict[int, dict[int, bytes]] = {INCLUDING: {}, CONFIRMING: {}}
+        self._told = ADVERTISING, secure_pb2.GetStepResponse()
 
     @property
     def phase(self) -> int:
@@ -68,7 +112,9 @@ class Cohort:
 
     def expected(self, phase: int) -> int:
         """How many devices may deliver in a phase that has begun."""
-        return self._places if phase == ADVERTISING else len(self.delivered[phase - 1])
+        if phase == ADVERTISING:
+            return self._places
+        return len(self._included) if phase == INCLUDING else len(self.delivered[phase - 1])
 
     def is_complete(self) -> bool:
         """Whether everybody has delivered in this phase."""
@@ -76,163 +122,250 @@ class Cohort:
 
     def has_enough(self, minimum: int) -> bool:
         """Whether the round can go on with those who delivered in this phase."""
-        return len(self.delivered[self.phase]) >= max(minimum, self.settled.threshold)
+        if self.phase == ADVERTISING:
+            return len(self.delivered[ADVERTISING]) >= max(minimum, 2)
+        n = len(self._settlement.devices) if self.phase == ACKNOWLEDGING else len(self.delivered[self.phase])
+        return n >= max(minimum, quorum(self.roster.size))
 
     def has_missed(self, device: str) -> bool:
-        """Whether the device did not deliver in a phase that is over."""
-        return any(device not in self.delivered[phase] for phase in PHASES if phase < self.phase)
+        """Whether the device did not deliver in a phase that is over, or was left out."""
+        if any(device not in self.delivered[phase] for phase in PHASES if phase < self.phase):
+            return True
+        return self.phase >= INCLUDING and self._index(device) not in self._included
 
     # What devices deliver. Each raises Refusal and changes nothing unless it is what the phase needs.
 
-    def is_known(self, phase: int, device: str, digest: bytes) -> bool:
-        """Whether these bytes are in already; a refusal if others are, or if the device may not deliver now."""
-        if device not in self._peers:
-            raise Refusal(error_pb2.ERROR_REASON_NOT_ASSIGNED, "this device has no place in the round")
-        known = self.delivered[phase].get(device)
-        if known == digest:
-            return True
-        if known is not None:
-            raise Refusal(error_pb2.ERROR_REASON_UPLOAD_CONFLICT, "this device delivered other bytes for this step")
+    def require_turn(self, phase: int, device: str) -> None:
+        """Refuse what a device with a place may not deliver now."""
         if phase > self.phase:
             raise _invalid(f"the round is still {PHASE_NAMES[self.phase]}")
         if phase < self.phase or self.has_missed(device):
             raise Refusal(error_pb2.ERROR_REASON_ROUND_CLOSED, "this device is too late for this step of the round")
-        return False
 
-    def advertise(self, device: str, digest: bytes, request: secure_pb2.AdvertiseKeysRequest) -> None:
-        """Take two keys that nobody else has."""
-        keys = {request.mask_public_key, request.share_public_key}
-        _require(len(keys) == 2 and keys.isdisjoint(self._keys), "a key is not new")
-        probe = Agreement(os.urandom(32))
+    def take(self, phase: int, device: str, digest: bytes, request: Any) -> None:
+        """Take what a device delivers in a phase; the request is the phase's message."""
+        self.refused.add(device)
+        _TAKE[phase](self, device, request)
+        self.refused.remove(device)
+        self.delivered[phase][device] = digest
+
+    def _advertise(self, device: str, request: secure_pb2.AdvertiseKeysRequest) -> None:
+        """Two keys that nobody else has, signed by a member of the authority."""
+        member_key = request.membership[:KEY_BYTES]
+        keys = {request.mask_public_key, request.share_public_key, member_key}
+        _require(len(keys) == 3 and keys.isdisjoint(self._keys), "a key is not new")
+        entry = RosterEntry(self._peers[device], request.mask_public_key, request.share_public_key, member_key)
+        vouched = VouchedEntry(entry, request.membership, request.signature)
+        probe = Agreement(os.urandom(KEY_BYTES))
         try:
-            for key in keys:
-                probe.with_peer(key)
+            probe.with_peer(request.mask_public_key)
+            probe.with_peer(request.share_public_key)
+            vouched.require_member(self._facts.membership_keys, self._facts.now())
+            vouched.require_own_keys(self._facts.round_id)
         except PeerKeyError as error:
             raise _invalid("a key is a point of low order") from error
+        except PrivacyError as error:
+            raise _invalid("the membership or the signature of the keys does not fit") from error
         self._keys |= keys
-        self._entries[device] = RosterEntry(self._peers[device], request.mask_public_key, request.share_public_key)
-        self.delivered[ADVERTISING][device] = digest
+        self._entries[device] = vouched
 
-    def share(self, device: str, digest: bytes, request: secure_pb2.ShareKeysRequest) -> None:
-        """Take one sealed share for each neighbour."""
+    def _share(self, device: str, request: secure_pb2.ShareKeysRequest) -> None:
+        """One sealed share for each of as many other devices as the roster says."""
         index, records = self._index(device), request.sealed_shares
+        _require(len(records) == SEALED_RECORD_BYTES * self.roster.holders, "it must have one sealed share per holder")
         starts = range(0, len(records), SEALED_RECORD_BYTES)
         receivers = [int.from_bytes(records[at : at + _INDEX_BYTES], "little") for at in starts]
+        others = set(receivers) - {index}
         _require(
-            len(records) == SEALED_RECORD_BYTES * len(receivers) and receivers == self.roster.neighbours(index),
-            "it must have one sealed share for each neighbour, by ascending index",
+            receivers == sorted(others) and receivers[-1] < self.roster.size,
+            "its holders must be other devices of the roster, by ascending index",
         )
-        self._shares[index] = records
-        self.delivered[SHARING][device] = digest
+        self._sealed[index], self._holders[index] = records, receivers
 
-    def upload(self, device: str, digest: bytes, masked_vector: bytes) -> None:
-        """Add a masked vector."""
+    def _acknowledge(self, device: str, request: secure_pb2.AcknowledgeSharesRequest) -> None:
+        """The senders whose shares did not open."""
+        index = self._index(device)
         try:
-            self._sum.add(self._peers[device], masked_vector)
+            unopened = members(request.unopened, self.roster.size)
+        except PrivacyError as error:
+            raise _invalid("unopened must have a bit for each device of the roster") from error
+        senders = {sender for sender, holders in self._holders.items() if index in holders}
+        _require(unopened <= senders, "it complains about a device that sent it nothing")
+        self._unopened[index] = unopened
+
+    def _sign(self, phase: int, device: str, signature: bytes, message: bytes) -> None:
+        index = self._index(device)
+        _require(is_signed(self.roster.entry(index).member_key, signature, message), "the signature does not fit")
+        self._signatures[phase][index] = signature
+
+    def _sign_included(self, device: str, request: secure_pb2.SignIncludedRequest) -> None:
+        self._sign(INCLUDING, device, request.signature, included_message(self.roster.digest, self.settled.included))
+
+    def _sign_survivors(self, device: str, request: secure_pb2.SignSurvivorsRequest) -> None:
+        message = survivors_message(self.roster.digest, self.settled.included, self.settled.survivors)
+        self._sign(CONFIRMING, device, request.signature, message)
+
+    def _upload(self, device: str, request: Any) -> None:
+        try:
+            self._sum.add(self._index(device), request.masked_vector)
         except UploadError as error:
             raise Refusal(error_pb2.ERROR_REASON_UPLOAD_INVALID, str(error)) from error
-        self.delivered[UPLOADING][device] = digest
 
-    def reveal(self, device: str, digest: bytes, request: secure_pb2.RevealSharesRequest) -> None:
-        """Take the shares that one survivor reveals."""
+    def _reveal(self, device: str, request: secure_pb2.RevealSharesRequest) -> None:
         try:
-            self._sum.reveal(RevealedShares(self._peers[device], request.self_masks, request.mask_keys))
+            self._sum.reveal(self._index(device), RevealedShares(request.seeds, request.mask_keys))
         except UploadError as error:
             raise Refusal(error_pb2.ERROR_REASON_UPLOAD_INVALID, str(error)) from error
-        self.delivered[REVEALING][device] = digest
 
     # What phases settle.
 
     def advance(self, key: Ed25519PrivateKey) -> PhaseResult:
         """End this phase and begin the next one; returns what is to be made durable."""
-        if self.phase == ADVERTISING:
-            roster = Roster.of(self._round_id, self._entries.values())
-            signature = sign_roster(key, roster)
-            self.settled = PhaseResult(SHARING, roster.entries, roster.degree, roster.threshold, signature)
-        elif self.phase == SHARING:
-            included = bitmap_of(self._shares, self.roster.size)
-            self.settled = replace(self.settled, phase=UPLOADING, included=included)
-        else:
-            survivors, signature = self._sum.close(key)
-            self.settled = replace(self.settled, phase=REVEALING, survivors=survivors, survivors_signature=signature)
+        self.settled = replace(self.settled, phase=self.phase + 1, **self._settle(key))
         return self.settled
+
+    def _settle(self, key: Ed25519PrivateKey) -> dict[str, Any]:
+        """The fields of a PhaseResult that the end of this phase fixes."""
+        settled = self.settled
+        if self.phase == ADVERTISING:
+            facts, entries = self._facts, sorted(self._entries.values(), key=lambda one: one.entry.peer_id)
+            roster = Roster.of(facts.round_id, facts.manifest_sha256, facts.kind, [one.entry for one in entries])
+            return {
+                "entries": roster.entries,
+                "vouchers": b"".join(one.voucher() for one in entries),
+                "degree": roster.degree,
+                "holders": roster.holders,
+                "threshold": roster.threshold,
+                "roster_signature": key.sign(roster_message(roster.digest)),
+            }
+        size, digest = self.roster.size, self.roster.digest
+        if self.phase == ACKNOWLEDGING:
+            for index in self._settlement.faulty:
+                self.faults[self._device(index)] = "its shares did not open, or it said so of most others"
+            included = bitmap_of(self._settlement.devices, size)
+            return {"included": included, "included_signature": key.sign(included_message(digest, included))}
+        if self.phase == INCLUDING:
+            return {"included_signers": self._quorum(INCLUDING)}
+        if self.phase == UPLOADING:
+            survivors = bitmap_of(self._sum.close(), size)
+            message = survivors_message(digest, settled.included, survivors)
+            return {"survivors": survivors, "survivors_signature": key.sign(message)}
+        return {"survivors_signers": self._quorum(CONFIRMING)} if self.phase == CONFIRMING else {}
+
+    def _quorum(self, phase: int) -> bytes:
+        """As many signers as a device asks for: more would only be more to download."""
+        size = self.roster.size
+        return bitmap_of(sorted(self._signatures[phase])[: quorum(size)], size)
 
     def resume(self, settled: PhaseResult, key: Ed25519PrivateKey) -> None:
         """After what was delivered in this phase has been taken again: go on to the next one as it was settled.
 
         Raises FolderError when that would not be what devices were told.
         """
-        if self.phase == ADVERTISING:
-            self.settled = replace(settled, phase=SHARING, included=b"", survivors=b"", survivors_signature=b"")
-            if settled.entries != b"".join(sorted(entry.to_bytes() for entry in self._entries.values())):
-                raise FolderError("the roster is not made of the keys that were advertised")
-        elif self.phase == SHARING:
-            self.advance(key)
-            if self.settled.included != settled.included:
-                raise FolderError("the included set is not made of the shares that are stored")
-        else:
-            self.advance(key)
-            if self.settled.survivors != settled.survivors:
-                raise FolderError("the survivor set is not made of the uploads that are stored")
-            self.settled = replace(settled, phase=REVEALING)
+        computed = self._settle(key)
+        told = {name: getattr(settled, name) for name in computed}
+        numbers = ("degree", "holders", "threshold")
+        sets = [name for name in computed if not name.endswith("signature") and name not in numbers]
+        if any(computed[name] != told[name] for name in sets):
+            raise FolderError(f"what the phase {PHASE_NAMES[self.phase]} settled is not made of what is stored")
+        self.settled = replace(self.settled, phase=self.phase + 1, **told)
 
     @cached_property
     def roster(self) -> Roster:
         """The roster, from the phase SHARING on."""
-        settled = self.settled
-        return Roster(self._round_id, settled.degree, settled.threshold, settled.entries)
+        settled, facts = self.settled, self._facts
+        return Roster(
+            facts.round_id,
+            facts.manifest_sha256,
+            facts.kind,
+            settled.degree,
+            settled.holders,
+            settled.threshold,
+            settled.entries,
+        )
+
+    @property
+    def _settlement(self) -> Included:
+        return settle_included(self.roster, self._holders, self._unopened)
+
+    @cached_property
+    def _included(self) -> frozenset[int]:
+        """From the phase INCLUDING on."""
+        return members(self.settled.included, self.roster.size)
 
     @cached_property
     def _sum(self) -> MaskedSum:
-        return MaskedSum(self.roster, self.settled.included, self._blocks_of(self.roster.size))
+        blocks = self._blocks_of(self.roster.size)
+        return MaskedSum(self.roster, blocks, self._included, self._holders, self._unopened)
 
     def finish(self) -> dict[str, npt.NDArray[np.int64]]:
         """The sums by block; raises SecureSumError, before any mask is off, when too little was revealed."""
-        return self._sum.finish()
+        try:
+            return self._sum.finish()
+        finally:
+            for index in self._sum.faulty():
+                self.faults[self._device(index)] = "its shares were false"
 
     def _index(self, device: str) -> int:
         return self.roster.index_of(self._peers[device])
+
+    def _device(self, index: int) -> str:
+        peer_id = self.roster.entry(index).peer_id
+        return next(device for device, known in self._peers.items() if known == peer_id)
 
     # What devices are told.
 
     def step_for(self, device: str) -> secure_pb2.GetStepResponse | None:
         """What the device must do now; None: wait. Raises Refusal when it is out of the round."""
-        if device not in self._peers:
-            raise Refusal(error_pb2.ERROR_REASON_NOT_ASSIGNED, "this device has no place in the round")
         if self.has_missed(device):
             raise Refusal(error_pb2.ERROR_REASON_ROUND_CLOSED, "the round has gone on without this device")
-        if self.phase == ADVERTISING:
+        if self.phase == ADVERTISING or device in self.delivered[self.phase]:
             return None
-        if device in self.delivered[self.phase]:
-            return DONE if self.phase == REVEALING else None
-        if self.phase == UPLOADING:
+        if self.phase == ACKNOWLEDGING:
             inbox = self._inboxes[self._index(device)]
-            step = secure_pb2.UploadStep(included=self.settled.included, sealed_shares=inbox)
-            return secure_pb2.GetStepResponse(upload=step)
-        return self._share_step if self.phase == SHARING else self._reveal_step
+            return secure_pb2.GetStepResponse(acknowledge=secure_pb2.AcknowledgeStep(sealed_shares=inbox))
+        return self._common_step()
 
-    @cached_property
-    def _share_step(self) -> secure_pb2.GetStepResponse:
-        settled = self.settled
-        step = secure_pb2.ShareStep(
-            entries=settled.entries,
-            degree=settled.degree,
-            threshold=settled.threshold,
-            signature=settled.roster_signature,
-        )
-        return secure_pb2.GetStepResponse(share=step)
+    def _common_step(self) -> secure_pb2.GetStepResponse:
+        """What everybody is told in this phase; made once."""
+        if self._told[0] != self.phase:
+            self._told = self.phase, self._make_step()
+        return self._told[1]
 
-    @cached_property
-    def _reveal_step(self) -> secure_pb2.GetStepResponse:
+    def _make_step(self) -> secure_pb2.GetStepResponse:
         settled = self.settled
-        step = secure_pb2.RevealStep(survivors=settled.survivors, signature=settled.survivors_signature)
-        return secure_pb2.GetStepResponse(reveal=step)
+        if self.phase == SHARING:
+            share = secure_pb2.ShareStep(
+                entries=settled.entries,
+                vouchers=settled.vouchers,
+                degree=settled.degree,
+                holders=settled.holders,
+                threshold=settled.threshold,
+                signature=settled.roster_signature,
+            )
+            return secure_pb2.GetStepResponse(share=share)
+        if self.phase == INCLUDING:
+            included = secure_pb2.IncludedStep(included=settled.included, signature=settled.included_signature)
+            return secure_pb2.GetStepResponse(included=included)
+        if self.phase == UPLOADING:
+            signers = settled.included_signers
+            upload = secure_pb2.UploadStep(signers=signers, signatures=self._joined(INCLUDING, signers))
+            return secure_pb2.GetStepResponse(upload=upload)
+        if self.phase == CONFIRMING:
+            survivors = secure_pb2.SurvivorsStep(survivors=settled.survivors, signature=settled.survivors_signature)
+            return secure_pb2.GetStepResponse(survivors=survivors)
+        signers = settled.survivors_signers
+        reveal = secure_pb2.RevealStep(signers=signers, signatures=self._joined(CONFIRMING, signers))
+        return secure_pb2.GetStepResponse(reveal=reveal)
+
+    def _joined(self, phase: int, signers: bytes) -> bytes:
+        return b"".join(self._signatures[phase][index] for index in sorted(members(signers, self.roster.size)))
 
     @cached_property
     def _inboxes(self) -> dict[int, bytes]:
-        """Receiver to (sender's index, sealed share) of each included neighbour, by ascending index."""
+        """Receiver to (sender's index, sealed share) of each device that chose it, by ascending index."""
         inboxes: dict[int, list[bytes]] = {index: [] for index in range(self.roster.size)}
-        for sender, records in sorted(self._shares.items()):
+        for sender, records in sorted(self._sealed.items()):
             for at in range(0, len(records), SEALED_RECORD_BYTES):
                 receiver = int.from_bytes(records[at : at + _INDEX_BYTES], "little")
                 sealed = records[at + _INDEX_BYTES : at + SEALED_RECORD_BYTES]
@@ -240,12 +373,22 @@ class Cohort:
         return {index: b"".join(messages) for index, messages in inboxes.items()}
 
 
+_TAKE: dict[int, Callable[[Cohort, str, Any], None]] = {
+    ADVERTISING: Cohort._advertise,
+    SHARING: Cohort._share,
+    ACKNOWLEDGING: Cohort._acknowledge,
+    INCLUDING: Cohort._sign_included,
+    UPLOADING: Cohort._upload,
+    CONFIRMING: Cohort._sign_survivors,
+    REVEALING: Cohort._reveal,
+}
+
 DONE = secure_pb2.GetStepResponse(done=secure_pb2.RoundDone())
 
 
-def most_neighbours(places: int) -> int:
-    """Neighbours that a device can have in a round with so many places."""
-    return min(places - 1, DEFAULT_DEGREE)
+def most_holders(places: int) -> int:
+    """The most holders that a device can have in a round with so many places, however many come."""
+    return min(places, COMPLETE_SIZE) - 1
 
 
 def _invalid(reason: str) -> Refusal:

@@ -131,7 +131,10 @@ def _prepare(connection: sqlite3.Connection, schema: str, schema_version: int) -
     connection.execute("PRAGMA secure_delete = ON")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version not in (0, schema_version):
-        raise StorageError(f"the folder was written by another release: schema {version}, expected {schema_version}")
+        raise StorageError(
+            f"the folder was written by another release: schema {version}, this one reads {schema_version}. Go on with"
+            " that release, or begin a new folder, whose first codes may be a file of the old one's artifacts (--codes)"
+        )
     connection.executescript(f"BEGIN; {schema} PRAGMA user_version = {schema_version}; COMMIT;")
 
 

@@ -43,7 +43,7 @@ class Limits:
 
 
 FOR_DEVICES = Limits()
-# Whoever enrols sends one request and is done.
+# Whoever enrols or renews sends one request and is done.
 FOR_NEWCOMERS = Limits(
     unproven_per_address=256, unproven=2048, requests_at_once=64, requests_per_second=50, request_burst=500
 )
@@ -81,13 +81,13 @@ class Requests:
         self._active: Counter[str] = Counter()
 
     @contextmanager
-    def one_of(self, caller: str) -> Iterator[None]:
-        """While a request of the caller is worked on; a refusal if it has its share already."""
+    def one_of(self, caller: str, address: str) -> Iterator[None]:
+        """While a request of the caller is worked on; a refusal if it, or its address, has its share already."""
         if self._active[caller] >= self._at_once:
             raise overloaded(f"{self._at_once} requests of yours are being worked on: wait for their answers")
         if not self._rate.has_room(caller):
             raise overloaded("too many requests a second: try again later")
-        if not self._wrong_tokens.has_room(caller):
+        if not self._wrong_tokens.has_room(address):
             raise overloaded("too many wrong tokens came from this address: try again later")
         self._rate.take(caller)
         self._active[caller] += 1
@@ -98,8 +98,8 @@ class Requests:
             if not self._active[caller]:
                 del self._active[caller]
 
-    def had_wrong_token(self, caller: str) -> None:
-        self._wrong_tokens.take(caller)
+    def had_wrong_token(self, address: str) -> None:
+        self._wrong_tokens.take(address)
 
 
 def overloaded(message: str) -> Refusal:

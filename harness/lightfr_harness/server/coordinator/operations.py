@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from html import escape
 
@@ -18,6 +18,8 @@ from lightfr_harness.server.coordinator.rounds import AGGREGATING, GATE_REFRESH,
 from lightfr_harness.server.coordinator.storage import AccuracyReport, PastRound, has_fallen
 
 _LARGEST_REPORT_BYTES = 1024
+# Rows of a table, at most.
+_SHOWN = 50
 PAGE_REFRESH_SECONDS = 3
 _LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 _STYLE = """
@@ -160,7 +162,7 @@ def render(coordinator: Coordinator) -> str:
         f'<span class="note">model version {coordinator.version.manifest.model_version}</span></header>'
         f"{_warnings(coordinator)}"
         f"<main>{_current(coordinator)}{_accuracy(list(coordinator.accuracy.values()))}"
-        f"{_model(coordinator)}{_history(list(coordinator.history))}</main>"
+        f"{_faults(coordinator)}{_model(coordinator)}{_history(list(coordinator.history))}</main>"
         f'<footer><p class="note">Refreshes every {PAGE_REFRESH_SECONDS} seconds. '
         f"The same numbers for machines: /metrics</p></footer></body></html>"
     )
@@ -236,22 +238,45 @@ def _model(coordinator: Coordinator) -> str:
     return _section("Model and bytes", _facts(facts))
 
 
+def _faults(coordinator: Coordinator) -> str:
+    standing, now = coordinator.standing.faults, coordinator.now()
+    rows = [
+        (
+            fault.device,
+            f"{fault.count:,}",
+            fault.reason,
+            f"{max(now - fault.at, 0) / 3600:,.1f} h ago",
+            "no places" if standing.is_paused(fault.device, now) else "has places",
+        )
+        for fault in standing.newest_first()[:_SHOWN]
+    ]
+    heads = ("device", "faults", "what was wrong at last", "when", "now")
+    return _table("Devices at fault", heads, rows) if rows else ""
+
+
 def _history(history: list[PastRound]) -> str:
     if not history:
         return _section("Rounds so far", '<p class="empty">None has ended yet.</p>')
-    rows = "".join(
-        f"<tr><td>{past.number}</td><td>{STATE_NAMES[past.state]}</td><td>{past.model_version}</td>"
-        f"<td>{past.upload_count:,}</td><td>{past.seconds:,.1f} s</td><td>{_size(past.upload_bytes)}</td></tr>"
-        for past in history
-    )
-    heads = "".join(
-        f'<th scope="col">{name}</th>' for name in ("round", "state", "on version", "uploads", "took", "received")
-    )
-    caption = "<caption>Newest first, at most 50.</caption>"
-    table = f"<table>{caption}<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
-    return _section(
-        "Rounds so far", f'<div class="table" role="region" aria-label="Rounds so far" tabindex="0">{table}</div>'
-    )
+    rows = [
+        (
+            str(past.number),
+            STATE_NAMES[past.state],
+            str(past.model_version),
+            f"{past.upload_count:,}",
+            f"{past.seconds:,.1f} s",
+            _size(past.upload_bytes),
+        )
+        for past in history[:_SHOWN]
+    ]
+    return _table("Rounds so far", ("round", "state", "on version", "uploads", "took", "received"), rows)
+
+
+def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in heads)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    caption = f"<caption>Newest first, at most {_SHOWN}.</caption>"
+    table = f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return _section(title, f'<div class="table" role="region" aria-label="{title}" tabindex="0">{table}</div>')
 
 
 def _accuracy(reports: list[AccuracyReport]) -> str:

@@ -182,7 +182,11 @@ class Signer(Protocol):
 
     @property
     def manifest_key(self) -> Ed25519PrivateKey:
-        """Signs rosters and survivor sets too."""
+        """Signs rosters and the sets of secure aggregation too."""
+
+    @property
+    def membership_keys(self) -> Sequence[bytes]:
+        """Of the authority: raw Ed25519 keys that sign the memberships of devices."""
 
     def sign(self, manifest: bytes) -> manifest_pb2.SignedManifest:
         """A serialised manifest with its signature."""

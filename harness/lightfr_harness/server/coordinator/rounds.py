@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import secrets
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from lightfr.cohorts import MAX_DEVICES, MIN_DEVICES
@@ -15,7 +16,7 @@ from lightfr.errors import InvalidInputError, OutOfRangeError
 from lightfr.model.manifest import is_artifacts_address
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import error_pb2
-from lightfr_harness.server.coordinator.cohort import ADVERTISING, REVEALING, UPLOADING, Cohort
+from lightfr_harness.server.coordinator.cohort import ADVERTISING, PHASES, REVEALING, UPLOADING, Cohort
 from lightfr_harness.server.coordinator.refusals import Refusal
 
 OPEN, AGGREGATING = pb.ROUND_STATE_OPEN, pb.ROUND_STATE_AGGREGATING
@@ -27,7 +28,7 @@ STATE_NAMES: dict[int, str] = {OPEN: "open", AGGREGATING: "aggregating", FINISHE
 REMEMBERED_ROUNDS = 16
 # The longest time that the protocol can state.
 LONGEST_MS = 86_400_000
-# For answers that will not change soon: training is over, or the device cannot take part.
+# For answers that will not change soon: training is over, or the device cannot or may not take part.
 LONG_WINDOW_MS = (3_600_000, 4 * 3_600_000)
 
 
@@ -110,6 +111,8 @@ class Round:
     # With what the roster calls each device, if there is one.
     assigned: dict[str, bytes] = field(default_factory=dict)
     receipts: dict[str, Receipt] = field(default_factory=dict)
+    # Of a round of secure aggregation: phase to device to digest of what it delivered. It stays as receipts do.
+    delivered: dict[int, dict[str, bytes]] = field(default_factory=lambda: {phase: {} for phase in PHASES})
     # While a round of secure aggregation lasts.
     cohort: Cohort | None = None
 
@@ -161,10 +164,19 @@ class Round:
             raise Refusal(error_pb2.ERROR_REASON_UPLOAD_CONFLICT, "another upload of this device is in this round")
         return receipt
 
+    def has_delivered(self, phase: int, device: str, request_sha256: bytes) -> bool:
+        """Whether these bytes are in already; a refusal if others are. Holds in every state of the round."""
+        known = self.delivered[phase].get(device, request_sha256)
+        if known != request_sha256:
+            raise Refusal(error_pb2.ERROR_REASON_UPLOAD_CONFLICT, "this device delivered other bytes for this step")
+        return device in self.delivered[phase]
+
     def require_place(self, device: str, manifest_sha256: bytes, now: float) -> None:
         """Refuse an upload that this round does not wait for."""
         if device not in self.assigned:
             raise Refusal(error_pb2.ERROR_REASON_NOT_ASSIGNED, "this device has no place in the round")
+        if self.cohort is not None and self.state == OPEN:
+            self.cohort.require_turn(UPLOADING, device)
         if not self.takes_uploads(now):
             raise Refusal(error_pb2.ERROR_REASON_ROUND_CLOSED, "the round takes no more uploads")
         if manifest_sha256 != self.manifest_sha256:
@@ -254,8 +266,10 @@ class RoundBook:
                 return known
         raise Refusal(error_pb2.ERROR_REASON_ROUND_UNKNOWN, "this server knows no such round")
 
-    def check_in(self, device: str, now: float) -> tuple[Round, bool] | int:
-        """A place, and whether it is a new one; or a RetryReason."""
+    def check_in(
+        self, device: str, now: float, turned_away: Callable[[Round], int | None] = lambda _: None
+    ) -> tuple[Round, bool] | int:
+        """A place, and whether it is a new one; or a RetryReason, which `turned_away` may give instead of a place."""
         current = self.current
         if current is None:
             return pb.RETRY_REASON_TRAINING_FINISHED
@@ -264,13 +278,16 @@ class RoundBook:
             return pb.RETRY_REASON_ALREADY_UPLOADED
         if device in current.assigned and current.awaits(device, now):
             return current, False
+        reason = turned_away(current)
+        if reason is not None:
+            return reason
         if not current.takes_check_ins(now):
             is_later = current.cohort is not None and current.state == OPEN
             return pb.RETRY_REASON_ROUND_FULL if is_later else pb.RETRY_REASON_AGGREGATING
         return (current, True) if current.assign(device, now) else pb.RETRY_REASON_ROUND_FULL
 
     def retry_window(self, reason: int, now: float) -> pb.RetryWindow:
-        if self.current is None or reason == pb.RETRY_REASON_NOT_CAPABLE:
+        if self.current is None or reason in (pb.RETRY_REASON_NOT_CAPABLE, pb.RETRY_REASON_FAULTY):
             earliest, latest = LONG_WINDOW_MS
         else:
             earliest, latest = self.pace.window_ms(self.current, now)

@@ -14,13 +14,15 @@ from lightfr.errors import LightFRError
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import error_pb2, secure_pb2
 from lightfr_harness.server.coordinator.cohort import (
+    ACKNOWLEDGING,
     ADVERTISING,
+    CONFIRMING,
     DONE,
+    INCLUDING,
     PHASES,
     REVEALING,
     SHARING,
     UPLOADING,
-    Cohort,
 )
 from lightfr_harness.server.coordinator.folder import FolderError
 from lightfr_harness.server.coordinator.refusals import Refusal
@@ -34,14 +36,13 @@ LEAST_WAIT_MS = 50
 # More are told to come back: a request that waits takes the place of one that works.
 MOST_WAITING = 2048
 
-_TAKE: dict[int, Callable[[Cohort, str, bytes, Any], None]] = {
-    ADVERTISING: Cohort.advertise,
-    SHARING: Cohort.share,
-    REVEALING: Cohort.reveal,
-}
-_REQUESTS: dict[int, type[Message]] = {
+REQUESTS: dict[int, type[Message]] = {
     ADVERTISING: secure_pb2.AdvertiseKeysRequest,
     SHARING: secure_pb2.ShareKeysRequest,
+    ACKNOWLEDGING: secure_pb2.AcknowledgeSharesRequest,
+    INCLUDING: secure_pb2.SignIncludedRequest,
+    UPLOADING: pb.UploadRequest,
+    CONFIRMING: secure_pb2.SignSurvivorsRequest,
     REVEALING: secure_pb2.RevealSharesRequest,
 }
 
@@ -55,8 +56,12 @@ class SecureSteps:
         clock: Callable[[], float],
         find: Callable[[bytes], Round],
         phase_complete: Callable[[], None],
+        *,
+        is_masked: bool,
     ) -> None:
+        """`is_masked`: whether rounds have these steps at all; in the clear they have not."""
         self._storage, self._clock, self._find, self._phase_complete = storage, clock, find, phase_complete
+        self._is_masked = is_masked
         self._turn = asyncio.Event()
         self._waiting = 0
 
@@ -67,27 +72,35 @@ class SecureSteps:
 
     async def deliver(self, phase: int, device: str, request: Any, body: bytes) -> None:
         """Take what a device delivers in a phase; returns when it is durable. The same again changes nothing."""
-        addressed = self._find(request.round_id)
-        if phase == REVEALING and addressed.state == FINISHED and device in addressed.receipts:
-            # Its answer was lost on the way, and what it revealed is deleted. The masks are off: nothing changes.
-            await self._storage.settled()
-            return
-        cohort = _cohort_of(addressed, device)
+        addressed = self._addressed(request.round_id, device)
         digest = hashlib.sha256(body).digest()
-        if cohort.is_known(phase, device, digest):
+        if addressed.has_delivered(phase, device, digest):
             await self._storage.settled()
             return
-        if addressed.state != OPEN or addressed.is_late(self._clock()):
+        cohort = addressed.cohort
+        if cohort is None or addressed.state != OPEN:
+            raise Refusal(error_pb2.ERROR_REASON_ROUND_CLOSED, "the round is over")
+        cohort.require_turn(phase, device)
+        if addressed.is_late(self._clock()):
             raise Refusal(error_pb2.ERROR_REASON_ROUND_CLOSED, "this step of the round is over")
-        _TAKE[phase](cohort, device, digest, request)
-        written = self._storage.deliver(addressed.number, phase, device, body)
+        cohort.take(phase, device, digest, request)
+        written = self._storage.deliver(addressed.number, phase, device, digest, body)
         if cohort.is_complete():
             self._phase_complete()
         await written
 
+    def _addressed(self, round_id: bytes, device: str) -> Round:
+        """A masked round in which the device has a place."""
+        addressed = self._find(round_id)
+        if device not in addressed.assigned:
+            raise Refusal(error_pb2.ERROR_REASON_NOT_ASSIGNED, "this device has no place in the round")
+        if not self._is_masked:
+            raise Refusal(error_pb2.ERROR_REASON_UPLOAD_INVALID, "the round's privacy mode has no such step")
+        return addressed
+
     async def step(self, device: str, round_id: bytes, wait_seconds: float) -> secure_pb2.GetStepResponse:
         """What the device must do next, as soon as there is something, or when to ask again."""
-        addressed, turn = self._find(round_id), self._turn
+        addressed, turn = self._addressed(round_id, device), self._turn
         step = _step(addressed, device)
         if step is None and wait_seconds > 0 and self._waiting < MOST_WAITING:
             await self._wait(turn, min(wait_seconds, LONGEST_WAIT_SECONDS))
@@ -117,30 +130,16 @@ def resume(storage: Storage, current: Round, key: Ed25519PrivateKey) -> None:
             if phase != ADVERTISING:
                 cohort.resume(settled, key)
             for device, body in storage.deliveries(current.number, phase):
-                _take_again(cohort, phase, device, body)
+                cohort.take(phase, device, hashlib.sha256(body).digest(), REQUESTS[phase].FromString(body))
     except (Refusal, DecodeError, LightFRError, KeyError) as error:
         raise FolderError("what is stored of the open round does not fit together: restore the folder") from error
 
 
-def _take_again(cohort: Cohort, phase: int, device: str, body: bytes) -> None:
-    digest = hashlib.sha256(body).digest()
-    if phase == UPLOADING:
-        cohort.upload(device, digest, pb.UploadRequest.FromString(body).masked_vector)
-    else:
-        _TAKE[phase](cohort, device, digest, _REQUESTS[phase].FromString(body))
-
-
-def _cohort_of(addressed: Round, device: str) -> Cohort:
-    if addressed.cohort is not None:
-        return addressed.cohort
-    if device not in addressed.assigned:
-        raise Refusal(error_pb2.ERROR_REASON_NOT_ASSIGNED, "this device has no place in the round")
-    if addressed.ended_at is None:
-        raise Refusal(error_pb2.ERROR_REASON_UPLOAD_INVALID, "the round's privacy mode has no such step")
-    raise Refusal(error_pb2.ERROR_REASON_ROUND_CLOSED, "the round is over")
-
-
 def _step(addressed: Round, device: str) -> secure_pb2.GetStepResponse | None:
-    if device in addressed.receipts and addressed.state in (AGGREGATING, FINISHED):
+    """What a device with a place must do now; None: wait."""
+    is_added_up = device in addressed.receipts and addressed.state in (AGGREGATING, FINISHED)
+    if is_added_up or device in addressed.delivered[REVEALING]:
         return DONE
-    return _cohort_of(addressed, device).step_for(device)
+    if addressed.cohort is None or addressed.state != OPEN:
+        raise Refusal(error_pb2.ERROR_REASON_ROUND_CLOSED, "the round is over, or goes on without this device")
+    return addressed.cohort.step_for(device)

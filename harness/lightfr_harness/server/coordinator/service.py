@@ -1,24 +1,27 @@
-"""The procedures of proto/: bytes in, bytes out, or a Refusal. No HTTP here, so that a fuzzer can call it directly."""
+"""The procedures of CoordinatorService: bytes in, bytes out, or a Refusal. No HTTP, so that a fuzzer can call it."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
+from lightfr.membership import MEMBERSHIP_BYTES
+from lightfr.secagg.views import SIGNATURE_BYTES
 from lightfr.v1 import coordinator_pb2 as pb
-from lightfr.v1 import enrollment_pb2, error_pb2, secure_pb2
-from lightfr_harness.server.authority import RenewalError, SigningRequestError, TokenError
+from lightfr.v1 import error_pb2, secure_pb2
 from lightfr_harness.server.coordinator.cohort import (
+    ACKNOWLEDGING,
     ADVERTISING,
+    CONFIRMING,
+    INCLUDING,
     REVEALED_RECORD_BYTES,
     REVEALING,
     SEALED_RECORD_BYTES,
     SHARING,
-    most_neighbours,
+    most_holders,
 )
 from lightfr_harness.server.coordinator.coordinator import Coordinator
 from lightfr_harness.server.coordinator.publishing import WIRE_VERSION
@@ -26,7 +29,6 @@ from lightfr_harness.server.coordinator.refusals import Refusal
 
 # Far above what a legal message of these kinds has: capabilities are at most 48 small numbers.
 SMALL_LIMIT_BYTES = 1024
-ENROLL_LIMIT_BYTES = 4096 + 128 + 64
 _MOST_OF_A_CAPABILITY = 16
 LONGEST_STEP_WAIT_MS = 20_000
 # Of the time that a request may take, how much a device that waits for a step is kept.
@@ -51,19 +53,9 @@ def malformed(message: str) -> Refusal:
     return Refusal(error_pb2.ERROR_REASON_MALFORMED, message)
 
 
-def _require_length(name: str, value: bytes, expected: int) -> None:
+def require_length(name: str, value: bytes, expected: int) -> None:
     if len(value) != expected:
         raise malformed(f"{name} must be {expected} bytes, not {len(value)}")
-
-
-class Issuer(Protocol):
-    """What the services need of the authority."""
-
-    def enroll(self, token: str, signing_request: bytes) -> list[bytes]:
-        """The certificates for a token and a signing request."""
-
-    def renew(self, device_id: str, signing_request: bytes) -> list[bytes]:
-        """The certificates for a device that has one already."""
 
 
 class CoordinatorService:
@@ -71,32 +63,33 @@ class CoordinatorService:
 
     name = "lightfr.v1.CoordinatorService"
 
-    def __init__(self, coordinator: Coordinator, authority: Issuer) -> None:
-        self._coordinator, self._authority = coordinator, authority
+    def __init__(self, coordinator: Coordinator) -> None:
+        self._coordinator = coordinator
         self.methods: dict[str, Method] = {
             "GetManifest": self.get_manifest,
             "CheckIn": self.check_in,
             "Upload": self.upload,
             "AdvertiseKeys": self.advertise_keys,
             "ShareKeys": self.share_keys,
+            "AcknowledgeShares": self.acknowledge_shares,
+            "SignIncluded": self.sign_included,
+            "SignSurvivors": self.sign_survivors,
             "RevealShares": self.reveal_shares,
             "GetStep": self.get_step,
             "GetRoundStatus": self.get_round_status,
-            "RenewCertificate": self.renew_certificate,
         }
 
     def limit_bytes(self, method: str) -> int:
         """The largest request that is read."""
         if method == "Upload":
             return self._coordinator.largest_upload_bytes
-        if method == "RenewCertificate":
-            return ENROLL_LIMIT_BYTES
-        neighbours = most_neighbours(self._coordinator.most_places())
-        if method == "ShareKeys":
-            return SMALL_LIMIT_BYTES + neighbours * SEALED_RECORD_BYTES
-        if method == "RevealShares":
-            return SMALL_LIMIT_BYTES + (neighbours + 1) * REVEALED_RECORD_BYTES
-        return SMALL_LIMIT_BYTES
+        places = self._coordinator.most_places()
+        records = {
+            "ShareKeys": most_holders(places) * SEALED_RECORD_BYTES,
+            "AcknowledgeShares": (places + 7) // 8,
+            "RevealShares": places * REVEALED_RECORD_BYTES,
+        }
+        return SMALL_LIMIT_BYTES + records.get(method, 0)
 
     async def get_manifest(self, device: str, body: bytes) -> bytes:
         request = parse(pb.GetManifestRequest, body)
@@ -117,35 +110,57 @@ class CoordinatorService:
 
     async def upload(self, device: str, body: bytes) -> bytes:
         request = parse(pb.UploadRequest, body)
-        _require_length("round_id", request.round_id, 16)
-        _require_length("manifest_sha256", request.manifest_sha256, 32)
-        _require_length("upload_id", request.upload_id, 16)
+        require_length("round_id", request.round_id, 16)
+        require_length("manifest_sha256", request.manifest_sha256, 32)
+        require_length("upload_id", request.upload_id, 16)
         receipt = await self._coordinator.upload(device, request, body)
         return pb.UploadResponse(upload_id=receipt.upload_id, request_sha256=receipt.request_sha256).SerializeToString()
 
     async def advertise_keys(self, device: str, body: bytes) -> bytes:
         request = parse(secure_pb2.AdvertiseKeysRequest, body)
-        _require_length("round_id", request.round_id, 16)
-        _require_length("mask_public_key", request.mask_public_key, 32)
-        _require_length("share_public_key", request.share_public_key, 32)
+        require_length("round_id", request.round_id, 16)
+        require_length("mask_public_key", request.mask_public_key, 32)
+        require_length("share_public_key", request.share_public_key, 32)
+        require_length("membership", request.membership, MEMBERSHIP_BYTES)
+        require_length("signature", request.signature, SIGNATURE_BYTES)
         await self._coordinator.steps.deliver(ADVERTISING, device, request, body)
         return b""
 
     async def share_keys(self, device: str, body: bytes) -> bytes:
         request = parse(secure_pb2.ShareKeysRequest, body)
-        _require_length("round_id", request.round_id, 16)
+        require_length("round_id", request.round_id, 16)
         await self._coordinator.steps.deliver(SHARING, device, request, body)
+        return b""
+
+    async def acknowledge_shares(self, device: str, body: bytes) -> bytes:
+        request = parse(secure_pb2.AcknowledgeSharesRequest, body)
+        require_length("round_id", request.round_id, 16)
+        await self._coordinator.steps.deliver(ACKNOWLEDGING, device, request, body)
+        return b""
+
+    async def sign_included(self, device: str, body: bytes) -> bytes:
+        request = parse(secure_pb2.SignIncludedRequest, body)
+        require_length("round_id", request.round_id, 16)
+        require_length("signature", request.signature, SIGNATURE_BYTES)
+        await self._coordinator.steps.deliver(INCLUDING, device, request, body)
+        return b""
+
+    async def sign_survivors(self, device: str, body: bytes) -> bytes:
+        request = parse(secure_pb2.SignSurvivorsRequest, body)
+        require_length("round_id", request.round_id, 16)
+        require_length("signature", request.signature, SIGNATURE_BYTES)
+        await self._coordinator.steps.deliver(CONFIRMING, device, request, body)
         return b""
 
     async def reveal_shares(self, device: str, body: bytes) -> bytes:
         request = parse(secure_pb2.RevealSharesRequest, body)
-        _require_length("round_id", request.round_id, 16)
+        require_length("round_id", request.round_id, 16)
         await self._coordinator.steps.deliver(REVEALING, device, request, body)
         return b""
 
     async def get_step(self, device: str, body: bytes) -> bytes:
         request = parse(secure_pb2.GetStepRequest, body)
-        _require_length("round_id", request.round_id, 16)
+        require_length("round_id", request.round_id, 16)
         if request.max_wait_ms > LONGEST_STEP_WAIT_MS:
             raise malformed(f"max_wait_ms must be at most {LONGEST_STEP_WAIT_MS}, not {request.max_wait_ms}")
         seconds = min(request.max_wait_ms / 1000, _WAITING_SHARE * seconds_allowed.get())
@@ -153,29 +168,8 @@ class CoordinatorService:
 
     async def get_round_status(self, device: str, body: bytes) -> bytes:
         request = parse(pb.GetRoundStatusRequest, body)
-        _require_length("round_id", request.round_id, 16)
+        require_length("round_id", request.round_id, 16)
         return (await self._coordinator.round_status(device, request.round_id)).SerializeToString()
-
-    async def renew_certificate(self, device: str, body: bytes) -> bytes:
-        request = parse(enrollment_pb2.RenewCertificateRequest, body)
-        try:
-            chain = await _certified(request.signing_request, self._authority.renew, device)
-        except RenewalError as error:
-            reason = "this device is revoked or unknown, or has renewed too often: enrol again"
-            raise Refusal(error_pb2.ERROR_REASON_IDENTITY, reason) from error
-        return enrollment_pb2.RenewCertificateResponse(certificates=chain).SerializeToString()
-
-
-async def _certified(
-    signing_request: bytes, certify: Callable[[str, bytes], list[bytes]], for_whom: str
-) -> list[bytes]:
-    """The certificates for a signing request; a refusal unless it is one."""
-    if not 1 <= len(signing_request) <= 4096:
-        raise malformed(f"signing_request must be 1 to 4096 bytes, not {len(signing_request)}")
-    try:
-        return await asyncio.to_thread(certify, for_whom, signing_request)
-    except SigningRequestError as error:
-        raise malformed("signing_request must be a PKCS #10 request for a P-256 key, signed by that key") from error
 
 
 def _require_capabilities(capabilities: pb.Capabilities) -> None:
@@ -190,27 +184,3 @@ def _require_capabilities(capabilities: pb.Capabilities) -> None:
             "there is no common wire version",
             wire_versions=[WIRE_VERSION],
         )
-
-
-class EnrollmentService:
-    """lightfr.v1.EnrollmentService, for devices that have no identity yet: `device` is empty."""
-
-    name = "lightfr.v1.EnrollmentService"
-
-    def __init__(self, authority: Issuer) -> None:
-        self._authority = authority
-        self.methods: dict[str, Method] = {"Enroll": self.enroll}
-
-    def limit_bytes(self, method: str) -> int:
-        """The largest request that is read."""
-        return ENROLL_LIMIT_BYTES
-
-    async def enroll(self, device: str, body: bytes) -> bytes:
-        request = parse(enrollment_pb2.EnrollRequest, body)
-        if not (16 <= len(request.token) <= 128 and request.token.isascii()):
-            raise malformed("the token must be 16 to 128 ASCII characters")
-        try:
-            chain = await _certified(request.signing_request, self._authority.enroll, request.token)
-        except TokenError as error:
-            raise Refusal(error_pb2.ERROR_REASON_TOKEN, "the token is unknown, expired or spent") from error
-        return enrollment_pb2.EnrollResponse(certificates=chain).SerializeToString()

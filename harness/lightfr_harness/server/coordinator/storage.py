@@ -12,8 +12,8 @@ import asyncio
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import astuple, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,9 @@ from lightfr_harness.server.coordinator.rounds import (
     Receipt,
     Round,
 )
+from lightfr_harness.server.coordinator.standing import Fault
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 # Versions whose manifests, and so whose artifacts, are kept.
 REMEMBERED_VERSIONS = 16
 _KEY_BYTES, _NONCE_BYTES = 32, 12
@@ -59,17 +60,23 @@ CREATE TABLE IF NOT EXISTS accuracy (
   model_version INTEGER PRIMARY KEY, users INTEGER NOT NULL, hit_rate REAL NOT NULL, ndcg REAL NOT NULL);
 -- What a round of secure aggregation leaves while it lasts.
 CREATE TABLE IF NOT EXISTS settled (
-  number INTEGER PRIMARY KEY, phase INTEGER NOT NULL, entries BLOB NOT NULL, degree INTEGER NOT NULL,
-  threshold INTEGER NOT NULL, roster_signature BLOB NOT NULL, included BLOB NOT NULL, survivors BLOB NOT NULL,
-  survivors_signature BLOB NOT NULL);
+  number INTEGER PRIMARY KEY, phase INTEGER NOT NULL, entries BLOB NOT NULL, vouchers BLOB NOT NULL,
+  degree INTEGER NOT NULL, holders INTEGER NOT NULL, threshold INTEGER NOT NULL, roster_signature BLOB NOT NULL,
+  included BLOB NOT NULL, included_signature BLOB NOT NULL, included_signers BLOB NOT NULL,
+  survivors BLOB NOT NULL, survivors_signature BLOB NOT NULL, survivors_signers BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS deliveries (
-  number INTEGER NOT NULL, phase INTEGER NOT NULL, device TEXT NOT NULL, body BLOB NOT NULL,
+  number INTEGER NOT NULL, phase INTEGER NOT NULL, device TEXT NOT NULL, request_sha256 BLOB NOT NULL, body BLOB,
   UNIQUE (number, phase, device));
+-- Devices whose deliveries did not fit together: how often, how at last, and when.
+CREATE TABLE IF NOT EXISTS faults (
+  device TEXT PRIMARY KEY, count INTEGER NOT NULL, reason TEXT NOT NULL, at REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS counted (device TEXT PRIMARY KEY) WITHOUT ROWID;
 """
 _ROUND_COLUMNS = (
     "number, round_id, model_version, manifest_sha256, goal, places, deadline_seconds, opened_at, state, kind,"
     " first_place_at, deadline, ended_at, upload_bytes, next_model_version"
 )
+_SETTLED_COLUMNS = [field.name for field in fields(PhaseResult)]
 
 
 @dataclass(frozen=True)
@@ -82,6 +89,19 @@ class PastRound:
     upload_count: int
     upload_bytes: int
     seconds: float
+
+
+@dataclass(frozen=True)
+class RoundEnd:
+    """What the end of a round leaves behind."""
+
+    ended: Round
+    # Number and manifest of the version that it made, if any.
+    version: tuple[int, bytes] | None
+    following: Round | None
+    faults: Sequence[Fault]
+    # The devices in the first of a pair of gate refreshes, while the second is still to come.
+    counted: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -143,8 +163,7 @@ class Storage(Database):
 
     def settled_phases(self, number: int) -> PhaseResult:
         """What the phases of a round of secure aggregation have fixed so far."""
-        columns = "phase, entries, degree, threshold, roster_signature, included, survivors, survivors_signature"
-        query = f"SELECT {columns} FROM settled WHERE number = ?"  # noqa: S608
+        query = f"SELECT {', '.join(_SETTLED_COLUMNS)} FROM settled WHERE number = ?"  # noqa: S608
         row = self._connection.execute(query, (number,)).fetchone()
         return PhaseResult() if row is None else PhaseResult(*row)
 
@@ -168,6 +187,13 @@ class Storage(Database):
         )
         return [PastRound(*row) for row in rows]
 
+    def faults(self) -> list[Fault]:
+        return [Fault(*row) for row in self._connection.execute("SELECT device, count, reason, at FROM faults")]
+
+    def counted(self) -> frozenset[str]:
+        """The devices in the first of a pair of gate refreshes, while the second is still to come."""
+        return frozenset(device for (device,) in self._connection.execute("SELECT device FROM counted"))
+
     def accuracy(self) -> list[AccuracyReport]:
         rows = self._connection.execute("SELECT model_version, users, hit_rate, ndcg FROM accuracy ORDER BY 1")
         return [AccuracyReport(*row) for row in rows]
@@ -180,6 +206,9 @@ class Storage(Database):
         ).fetchall()
         a_round.receipts = {device: Receipt(upload_id, digest) for device, upload_id, digest, _ in uploads}
         a_round.upload_bytes = sum(size for *_, size in uploads)
+        query = "SELECT phase, device, request_sha256 FROM deliveries WHERE number = ?"
+        for phase, device, digest in self._connection.execute(query, (a_round.number,)):
+            a_round.delivered[phase][device] = digest
         return a_round
 
     # Changes, in the order in which they are asked for.
@@ -210,12 +239,12 @@ class Storage(Database):
 
         return self._submit(job)
 
-    def deliver(self, number: int, phase: int, device: str, body: bytes) -> asyncio.Future[Any]:
+    def deliver(self, number: int, phase: int, device: str, digest: bytes, body: bytes) -> asyncio.Future[Any]:
         """Keep what a device delivered in a phase of secure aggregation. Uploads are kept with their receipts."""
 
         def job(connection: sqlite3.Connection) -> None:
-            row = (number, phase, device, _sealed(connection, number, body))
-            connection.execute("INSERT INTO deliveries VALUES (?, ?, ?, ?)", row)
+            row = (number, phase, device, digest, _sealed(connection, number, body))
+            connection.execute("INSERT INTO deliveries VALUES (?, ?, ?, ?, ?)", row)
 
         return self._submit(job)
 
@@ -224,7 +253,7 @@ class Storage(Database):
         row, deadline = (current.number, *astuple(settled)), (current.deadline, current.number)
 
         def job(connection: sqlite3.Connection) -> None:
-            connection.execute("INSERT OR REPLACE INTO settled VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+            connection.execute(f"INSERT OR REPLACE INTO settled VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608
             connection.execute("UPDATE rounds SET deadline = ? WHERE number = ?", deadline)
 
         return self._submit(job)
@@ -250,14 +279,20 @@ class Storage(Database):
 
         return self._submit(job)
 
-    def end_round(self, ended: Round, manifest: bytes | None, following: Round | None) -> asyncio.Future[Any]:
-        """In one transaction: the round's end, the version that came of it, its uploads' deletion, the next round."""
+    def end_round(self, ending: RoundEnd) -> asyncio.Future[Any]:
+        """In one transaction: the round's end and all that came of it, its uploads' deletion, the next round."""
+        ended, following = ending.ended, ending.following
+        faults = [(fault.device, fault.count, fault.reason, fault.at) for fault in ending.faults]
+        counted = [(device,) for device in ending.counted]
 
         def job(connection: sqlite3.Connection) -> None:
             self._has_deleted = True
-            if manifest is not None:
-                _add_version(connection, ended.next_model_version, manifest)
+            if ending.version is not None:
+                _add_version(connection, *ending.version)
             _end(connection, ended)
+            connection.executemany("INSERT OR REPLACE INTO faults VALUES (?, ?, ?, ?)", faults)
+            connection.execute("DELETE FROM counted")
+            connection.executemany("INSERT INTO counted VALUES (?)", counted)
             if following is not None:
                 _insert_round(connection, following)
 
@@ -341,11 +376,11 @@ def _end(connection: sqlite3.Connection, ended: Round) -> None:
     # The key is overwritten, so whole pages of what it encrypted need not be.
     connection.execute("DELETE FROM body_keys WHERE number = ?", (ended.number,))
     connection.execute("PRAGMA secure_delete = FAST")
-    connection.execute("UPDATE uploads SET body = NULL WHERE number = ?", (ended.number,))
-    connection.execute("DELETE FROM deliveries WHERE number = ?", (ended.number,))
+    for table in ("uploads", "deliveries"):
+        connection.execute(f"UPDATE {table} SET body = NULL WHERE number = ?", (ended.number,))  # noqa: S608
     connection.execute("PRAGMA secure_delete = ON")
     # Keys and sets of a masked round, and who was who in its roster.
     connection.execute("DELETE FROM settled WHERE number = ?", (ended.number,))
     connection.execute("UPDATE places SET peer_id = x'' WHERE number = ?", (ended.number,))
-    for table in ("places", "uploads"):
+    for table in ("places", "uploads", "deliveries"):
         connection.execute(f"DELETE FROM {table} WHERE number <= ?", (ended.number - REMEMBERED_ROUNDS,))  # noqa: S608

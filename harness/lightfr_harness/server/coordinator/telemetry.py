@@ -1,6 +1,7 @@
 """What the coordinator tells about itself: logs for people, counters for Prometheus and the status page.
 
-Neither ever holds a device id, a message body or a key. A log is one JSON object a line; counters are totals.
+Neither ever holds a message body or a key, and no device id but that of a device at fault. A log is one JSON object a
+line; counters are totals.
 """
 
 from __future__ import annotations
@@ -65,6 +66,8 @@ class Metrics:
         gauge = partial(Gauge, namespace="lightfr", registry=self.registry)
         times = partial(Histogram, namespace="lightfr", registry=self.registry)
         self.rounds = count("rounds", "Rounds that ended.", labelnames=["state"])
+        self.sums_dropped = count("sums_dropped", "Sums that were not learnt from.")
+        self.faults = count("faults", "Faults of devices; the log and the status page name them.")
         self.uploads = count("uploads", "Uploads that became durable.")
         self.upload_bytes = count("upload_bytes", "Bytes of durable uploads.")
         self.check_ins = count("check_ins", "Check-ins by answer.", labelnames=["answer"])
@@ -75,11 +78,10 @@ class Metrics:
         self.connections_refused = count(
             "connections_refused", "Connections ended for want of room, before any request."
         )
-        self.wrong_tokens = count("wrong_tokens", "Enrolments with a token that is unknown, expired or spent.")
         self.seconds = times("request_seconds", "Time to answer a request.", labelnames=["method"])
         self.aggregation_seconds = times("aggregation_seconds", "Time to make a version of a round.")
         self.model_version = gauge("model_version", "The newest version.")
-        self.round_phase = gauge("round_phase", "Phase of the current round, 1 to 4; 0 without phases.")
+        self.round_phase = gauge("round_phase", "Phase of the current round, 1 to 7; 0 without phases.")
         self.phase_devices = gauge(
             "phase_devices", "Devices that delivered, in the current round.", labelnames=["phase"]
         )

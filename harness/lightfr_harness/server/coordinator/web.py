@@ -20,7 +20,7 @@ from lightfr_harness.server.coordinator import downloads
 from lightfr_harness.server.coordinator.database import StorageError
 from lightfr_harness.server.coordinator.limits import Connections, Limits, Requests, address_of, doors, overloaded
 from lightfr_harness.server.coordinator.refusals import STATUS_OF_CODE, Refusal, connect_error
-from lightfr_harness.server.coordinator.service import CoordinatorService, EnrollmentService, seconds_allowed
+from lightfr_harness.server.coordinator.service import Method, seconds_allowed
 from lightfr_harness.server.coordinator.telemetry import Log, Metrics
 
 CONTENT_TYPE = "application/proto"
@@ -37,17 +37,26 @@ SHUTDOWN_SECONDS = 5.0
 TLS_BUFFER_BYTES = 16 * 1024
 _TIMEOUT = re.compile(r"\d{1,10}", re.ASCII)
 
-# The device that a connection belongs to; None: nobody that we know.
+# The device that a connection belongs to; empty: a newcomer; None: nobody that may call.
 Identify = Callable[[Any], str | None]
-Service = CoordinatorService | EnrollmentService
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
+class Service(Protocol):
+    """A service of proto/: its full name, and its methods by name."""
+
+    name: str
+    methods: dict[str, Method]
+
+    def limit_bytes(self, method: str) -> int:
+        """The largest request that is read."""
+
+
 class Caller(NamedTuple):
-    """Who sent a request: the device, empty for a newcomer, and the name that it is counted by, device or address."""
+    """Who sent a request: the device, empty for a newcomer, and from which address."""
 
     device: str
-    name: str
+    address: str
 
 
 # Of the request at hand.
@@ -108,9 +117,9 @@ class HttpService:
                 raise overloaded("the connection is closed")
             if device:
                 self.connections.prove(peer, device)
-            caller = Caller(device, device or address_of(peer))
+            caller = Caller(device, address_of(peer))
             _caller.set(caller)
-            with self._requests.one_of(caller.name):
+            with self._requests.one_of(caller.device or caller.address, caller.address):
                 return await handler(request)
         except Refusal as refusal:
             return self._refuse(refusal)
@@ -136,7 +145,7 @@ class HttpService:
             body = await self._call(request, name)
         except Refusal as refusal:
             if refusal.reason == error_pb2.ERROR_REASON_TOKEN:
-                self._note_wrong_token(_caller.get().name)
+                self._note_wrong_token(_caller.get().address)
             return self._refuse(refusal)
         except TimeoutError:
             return self._error("deadline_exceeded", "the request took longer than its timeout")
@@ -165,7 +174,6 @@ class HttpService:
 
     def _note_wrong_token(self, address: str) -> None:
         self._requests.had_wrong_token(address)
-        self._metrics.wrong_tokens.inc()
         self._log.event("wrong_token", address=address)
 
     async def _download(self, request: web.Request) -> web.StreamResponse:

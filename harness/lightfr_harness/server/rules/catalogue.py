@@ -18,6 +18,15 @@ from lightfr.training.constants import (
 )
 from lightfr.v1 import model_pb2
 from lightfr_harness.server.rules.bits import unpack_signs
+from lightfr_harness.server.rules.plausible import (
+    Counts,
+    Mask,
+    implausible_rows,
+    require_plausible_counts,
+    require_plausible_energy,
+    require_plausible_users,
+    shortened,
+)
 from lightfr_harness.server.rules.rule import AggregationRule
 from lightfr_harness.server.rules.uploads import Upload
 
@@ -34,14 +43,18 @@ _NO_COUNTS = np.zeros(0, np.int64)
 class CatalogueRule(AggregationRule):
     """Q <- Q - (Q >> 4) + S, d = sign(Q). Q, the memory, never leaves the server."""
 
-    by_row = ("codes", "memory")
+    by_row = ("codes", "memory", "trails")
     # Counts of the first of two gate refreshes; empty when none waits for the second.
     first_counts = _NO_COUNTS
+    # How many devices counted: in the first refresh, and for `device_counts`. 0: somebody gave the counts.
+    first_devices = counted_devices = 0
     # What a cohort added up in secret in this round: user sum and weight.
     _summed: tuple[npt.NDArray[np.int64], int] | None
 
     def __init__(self, device_counts: npt.NDArray[np.int64], code_bits: int, **options: Any) -> None:
         self.memory = np.zeros((len(device_counts), code_bits), np.int32)
+        # The part of the memory that cohorts gave, by which a row that somebody pushes shows.
+        self.trails = np.zeros((len(device_counts), code_bits), np.int32)
         self.mean_user = np.zeros(code_bits, np.int16)
         super().__init__(device_counts, code_bits, **options)
         # Rows that have been open at some time; the others all share one code.
@@ -52,17 +65,20 @@ class CatalogueRule(AggregationRule):
         return {
             "codes": self.codes,
             "memory": self.memory,
+            "trails": self.trails,
             "mean_user": self.mean_user,
             "device_counts": self.device_counts,
             "has_own_code": self.has_own_code,
             "first_counts": self.first_counts,
+            "counting_devices": np.array([self.first_devices, self.counted_devices], np.int64),
         }
 
     def restore(self, state: dict[str, npt.NDArray[Any]]) -> None:
         """Take up a state."""
         self.codes, self.memory, self.mean_user = state["codes"], state["memory"], state["mean_user"]
         self.device_counts, self.has_own_code = state["device_counts"], state["has_own_code"]
-        self.first_counts = state["first_counts"]
+        self.first_counts, self.trails = state["first_counts"], state["trails"]
+        self.first_devices, self.counted_devices = state["counting_devices"].tolist()
         self.begin_round()
 
     @property
@@ -70,14 +86,19 @@ class CatalogueRule(AggregationRule):
         """Whether one gate refresh is in, and another, of other devices, must follow before rows open or close."""
         return len(self.first_counts) > 0
 
-    def set_gate(self, counts: npt.NDArray[np.int64], seed: int) -> None:
+    def set_gate(self, counts: npt.NDArray[np.int64], seed: int, devices: int = 0) -> None:
         """Take the counts of a gate refresh, and begin a round. Two refreshes in a row open and close rows.
 
         A row that opens for the first time gets a random code and an empty memory; one that closes keeps what it has.
+        `devices` is how many counted; 0: nobody knows. Raises ImplausibleSumError, and changes nothing, when so many
+        cannot have these counts.
         """
+        if self.noise is None and devices:
+            require_plausible_counts(counts, devices)
         if not self.awaits_refresh:
-            self.first_counts = np.asarray(counts, np.int64)
+            self.first_counts, self.first_devices = np.asarray(counts, np.int64), devices
         else:
+            self.counted_devices = min(self.first_devices, devices)
             # The median lies on the side of the gate where two of the three do: one refresh alone moves no row across.
             self.device_counts = np.sort([self.device_counts, self.first_counts, counts], axis=0)[1]
             self.first_counts = _NO_COUNTS
@@ -85,6 +106,7 @@ class CatalogueRule(AggregationRule):
             random = np.random.default_rng(seed).integers(0, 256, self.codes.shape, dtype=np.uint8)
             self.codes = np.where(fresh[:, None], random, self.codes)
             self.memory = np.where(fresh[:, None], np.int32(0), self.memory)
+            self.trails = np.where(fresh[:, None], np.int32(0), self.trails)
             self.has_own_code = self.has_own_code | fresh
         self.begin_round()
 
@@ -95,9 +117,29 @@ class CatalogueRule(AggregationRule):
         self._row_sums[self.upload_rows] = rows.reshape(-1, self.code_bits)
         self._summed = user_sum, int(weight[0])
 
-    def add_cohort(self, sums: Mapping[str, npt.NDArray[np.int64]], survivors: int) -> None:
-        """Count the sums over so many devices."""
-        self.add_sums(**self.weighted(sums, survivors))
+    def add_cohort(self, sums: Mapping[str, npt.NDArray[np.int64]], survivors: int) -> int:
+        """Count the sums over so many devices; returns how many rows say more than these can, and stay as they are.
+
+        Raises ImplausibleSumError, and counts nothing, when the sums as a whole are not plausible.
+        """
+        weighted, implausible = self.weighted(sums, survivors), np.zeros(0, np.bool_)
+        # In mode SECAGG_DP the noise is too large to tell.
+        if self.noise is None:
+            require_plausible_users(weighted["user_sum"], int(weighted["weight"][0]), survivors)
+            weighted["rows"], implausible = self._plausible(sums["rows"].reshape(-1, self.code_bits), survivors)
+            self._held[self.upload_rows] = implausible
+        self.add_sums(**weighted)
+        return int(implausible.sum())
+
+    def _plausible(self, rows: npt.NDArray[np.int64], survivors: int) -> tuple[npt.NDArray[np.int64], Mask]:
+        """The open rows as far as they are learnt from, and which of them are implausible."""
+        if self.gate <= 1:  # Nobody knows how many devices rate an item: it may be all of them.
+            return rows, implausible_rows(rows, Counts(np.full(len(rows), survivors), survivors), survivors)
+        counts = Counts(self.device_counts[self.upload_rows], self.counted_devices)
+        implausible = implausible_rows(rows, counts, survivors)
+        require_plausible_energy(rows[~implausible], counts.of(~implausible), survivors, is_first=not self.trails.any())
+        trails = self.trails[self.upload_rows].astype(np.int64)
+        return shortened(rows, trails - (trails >> FORGETTING_SHIFT), counts, survivors), implausible
 
     def weighted(self, sums: Mapping[str, npt.NDArray[np.int64]], survivors: int) -> dict[str, npt.NDArray[np.int64]]:
         """The sums as add_sums takes them. With noise all devices weigh the same, and no block says how much."""
@@ -118,6 +160,8 @@ class CatalogueRule(AggregationRule):
         self._user_codes: list[bytes] = []
         self._weights: list[int] = []
         self._summed = None
+        # Rows that stay as they are.
+        self._held = np.zeros(self.n_items, np.bool_)
 
     def _count(self, upload: Upload) -> None:
         upload.add_to(self._row_sums)
@@ -126,6 +170,7 @@ class CatalogueRule(AggregationRule):
 
     def _grow(self, n_new: int) -> None:
         self.memory = np.concatenate([self.memory, np.zeros((n_new, self.code_bits), np.int32)])
+        self.trails = np.concatenate([self.trails, np.zeros((n_new, self.code_bits), np.int32)])
         self.has_own_code = np.concatenate([self.has_own_code, np.ones(n_new, np.bool_)])
         self.first_counts = _NO_COUNTS  # they do not say who rates the new items
 
@@ -139,8 +184,11 @@ class CatalogueRule(AggregationRule):
 
     def _apply(self, *, balanced: bool) -> None:
         user_sum, weight = self._cohort_sums()
+        kept = {name: self.state()[name][self._held] for name in self.by_row}
         for first in range(0, self.n_items, _ROWS_AT_A_TIME):
             self._apply_rows(slice(first, min(first + _ROWS_AT_A_TIME, self.n_items)), user_sum, weight)
+        for name, rows in kept.items():
+            self.state()[name][self._held] = rows
         if weight > 0:
             mean = (2 * MEAN_UNIT * user_sum + weight) // (2 * weight)
             # Beyond the unit only by noise, or by a device that lies.
@@ -158,6 +206,8 @@ class CatalogueRule(AggregationRule):
         limited = np.clip(sums, -LARGEST_SUM, LARGEST_SUM).astype(np.int32)
         _kernel.aggregate(limited.data, limited.size, FORGETTING_SHIFT, memory.data, packed.data)
         self.codes[rows], self.memory[rows] = packed, memory
+        trails = self.trails[rows]
+        self.trails[rows] = trails - (trails >> FORGETTING_SHIFT) + UNIT * self._row_sums[rows]
 
     def _individual(self, rows: slice) -> npt.NDArray[np.int64]:
         """The devices' own rows in units of UNIT: a ternary element counts 1, an exact one 1 / f."""

@@ -1,56 +1,105 @@
 """The server's part of secure aggregation: masked uploads in, their sum out. docs/secagg.md gives every byte.
 
-Everything about one device that this module learns is a vector under masks, and either the seed of its self-mask or its
-mask key, never both.
+Devices are named by their roster indices. Everything about one device that this module learns is a vector under masks,
+and either the seed of its self-mask or its mask key, never both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from lightfr.errors import InvalidInputError, LightFRError
 from lightfr.secagg import RevealedShares, Roster, shamir
 from lightfr.secagg.agreement import Agreement, pair_mask_key, public_key, self_mask_key
-from lightfr.secagg.roster import ID_BYTES, bitmap_of, members, roster_message, survivors_message
 from lightfr.secagg.vector import Block, Vector
+from lightfr_harness.server.rules.shares import blamed, secret_of
 from lightfr_harness.server.rules.uploads import UploadError
 
-_RECORD_BYTES = ID_BYTES + shamir.SHARE_BYTES
+_INDEX_BYTES = 4
+_RECORD_BYTES = _INDEX_BYTES + shamir.SHARE_BYTES
+
+# Owner to the holders that it sent shares to.
+Holders = Mapping[int, Sequence[int]]
 
 
 class SecureSumError(LightFRError):
     """The masks of a round cannot be taken off: it ends without a result, and nothing was unmasked."""
 
 
-def sign_roster(key: Ed25519PrivateKey, roster: Roster) -> bytes:
-    """The server's signature of a roster."""
-    return key.sign(roster_message(roster.digest))
+class MissingSharesError(SecureSumError):
+    """Too few devices were left at the end. Nobody need have lied."""
+
+
+@dataclass(frozen=True)
+class Included:
+    """Who goes on after the shares were acknowledged, and who is out because its shares or complaints do not fit."""
+
+    devices: frozenset[int]
+    faulty: frozenset[int]
+
+
+def settle_included(roster: Roster, holders: Holders, unopened: Mapping[int, frozenset[int]]) -> Included:
+    """Choose who goes on: those who shared and acknowledged, and whose secrets can be found again.
+
+    `unopened` has for each device that acknowledged the senders whose shares it could not open. A device that
+    complains about more than half of its senders, and two at least, is taken to lie, and is not believed.
+    """
+    sent_to: dict[int, int] = dict.fromkeys(range(roster.size), 0)
+    for receivers in holders.values():
+        for receiver in receivers:
+            sent_to[receiver] += 1
+    liars = {holder for holder, bad in unopened.items() if len(bad) >= 2 and 2 * len(bad) > sent_to[holder]}
+    believed = {holder: bad for holder, bad in unopened.items() if holder not in liars}
+    spare = (roster.holders + 1 - roster.threshold) // 2
+    devices, faulty = set(), set(liars)
+    for owner in believed.keys() & holders.keys():
+        complaints = sum(owner in believed.get(holder, ()) for holder in holders[owner])
+        opened = 1 + sum(holder in believed for holder in holders[owner]) - complaints
+        if complaints > spare:
+            faulty.add(owner)
+        elif opened >= roster.threshold:
+            devices.add(owner)
+    return Included(frozenset(devices), frozenset(faulty))
 
 
 class MaskedSum:
     """One round: add() uploads, close() it, reveal() what the devices then tell, take the masks off in finish()."""
 
-    def __init__(self, roster: Roster, included: bytes, blocks: Sequence[Block]) -> None:
-        """Begin with the devices that delivered their shares, as a bitmap of roster indices."""
-        self._roster = roster
-        self._included = members(included, roster.size)
+    def __init__(
+        self,
+        roster: Roster,
+        blocks: Sequence[Block],
+        included: frozenset[int],
+        holders: Holders,
+        unopened: Mapping[int, frozenset[int]],
+    ) -> None:
+        """Begin with the included devices, who sent shares to whom, and which of these did not open."""
+        self._roster, self._included = roster, included
         self._sum = Vector(blocks)
         self._uploaded: set[int] = set()
         self._survivors: frozenset[int] | None = None
         self._answered: set[int] = set()
-        # Owner's roster index -> holder's x -> share.
+        # Holder to the included owners whose shares it has, its own among them.
+        self._held: dict[int, set[int]] = {index: {index} for index in included}
+        for owner in included:
+            for holder in included.intersection(holders[owner]):
+                if owner not in unopened[holder]:
+                    self._held[holder].add(owner)
+        # Owner to holder's x to share.
         self._shares: dict[int, dict[int, bytes]] = {}
+        self._false: list[tuple[int, int]] = []
+        # Owners of secrets that could not be put together.
+        self._unreadable: set[int] = set()
 
-    def add(self, peer_id: bytes, packed: bytes) -> None:
+    def add(self, index: int, packed: bytes) -> None:
         """Count the upload of one device; raises UploadError and counts nothing unless it is what the round needs."""
-        index = self._index(peer_id)
         _require(self._survivors is None, "the survivors of the round are settled")
-        _require(index in self._included, "the device delivered no shares")
+        _require(index in self._included, "the device is not included")
         _require(index not in self._uploaded, "the device has uploaded already")
         try:
             self._sum.add_packed(packed)
@@ -58,25 +107,20 @@ class MaskedSum:
             raise UploadError(f"upload refused: {error}") from error
         self._uploaded.add(index)
 
-    def close(self, key: Ed25519PrivateKey) -> tuple[bytes, bytes]:
-        """Settle who survived; return the bitmap and its signature, for the survivors. No upload counts later."""
+    def close(self) -> frozenset[int]:
+        """Settle who survived. No upload counts later."""
         self._survivors = frozenset(self._uploaded)
-        size, digest = self._roster.size, self._roster.digest
-        survivors = bitmap_of(self._survivors, size)
-        return survivors, key.sign(survivors_message(digest, bitmap_of(self._included, size), survivors))
+        return self._survivors
 
-    def reveal(self, shares: RevealedShares) -> None:
+    def reveal(self, holder: int, shares: RevealedShares) -> None:
         """Keep what one survivor reveals; raises UploadError and keeps nothing unless it is what it was asked for."""
-        holder, alive = self._index(shares.sender), self._survivors or frozenset()
+        alive = self._survivors or frozenset()
         _require(holder in alive, "the device is not a survivor")
         _require(holder not in self._answered, "the device has revealed its shares already")
-        neighbours = self._included.intersection(self._roster.neighbours(holder))
-        self_masks, mask_keys = self._read(shares.self_masks), self._read(shares.mask_keys)
-        _require(
-            self_masks.keys() == (neighbours & alive) | {holder}, "it must have one self-mask share for each survivor"
-        )
-        _require(mask_keys.keys() == neighbours - alive, "it must have one mask-key share for each dropped device")
-        for owner, share in (self_masks | mask_keys).items():
+        held, seeds, mask_keys = self._held[holder], _read(shares.seeds), _read(shares.mask_keys)
+        _require(seeds.keys() == held & alive, "it must have one share for each survivor that it holds one of")
+        _require(mask_keys.keys() == held - alive, "it must have one share for each dropped device it holds one of")
+        for owner, share in (seeds | mask_keys).items():
             self._shares.setdefault(owner, {})[holder + 1] = share
         self._answered.add(holder)
 
@@ -85,7 +129,7 @@ class MaskedSum:
 
         Raises SecureSumError, before any mask is off, when a secret lacks shares or does not fit the roster.
         """
-        if self._survivors is None or not self._survivors:
+        if not self._survivors:
             raise SecureSumError("no device uploaded, or the round is not closed: there is nothing to unmask")
         seeds = {index: self._secret(index) for index in sorted(self._survivors)}
         mask_keys = {index: self._mask_key(index) for index in sorted(self._dropped())}
@@ -93,6 +137,10 @@ class MaskedSum:
         self._subtract_pair_masks(mask_keys)
         self._shares.clear()  # masks come off once: another call finds too few shares
         return {block.name: _numbers(block, self._sum) for block in self._sum.blocks}
+
+    def faulty(self) -> frozenset[int]:
+        """Who revealed, or dealt, false shares, as far as finish() has found out."""
+        return blamed(self._false) | self._unreadable
 
     def _dropped(self) -> Iterator[int]:
         """Included devices that did not upload, but whose masks are in the upload of a neighbour."""
@@ -102,17 +150,21 @@ class MaskedSum:
     def _secret(self, owner: int) -> bytes:
         shares, threshold = self._shares.get(owner, {}), self._roster.threshold
         if len(shares) < threshold:
-            raise SecureSumError(
+            raise MissingSharesError(
                 f"{len(shares)} shares of a secret arrived, {threshold} are needed: the round ends without a sum"
             )
         try:
-            return _join(list(shares.items()), threshold)
+            secret, false = secret_of(shares, threshold)
         except InvalidInputError as error:
+            self._unreadable.add(owner)
             raise SecureSumError(f"the round ends without a sum: {error}") from error
+        self._false += [(owner, x - 1) for x in false]
+        return secret
 
     def _mask_key(self, owner: int) -> bytes:
         private_key = self._secret(owner)
         if public_key(private_key) != self._roster.entry(owner).mask_key:
+            self._unreadable.add(owner)
             raise SecureSumError("a reconstructed mask key is not the one advertised: the round ends without a sum")
         return private_key
 
@@ -132,27 +184,16 @@ class MaskedSum:
                 key = pair_mask_key(shared, self._roster.round_id, gone.peer_id, peer.peer_id)
                 self._sum.mask(key, subtract=index < dropped)
 
-    def _index(self, peer_id: bytes) -> int:
-        try:
-            return self._roster.index_of(peer_id)
-        except LightFRError as error:
-            raise UploadError("upload refused: the device is not in the roster") from error
 
-    def _read(self, field: bytes) -> dict[int, bytes]:
-        """Owner's roster index to share."""
-        records = [field[at : at + _RECORD_BYTES] for at in range(0, len(field), _RECORD_BYTES)]
-        _require(all(shamir.is_share(record[ID_BYTES:]) for record in records), "a share is not a number of the field")
-        ids = [record[:ID_BYTES] for record in records]
-        _require(all(one < other for one, other in pairwise(ids)), "its records must be sorted by ascending id")
-        return {self._index(record[:ID_BYTES]): record[ID_BYTES:] for record in records}
-
-
-def _join(shares: list[tuple[int, bytes]], threshold: int) -> bytes:
-    """The secret, from the first and again from the last shares: a majority each, so that a false one is noticed."""
-    secret = shamir.join(dict(shares[:threshold]))
-    if len(shares) > threshold and shamir.join(dict(shares[-threshold:])) != secret:
-        raise InvalidInputError(f"{len(shares)} shares do not belong to one secret")
-    return secret
+def _read(field: bytes) -> dict[int, bytes]:
+    """Owner's roster index to share."""
+    _require(len(field) % _RECORD_BYTES == 0, "its records must be whole")
+    records = [field[at : at + _RECORD_BYTES] for at in range(0, len(field), _RECORD_BYTES)]
+    owners = [int.from_bytes(record[:_INDEX_BYTES], "little") for record in records]
+    _require(all(one < other for one, other in pairwise(owners)), "its records must be sorted by ascending index")
+    shares = [record[_INDEX_BYTES:] for record in records]
+    _require(all(map(shamir.is_share, shares)), "a share is not a number of the field")
+    return dict(zip(owners, shares, strict=True))
 
 
 def _numbers(block: Block, total: Vector) -> npt.NDArray[np.int64]:

@@ -4,7 +4,7 @@ MIB = 2**20
 ITEMS, RATINGS, BITS = 105_096, 38, 64
 CODES, CATALOGUE, UPLOAD = ITEMS * BITS // 8, 12 * ITEMS, 857
 SIZES = {"items": ITEMS, "ratings": RATINGS, "bits": BITS, "dataset": "ciao", "cohort": 256, "open_rows": 2000}
-# 256 devices: 10 bits an element, and 16 for each of the 2,081 sums; 64 neighbours.
+# 256 devices: 10 bits an element, and 16 for each of the 65 sums; 80 holders, and a quorum of 179.
 ROWS, SUMS = 2000 * 64 * 10 // 8, 65 * 16 // 8
 
 
@@ -62,10 +62,13 @@ def secure_device(**changes):
     """The same device after a round of secure aggregation."""
     stages = {
         "placed": phase(250, 215),
-        "keys_sent": phase(460, 13_700),
-        "shares_sent": phase(6_900, 20_900),
-        "uploaded": phase(ROWS + SUMS + 600, 6_600),
-        "revealed": phase(3_700, 370),
+        "keys_sent": phase(640, 13_700),
+        "shares_sent": phase(8_400, 64_000),
+        "shares_acknowledged": phase(550, 8_300),
+        "included_signed": phase(600, 550),
+        "uploaded": phase(ROWS + SUMS + 600, 12_000),
+        "survivors_signed": phase(600, 550),
+        "revealed": phase(3_500, 12_000),
         "finished": phase(250, 130),
     }
     for stage in stages.values():
@@ -75,10 +78,13 @@ def secure_device(**changes):
     made["phases"]["round"] = {**phase(up, down, [900.0]), "stages": stages}
     made["message_bytes"] |= {
         "Upload": [ROWS + SUMS + 77, 52],
-        "AdvertiseKeys": [86, 0],
-        "ShareKeys": [64 * 98 + 21, 0],
-        "RevealShares": [65 * 49 + 21, 0],
-        "GetStep": [84, 256 * 80 + 64 * 98 + 2 * 96 + 20],
+        "AdvertiseKeys": [258, 0],
+        "ShareKeys": [80 * 98 + 21, 0],
+        "AcknowledgeShares": [52, 0],
+        "SignIncluded": [84, 0],
+        "SignSurvivors": [84, 0],
+        "RevealShares": [81 * 37 + 21, 0],
+        "GetStep": [140, 256 * 248 + 80 * 98 + (3 + 2 * 179) * 64 + 4 * 32 + 40],
     }
     return {**made, **changes}
 

@@ -76,7 +76,14 @@ def test_a_good_secure_round_breaks_nothing_and_tells_every_stage():
     assert broken(found) == []
     for claim in ("bytes", "peak memory", "CPU time"):
         stages = verdicts(found, f"secure round, {claim} of each stage")
-        assert {"keys_sent", "shares_sent", "uploaded", "revealed"} < stages.keys()
+        assert {
+            "keys_sent",
+            "shares_sent",
+            "included_signed",
+            "uploaded",
+            "survivors_signed",
+            "revealed",
+        } < stages.keys()
     assert "clear, ternary rows" not in verdicts(found, "bytes of an upload, measured")
 
 
@@ -87,17 +94,19 @@ def test_a_secure_upload_of_twice_its_rows_breaks_its_limit():
 
 
 @pytest.mark.parametrize(
-    ("message", "way", "mode"),
+    ("message", "way", "mode", "more"),
     [
-        ("AdvertiseKeys", 0, "keys up"),
-        ("ShareKeys", 0, "shares up"),
-        ("RevealShares", 0, "revealed shares up"),
-        ("GetStep", 1, "roster and shares down"),
+        ("AdvertiseKeys", 0, "keys up", 200),
+        ("ShareKeys", 0, "shares up", 200),
+        ("SignSurvivors", 0, "signatures up", 200),
+        # Beyond the shares of 48 devices more than the average.
+        ("RevealShares", 0, "revealed shares up", 48 * 37 + 200),
+        ("GetStep", 1, "roster, shares and signatures down", 48 * 98 + 200),
     ],
 )
-def test_a_message_of_a_secure_round_that_carries_more_than_it_needs_breaks_its_limit(message, way, mode):
+def test_a_message_of_a_secure_round_that_carries_more_than_it_needs_breaks_its_limit(message, way, mode, more):
     heavy = secure_device()
-    heavy["message_bytes"][message][way] += 200
+    heavy["message_bytes"][message][way] += more
     assert broken(findings.audit(secure_record(heavy))) == [("bytes of a secure round's messages, measured", mode)]
 
 

@@ -5,7 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lightfr_harness.audits.privacy import known_items, participation
+from lightfr_harness.audits.capture import draw_cohorts
+from lightfr_harness.audits.privacy import item_set_recovery, known_items, participation
+from lightfr_harness.audits.privacy.plan import AuditOptions
 from tests.helpers import random_signs
 
 
@@ -48,6 +50,29 @@ def test_ten_known_items_lead_to_others_where_devices_leave_their_noise_out(smal
         gains.append(items.measured - items.predicted)
     assert gains[1] > 0.04
     assert gains[1] > 2 * gains[0]
+
+
+def test_items_are_named_by_taking_part_and_more_of_them_where_devices_leave_their_noise_out(small, small_leaking):
+    gains = []
+    for _, capture, truth in (small, small_leaking):
+        (found,) = item_set_recovery.audit(capture, truth, None, private=True)
+        gains.append(found.measured - found.predicted)
+    assert gains[1] > max(0.02, gains[0])
+
+
+def test_a_campaign_ends_when_too_few_devices_may_take_part_once_more():
+    cohorts = draw_cohorts(100, 30, rounds=200, rounds_per_device=6, seed=0)
+    taken = np.bincount(np.concatenate(cohorts), minlength=100)
+    assert all(len(np.unique(cohort)) == 30 for cohort in cohorts)
+    assert taken.max() == 6
+    assert np.count_nonzero(taken < 6) < 30
+    assert len(draw_cohorts(100, 30, rounds=10, rounds_per_device=6, seed=0)) == 10
+
+
+def test_an_epsilon_is_for_the_rounds_that_a_device_takes_part_in():
+    options = AuditOptions(rounds=200, rounds_per_device=16)
+    rounds = {mode: options.training(mode, None).rounds for mode in ("clear", "secagg", "secagg+dp")}
+    assert rounds == {"clear": 10, "secagg": 200, "secagg+dp": 16}
 
 
 def test_the_attacker_is_told_ten_items_of_each_and_no_more(secagg):

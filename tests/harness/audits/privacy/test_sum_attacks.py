@@ -175,7 +175,7 @@ def test_item_sets_stay_at_guessing_under_sums_and_a_planted_trace_is_found(seca
     traced = next(user for user in truth.scored if 0 < sum(user in view.devices for view in capture.rounds) < 3)
     known = replace(capture.knowledge, colluders=(traced,), items={traced: truth.items[traced]})
     planted = replace(with_rows(capture, everything_of_the_present), knowledge=known)
-    scores = item_set_recovery.SumReader(planted).score(traced)
+    scores = item_set_recovery.SumReader(planted).score(traced, len(truth.items[traced]))
     named = item_set_recovery.named(scores, len(truth.items[traced]))
     assert set(named.tolist()) == set(truth.items[traced].tolist())
 

@@ -13,7 +13,10 @@ from types import ModuleType
 from typing import Any
 
 VARIABLE = "LIGHTFR_MUTANT"
-GROUPS = ("doors", "downloads", "rounds", "uploads", "arithmetic", "cohorts", "masks")
+GROUPS = (
+    *("doors", "identities", "downloads", "rounds", "uploads", "arithmetic"),
+    *("cohorts", "settlements", "steps", "masks", "gates", "noises", "restarts"),
+)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Faults of secure aggregation in what devices are told: places, the roster, included devices, survivors, steps."""
+"""Faults of secure aggregation in places, in the roster, and in the keys and shares that devices deliver."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ import secrets
 import struct
 from dataclasses import replace
 
-from lightfr.secagg.roster import ENTRY_BYTES, Roster, bitmap_of, roster_message
-from lightfr.v1 import secure_pb2
-from lightfr_harness.server.coordinator import cohort, secure_steps
+from lightfr.secagg.roster import ENTRY_BYTES, VOUCHER_BYTES, Roster, RosterEntry, VouchedEntry
+from lightfr.secagg.views import roster_message
+from lightfr_harness.server.coordinator import cohort
 from lightfr_harness.server.coordinator.cohort import ADVERTISING, SHARING, Cohort
-from lightfr_harness.server.coordinator.coordinator import Coordinator
 from lightfr_harness.server.coordinator.rounds import OPEN, Round, RoundBook
-from lightfr_harness.server.rules import secagg
-from lightfr_harness.server.rules.secagg import MaskedSum
 from tests.harness.conformance.mutants import around, mutant, never_refuse
 
 SECAGG = "secagg"
@@ -23,10 +20,10 @@ SECAGG = "secagg"
 @mutant("new-peer-id", "a device that checks in again gets another peer id", "cohort.same-place-again", SECAGG)
 def new_peer_id():
     @around(RoundBook, "check_in")
-    def _(original, self, device, now):
+    def _(original, self, device, *more):
         if device in self.current.assigned:
             self.current.assigned[device] = secrets.token_bytes(16)
-        return original(self, device, now)
+        return original(self, device, *more)
 
 
 @mutant("same-peer-ids", "a device has the same peer id in every round", "cohort.peer-ids", SECAGG)
@@ -39,29 +36,52 @@ def same_peer_ids():
         return is_placed
 
 
+@mutant("places-in-every-phase", "places that are left are given out in every phase", "cohort.places-left", SECAGG)
+def places_in_every_phase():
+    @around(Round, "takes_check_ins")
+    def _(original, self, now):
+        return self.state == OPEN and not self.is_late(now)
+
+
 @mutant("roster-unsorted", "the roster has the devices in the order in which they came", "roster.entries", SECAGG)
 def roster_unsorted():
+    keys = []
+
     @around(Cohort, "advance")
     def _(original, self, key):
-        settled = original(self, key)
-        if settled.phase == SHARING:
-            entries = [settled.entries[at : at + ENTRY_BYTES] for at in range(0, len(settled.entries), ENTRY_BYTES)]
-            self._entries_told = b"".join(reversed(entries))
-            numbers = struct.pack("<III", len(entries), settled.degree, settled.threshold)
-            digest = hashlib.sha256(self._round_id + numbers + self._entries_told).digest()
-            self._signature_told = key.sign(roster_message(digest))
-        return settled
+        keys.append(key)
+        return original(self, key)
 
-    def told(self):
-        step = secure_pb2.ShareStep(
-            entries=self._entries_told,
-            degree=self.settled.degree,
-            threshold=self.settled.threshold,
-            signature=self._signature_told,
-        )
-        return secure_pb2.GetStepResponse(share=step)
+    def reverse(self, share):
+        share.entries = _reversed(share.entries, ENTRY_BYTES)
+        share.vouchers = _reversed(share.vouchers, VOUCHER_BYTES)
+        facts, size = self._facts, len(share.entries) // ENTRY_BYTES
+        numbers = struct.pack("<5I", facts.kind, size, share.degree, share.holders, share.threshold)
+        digest = hashlib.sha256(facts.round_id + facts.manifest_sha256 + numbers + share.entries).digest()
+        share.signature = keys[0].sign(roster_message(digest))
 
-    Cohort._share_step = property(told)
+    _with_share_step(reverse)
+
+
+@mutant("vouchers-unsorted", "the vouchers are in another order than the entries", "roster.vouchers", SECAGG)
+def vouchers_unsorted():
+    def reverse(self, share):
+        share.vouchers = _reversed(share.vouchers, VOUCHER_BYTES)
+
+    _with_share_step(reverse)
+
+
+def _with_share_step(change):
+    @around(Cohort, "_make_step")
+    def _(original, self):
+        step = original(self)
+        if self.phase == SHARING:
+            change(self, step.share)
+        return step
+
+
+def _reversed(records, size):
+    return b"".join(reversed([records[at : at + size] for at in range(0, len(records), size)]))
 
 
 @mutant(
@@ -72,10 +92,8 @@ def roster_of_places():
     def _(original, self, key):
         if self.phase == ADVERTISING:
             for device in self._peers.keys() - self._entries.keys():
-                keys = secure_pb2.AdvertiseKeysRequest(
-                    mask_public_key=secrets.token_bytes(32), share_public_key=secrets.token_bytes(32)
-                )
-                Cohort.advertise(self, device, b"", keys)
+                entry = RosterEntry(self._peers[device], *(secrets.token_bytes(32) for _ in range(3)))
+                self._entries[device] = VouchedEntry(entry, entry.member_key + bytes(72), bytes(64))
         return original(self, key)
 
 
@@ -83,14 +101,28 @@ def roster_of_places():
     "roster-signed-whole", "the roster's signature is over its bytes, not over its digest", "roster.signature", SECAGG
 )
 def roster_signed_whole():
-    cohort.sign_roster = lambda key, roster: key.sign(roster_message(roster.entries))
+    @around(Cohort, "_settle")
+    def _(original, self, key):
+        settled = original(self, key)
+        if self.phase == ADVERTISING:
+            settled["roster_signature"] = key.sign(roster_message(settled["entries"]))
+        return settled
 
 
-@mutant("threshold-too-low", "the threshold is one below the majority", "roster.degree-and-threshold", SECAGG)
+@mutant("roster-of-any-model", "the digest of the roster leaves out the manifest", "roster.signature", SECAGG)
+def roster_of_any_model():
+    def digest(self):
+        numbers = struct.pack("<5I", self.kind, self.size, self.degree, self.holders, self.threshold)
+        return hashlib.sha256(self.round_id + numbers + self.entries).digest()
+
+    Roster.digest = property(digest)
+
+
+@mutant("threshold-too-low", "the threshold is one below the majority", "roster.numbers", SECAGG)
 def threshold_too_low():
     usual = Roster.of
     Roster._require_graph = lambda self: None
-    Roster.of = lambda round_id, entries: _one_less(usual(round_id, entries))
+    Roster.of = lambda *arguments: _one_less(usual(*arguments))
 
 
 def _one_less(roster):
@@ -116,40 +148,46 @@ def keys_of_low_order():
 
 @mutant("keys-replaced", "other keys of a device are answered like the first", "advertise.other-keys", SECAGG)
 def keys_replaced():
-    @around(Cohort, "is_known")
+    @around(Round, "has_delivered")
     def _(original, self, phase, device, digest):
         known = self.delivered[phase].get(device) if phase == ADVERTISING else None
         return original(self, phase, device, known or digest)
 
 
+@mutant("any-membership", "who signed a membership is not looked at", "advertise.membership", SECAGG)
+def any_membership():
+    VouchedEntry.require_member = lambda self, membership_keys, now: None
+
+
+@mutant("ended-membership", "when a membership ends is not looked at", "advertise.membership", SECAGG)
+def ended_membership():
+    @around(VouchedEntry, "require_member")
+    def _(original, self, membership_keys, now):
+        original(self, membership_keys, 0.0)
+
+
+@mutant("any-entry", "a device's signature of its own entry is not looked at", "advertise.signature", SECAGG)
+def any_entry():
+    VouchedEntry.require_own_keys = lambda self, round_id: None
+
+
 @mutant("shares-in-any-order", "sealed shares are taken in any order", "share.order", SECAGG)
 def shares_in_any_order():
-    @around(Roster, "neighbours")
-    def _(original, self, index):
-        return Anyhow(original(self, index))
+    @around(Cohort, "take")
+    def _(original, self, phase, device, digest, request):
+        if phase == SHARING:
+            size, records = cohort.SEALED_RECORD_BYTES, request.sealed_shares
+            parts = [records[at : at + size] for at in range(0, len(records), size)]
+            request.sealed_shares = b"".join(sorted(parts, key=lambda part: int.from_bytes(part[:4], "little")))
+        original(self, phase, device, digest, request)
 
 
-class Anyhow(list):
-    """A list that equals every other order of itself."""
-
-    def __eq__(self, other):
-        return sorted(self) == sorted(other)
-
-    __hash__ = None
+@mutant("any-number-of-holders", "a device may have fewer holders than the roster says", "share.missing", SECAGG)
+def any_number_of_holders():
+    never_refuse(cohort, "it must have one sealed share per holder")
 
 
-@mutant("included-who-did-not-share", "the included are all of the roster", "included.without-late-ones", SECAGG)
-def included_who_did_not_share():
-    @around(Cohort, "advance")
-    def _(original, self, key):
-        was, settled = self.phase, original(self, key)
-        if was == SHARING:
-            everybody = bitmap_of(range(self.roster.size), self.roster.size)
-            settled = self.settled = replace(settled, included=everybody)
-        return settled
-
-
-@mutant("inbox-names-receiver", "sealed shares arrive under the index of their receiver", "included.inbox", SECAGG)
+@mutant("inbox-names-receiver", "sealed shares arrive under the index of their receiver", "share.inbox", SECAGG)
 def inbox_names_receiver():
     inboxes = Cohort._inboxes.func
 
@@ -163,124 +201,15 @@ def inbox_names_receiver():
     Cohort._inboxes = property(renamed)
 
 
-@mutant("survivors-without-the-last", "the survivor set lacks the last one who uploaded", "survivors.everybody", SECAGG)
-def survivors_without_the_last():
-    _with_survivors(lambda uploaded, included: sorted(uploaded)[:-1])
-
-
 @mutant(
-    "survivors-with-a-dropout", "the survivor set has one who did not upload", "survivors.without-late-ones", SECAGG
-)
-def survivors_with_a_dropout():
-    _with_survivors(lambda uploaded, included: [*uploaded, *sorted(included - uploaded)[:1]])
-
-
-def _with_survivors(chosen):
-    @around(MaskedSum, "close")
-    def _(original, self, key):
-        self._uploaded = set(chosen(self._uploaded, self._included))
-        return original(self, key)
-
-
-@mutant("survivors-signed-alone", "the survivors' signature leaves out the included", "survivors.signature", SECAGG)
-def survivors_signed_alone():
-    @around(secagg, "survivors_message")
-    def _(original, digest, included, survivors):
-        return original(digest, b"", survivors)
-
-
-@mutant("step-again", "GetStep goes on to say what a device has done already", "step.walk", SECAGG)
-def step_again():
-    @around(Cohort, "step_for")
-    def _(original, self, device):
-        delivered, self.delivered = self.delivered, {**self.delivered, self.phase: {}}
-        try:
-            return original(self, device)
-        finally:
-            self.delivered = delivered
-
-
-@mutant("strangers-see-the-roster", "GetStep answers devices that have no place", "step.not-assigned", SECAGG)
-def strangers_see_the_roster():
-    @around(secure_steps, "_step")
-    def _(original, addressed, device):
-        known = device in addressed.assigned
-        return original(addressed, device if known else next(iter(addressed.assigned)))
-
-
-@mutant("too-few-keys-go-on", "a roster smaller than the minimum goes on", "abandon.too-few-keys", SECAGG)
-def too_few_keys_go_on():
-    @around(Cohort, "has_enough")
-    def _(original, self, minimum):
-        return original(self, 2 if self.phase == ADVERTISING else minimum)
-
-
-@mutant(
-    "threshold-not-awaited",
-    "a phase goes on with the minimum, although the threshold is higher",
-    "abandon.too-few-shares",
-    SECAGG,
-)
-def threshold_not_awaited():
-    Cohort.has_enough = lambda self, minimum: len(self.delivered[self.phase]) >= minimum
-
-
-@mutant(
-    "bits-of-the-included",
-    "numbers have the bits that the included need, not the roster",
-    # Sums over four fit one bit less than those over the six of the roster.
-    "sums.vector-2-without-shares",
-    SECAGG,
-)
-def bits_of_the_included():
-    @around(Cohort, "__init__")
-    def _(original, self, round_id, places, peers, blocks_of):
-        original(self, round_id, places, peers, lambda devices: blocks_of(len(self._shares)))
-
-
-@mutant(
-    "ring-of-the-roster",
-    "neighbours are those who are next in the roster, not in the order of digests",
-    "crowd.ring",
+    "graph-of-the-roster",
+    "neighbours are those who are next in the roster, not in the cycles",
+    "crowd.sum-with-dropouts",
     "crowd",
 )
-def ring_of_the_roster():
-    Roster._ring = property(lambda self: list(range(self.size)))
-
-
-@mutant(
-    "phases-last", "a phase lasts until its deadline, also when all have delivered", "step.ends-with-the-last", SECAGG
-)
-def phases_last():
-    @around(Round, "is_phase_due")
-    def _(original, self, now):
-        return original(self, now) and self.is_late(now)
-
-
-@mutant("one-deadline", "all phases share one deadline", "sums.one-missing-at-each-step", SECAGG)
-def one_deadline():
-    @around(Coordinator, "_end_phase")
-    async def _(original, self, current):
-        deadline = current.deadline
-        seconds, current.deadline_seconds = current.deadline_seconds, deadline - self._clock()
-        await original(self, current)
-        current.deadline_seconds = seconds
-
-
-@mutant("places-in-every-phase", "places that are left are given out in every phase", "cohort.places-left", SECAGG)
-def places_in_every_phase():
-    @around(Round, "takes_check_ins")
-    def _(original, self, now):
-        return self.state == OPEN and not self.is_late(now)
-
-
-@mutant(
-    "absent-awaited",
-    "every phase waits for all places, also for who missed one before",
-    "step.ends-with-the-last-who-is-left",
-    SECAGG,
-)
-def absent_awaited():
-    @around(Cohort, "expected")
-    def _(original, self, phase):
-        return self._places
+def graph_of_the_roster():
+    @around(Roster, "neighbours")
+    def _(original, self, index):
+        if self.is_complete:
+            return original(self, index)
+        return sorted((index + step) % self.size for step in range(-32, 33) if step)

@@ -1,36 +1,28 @@
-"""Faults at the doors: TLS, enrolment, calls and their errors, the manifest."""
+"""Faults at the doors: TLS, calls and their errors, the manifest."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import ssl
-import time
 
-from cryptography import x509
+from aiohttp import web as aiohttp_web
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from cryptography.x509.oid import NameOID
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import error_pb2
-from lightfr_harness.server.authority import Authority, SigningRequestError, TokenError, authority
+from lightfr_harness.server.authority import credentials
+from lightfr_harness.server.authority.credentials import Admission
 from lightfr_harness.server.coordinator import refusals, service, web
 from lightfr_harness.server.coordinator.publishing import Publisher
 from lightfr_harness.server.coordinator.refusals import Refusal
 from tests.harness.conformance.mutants import around, mutant
 
-# Between two steps that should be one: long enough for a busy machine.
-GAP_SECONDS = 1.0
-
 
 @mutant("tls-1-2", "TLS 1.2 is accepted too", "tls.version-1-2")
 def tls_1_2():
-    @around(Authority, "enrollment_context")
-    def _(original, self):
-        context = original(self)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        return context
+    with_context(lambda context: setattr(context, "minimum_version", ssl.TLSVersion.TLSv1_2))
 
 
 @mutant(
@@ -39,131 +31,83 @@ def tls_1_2():
     "tls.no-certificate",
 )
 def certificate_optional():
-    @around(Authority, "_mutual_context")
-    def _(original, self):
-        context = original(self)
-        context.verify_mode = ssl.CERT_OPTIONAL
-        return context
+    with_context(lambda context: setattr(context, "verify_mode", ssl.CERT_OPTIONAL))
 
 
 @mutant("revoked-accepted", "the revocation list is not read", "tls.revoked")
 def revoked_accepted():
-    @around(Authority, "_mutual_context")
-    def _(original, self):
-        context = original(self)
-        context.verify_flags &= ~ssl.VERIFY_CRL_CHECK_LEAF
-        return context
+    with_context(without_list)
 
-    @around(Authority, "device_of")
+    @around(Admission, "device_of")
     def _(original, self, certificate):
         self._revoked = frozenset()
         return original(self, certificate)
 
 
+@mutant(
+    "revoked-by-serial-number",
+    "a device is revoked by the serial number of its first certificate, and comes in with the next one",
+    "tls.revoked-renewed",
+)
+def revoked_by_serial_number():
+    with_context(without_list)
+
+    @around(Admission, "device_of")
+    def _(original, self, certificate):
+        self._revoked, revoked = frozenset(), self._read_revocation_list()
+        device = original(self, certificate)
+        is_first = device is not None and int(certificate["serialNumber"], 16) == int(device, 16)
+        return None if is_first and int(device, 16) in revoked else device
+
+
 @mutant("expired-accepted", "dates of client certificates are not looked at", "tls.expired")
 def expired_accepted():
-    @around(Authority, "_mutual_context")
+    # OpenSSL's X509_V_FLAG_NO_CHECK_TIME.
+    with_context(lambda context: setattr(context, "verify_flags", ssl.VerifyFlags(context.verify_flags | 0x200000)))
+
+
+def without_list(context):
+    context.verify_flags &= ~ssl.VERIFY_CRL_CHECK_LEAF
+
+
+def with_context(change):
+    @around(Admission, "_new_context")
     def _(original, self):
         context = original(self)
-        # OpenSSL's X509_V_FLAG_NO_CHECK_TIME.
-        context.verify_flags = ssl.VerifyFlags(context.verify_flags | 0x200000)
+        change(context)
         return context
 
 
 @mutant("any-common-name", "whoever has a certificate of the authority is a device", "tls.unnamed")
 def any_common_name():
-    @around(Authority, "device_of")
+    @around(Admission, "device_of")
     def _(original, self, certificate):
         device = original(self, certificate)
-        return dict(part[0] for part in certificate["subject"])["commonName"] if device is None else device
+        if device is None and certificate:
+            return dict(part[0] for part in certificate["subject"])["commonName"]
+        return device
+
+
+@mutant("downloads-for-anybody", "only calls ask which device it is", "artifacts.unnamed")
+def downloads_for_anybody():
+    original = web.HttpService._limited
+
+    @aiohttp_web.middleware
+    async def limited(self, request, handler):
+        identify = self._identify
+        if request.path.startswith("/artifacts/"):
+            self._identify = lambda certificate: identify(certificate) or "somebody"
+        try:
+            return await original(self, request, handler)
+        finally:
+            self._identify = identify
+
+    web.HttpService._limited = limited
 
 
 @mutant("no-ticket", "session tickets are turned off", "tls.ticket")
 def no_ticket():
-    @around(Authority, "enrollment_context")
-    def _(original, self):
-        context = original(self)
-        context.num_tickets = 0
-        return context
-
-
-@mutant("token-twice", "a token opens the door to a second device", "enroll.spent-token")
-def token_twice():
-    @around(Authority, "enroll")
-    def _(original, self, token, signing_request):
-        try:
-            return original(self, token, signing_request)
-        except TokenError as error:
-            if "spent" not in str(error):
-                raise
-            return [self.issue(signing_request)[1]]
-
-
-@mutant("enrolment-not-repeated", "the same request again gets another certificate", "enroll.same-again")
-def enrolment_not_repeated():
-    seen = set()
-
-    @around(Authority, "enroll")
-    def _(original, self, token, signing_request):
-        if (token, signing_request) in seen:
-            return [self.issue(signing_request)[1]]
-        seen.add((token, signing_request))
-        return original(self, token, signing_request)
-
-
-@mutant("refusal-spends-token", "a refused signing request spends the token", "enroll.refusal-spends-nothing")
-def refusal_spends_token():
-    spent = set()
-
-    @around(Authority, "enroll")
-    def _(original, self, token, signing_request):
-        if token in spent:
-            raise TokenError("spent")
-        try:
-            return original(self, token, signing_request)
-        except SigningRequestError:
-            spent.add(token)
-            raise
-
-
-@mutant("token-looked-up-first", "two devices that come at once both find the token unspent", "enroll.race-for-a-token")
-def token_looked_up_first():
-    @around(Authority, "enroll")
-    def _(original, self, token, signing_request):
-        known = self._registry.find_token(authority._token_sha256(token))
-        time.sleep(GAP_SECONDS)
-        try:
-            return original(self, token, signing_request)
-        except TokenError:
-            if known is None or known.request_sha256 is not None:
-                raise
-            return [self.issue(signing_request)[1]]
-
-
-@mutant("request-before-token", "the signing request is judged before the token", "enroll.unknown-token")
-def request_before_token():
-    @around(Authority, "enroll")
-    def _(original, self, token, signing_request):
-        authority.requested_key(signing_request)
-        return original(self, token, signing_request)
-
-
-@mutant("name-from-request", "a device chooses its name by the subject of its request", "enroll.subject-is-ignored")
-def name_from_request():
-    @around(Authority, "_add_device")
-    def _(original, self, signing_request, now):
-        subject = x509.load_der_x509_csr(signing_request).subject
-        wanted = str(subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value)
-        if not self._registry.has_device(wanted):
-            return original(self, signing_request, now)
-        key = authority.requested_key(signing_request)
-        signed = authority.make_device_certificate(self._issuer, key, wanted, now)
-        return wanted, signed.public_bytes(Encoding.DER)
-
-
-@mutant("any-curve", "keys of another curve than P-256 get a certificate", "enroll.other-curve")
-def any_curve():
-    authority.requested_key = lambda signing_request: x509.load_der_x509_csr(signing_request).public_key()
+    with_context(lambda context: setattr(context, "num_tickets", 0))
 
 
 @mutant(
@@ -177,6 +121,26 @@ def unknown_fields_refused():
         message = original(kind, body)
         if len(UnknownFieldSet(message)):
             raise service.malformed("unknown field")
+        return message
+
+
+@mutant("last-piece-counts", "of a message that comes in pieces the last one counts", "connect.in-two-pieces")
+def last_piece_counts():
+    _with_capabilities(lambda pieces: pieces[-1])
+
+
+@mutant("first-piece-counts", "of a message that comes in pieces the first one counts", "connect.in-two-pieces")
+def first_piece_counts():
+    _with_capabilities(lambda pieces: pieces[0])
+
+
+def _with_capabilities(chosen):
+    @around(service, "parse")
+    def _(original, kind, body):
+        message = original(kind, body)
+        if kind is pb.CheckInRequest and body[:1] == b"\x0a" and body[2 + body[1] :][:1] == b"\x0a":
+            pieces = [body[2 : 2 + body[1]], body[4 + body[1] :][: body[3 + body[1]]]]
+            message.capabilities.ParseFromString(chosen(pieces))
         return message
 
 
@@ -234,12 +198,12 @@ def first_wire_version():
 
 @mutant("manifest-without-label", "the manifest is signed without its label", "manifest.signature")
 def manifest_without_label():
-    authority.MANIFEST_CONTEXT = b""
+    credentials.MANIFEST_CONTEXT = b""
 
 
 @mutant("key-id-of-der", "key_id is of the key's DER, not of its 32 bytes", "manifest.signature")
 def key_id_of_der():
-    @around(Authority, "sign")
+    @around(credentials.Credentials, "sign")
     def _(original, self, manifest):
         signed = original(self, manifest)
         der = self.manifest_key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)

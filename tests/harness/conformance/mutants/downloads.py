@@ -8,7 +8,7 @@ from lightfr_harness.server.coordinator.publishing import Publisher
 from tests.harness.conformance.mutants import around, mutant
 
 
-@mutant("range-ignored", "Range is ignored: a download begins anew each time", "artifacts.range-first")
+@mutant("range-ignored", "Range is ignored: a download begins anew each time", "artifacts.range-open")
 def range_ignored():
     downloads._part = lambda request, digest, size: None
 
@@ -26,7 +26,7 @@ def if_range_ignored():
         return original(request.clone(headers=headers), digest, size)
 
 
-@mutant("range-end-excluded", "the last byte of a range is left out", "artifacts.range-middle")
+@mutant("range-end-excluded", "the last byte of a range is left out", "artifacts.range-open")
 def range_end_excluded():
     @around(downloads, "_part")
     def _(original, request, digest, size):
@@ -34,7 +34,7 @@ def range_end_excluded():
         return part and part[:-1]
 
 
-@mutant("range-suffix-first", "`-n` gives the first bytes in the place of the last", "artifacts.range-suffix")
+@mutant("range-suffix-first", "`-n` gives the first bytes in the place of the last", "artifacts.range-other")
 def range_suffix_first():
     @around(downloads, "_part")
     def _(original, request, digest, size):

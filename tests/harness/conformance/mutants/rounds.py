@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from lightfr.v1 import coordinator_pb2 as pb
-from lightfr.v1 import model_pb2
+from lightfr.v1 import model_pb2, secure_pb2
 from lightfr_harness.server.coordinator import rounds, secure_steps, service
 from lightfr_harness.server.coordinator.coordinator import Coordinator
 from lightfr_harness.server.coordinator.rounds import ABANDONED, AGGREGATING, OPEN, Plan, Round, RoundBook
@@ -15,10 +15,10 @@ from tests.harness.conformance.mutants import around, mutant
 @mutant("place-for-each-check-in", "a device that checks in again takes a second place", "checkin.same-again")
 def place_for_each_check_in():
     @around(RoundBook, "check_in")
-    def _(original, self, device, now):
+    def _(original, self, device, *more):
         if device in self.current.assigned:
             self.current.places -= 1
-        return original(self, device, now)
+        return original(self, device, *more)
 
 
 @mutant("one-place-more", "a round gives out one place more than it has", "checkin.full")
@@ -166,9 +166,11 @@ def few_rounds_remembered():
 
 @mutant("steps-in-the-clear", "GetStep in a round in the clear says to wait", "step.in-the-clear")
 def steps_in_the_clear():
-    @around(secure_steps, "_step")
-    def _(original, addressed, device):
-        return None if addressed.cohort is None and addressed.ended_at is None else original(addressed, device)
+    @around(secure_steps.SecureSteps, "step")
+    async def _(original, self, device, round_id, wait_seconds):
+        if not self._is_masked and device in self._find(round_id).assigned:
+            return secure_pb2.GetStepResponse(wait_ms=1000)
+        return await original(self, device, round_id, wait_seconds)
 
 
 @mutant("abandoned-counts-nothing", "an abandoned round says that nobody uploaded", "round.abandoned")

@@ -123,3 +123,22 @@ def content_before_place():
         if device not in addressed.receipts:
             self._take_legal(addressed, device, request, b"")
         return await original(self, device, request, body)
+
+
+@mutant(
+    "model-before-the-end",
+    "an upload that is too late is told that its model is another",
+    "upload.closed-round-of-another-model",
+)
+def model_before_the_end():
+    mismatch_first()
+
+
+def mismatch_first():
+    """Compare the model before anything is known about the round's state."""
+
+    @around(Round, "require_place")
+    def _(original, self, device, manifest_sha256, now):
+        if device in self.assigned and manifest_sha256 != self.manifest_sha256:
+            raise Refusal(error_pb2.ERROR_REASON_MODEL_MISMATCH, "another model")
+        original(self, device, manifest_sha256, now)

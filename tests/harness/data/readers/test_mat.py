@@ -23,12 +23,43 @@ def save(folder, **variables):
     return path
 
 
-def test_ciao_takes_user_item_and_rating_and_file_order_as_time(tmp_path):
+def test_ciao_takes_user_item_and_rating_and_has_no_times_in_five_columns(tmp_path):
     ratings = load(save(tmp_path, rating=CIAO), "ciao")
     assert ratings.rating.tolist() == [4, 1, 5]
     assert (ratings.user_ids, ratings.item_ids) == (["1", "2"], ["20", "9"])
-    assert ratings.timestamp.tolist() == [0, 1, 2]
+    assert not ratings.has_times
     assert (ratings.rating_min, ratings.rating_max) == (1, 5)
+
+
+def test_zeros_of_ciao_are_skipped_and_counted_and_of_repeats_the_latest_stands(tmp_path):
+    rows = [[1, 20, 3, 4, 5, 70], [1, 9, 3, 0, 5, 71], [1, 20, 3, 2, 5, 60], [2, 20, 3, 5, 5, 1], [2, 20, 3, 0, 5, 9]]
+    ratings = load(save(tmp_path, rating=np.array(rows)), "ciao")
+    assert (ratings.n_zeros, ratings.n_duplicates) == (2, 1)
+    assert (ratings.rating.tolist(), ratings.timestamp.tolist()) == ([4, 5], [70, 1])
+    assert ratings.item_ids == ["20"]
+
+
+def test_a_sparse_table_that_claims_a_huge_shape_is_refused_before_it_is_written_out(tmp_path):
+    huge = sparse.csc_matrix(([1.0], ([0], [0])), shape=(2**20, 2**20))
+    with pytest.raises(DataFileError, match="5 or 6 columns"):
+        load(save(tmp_path, rating=huge), "ciao")
+
+
+TEXTS = {
+    "blanks": "7 20 3\n8 20 5\n7  9 1\n",
+    "tabs": "7\t20\t3\r\n8\t20\t5\r\n7\t9\t1",
+    "commas": "\ufeff7,20,3\n8,20,5.0\n7,9,1\n",
+}
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_douban_is_read_as_text_too(tmp_path, text):
+    path = tmp_path / "ratings.txt"
+    path.write_bytes(text.encode())
+    ratings = load(path, "douban")
+    assert (ratings.rating.tolist(), ratings.user_ids, ratings.has_times) == ([3, 5, 1], ["7", "8"], False)
+    path.write_text("7 20 3 881\n8 20 5 880\n")
+    assert load(path, "douban").timestamp.tolist() == [881, 880]
 
 
 def test_ciao_takes_the_time_where_there_is_one(tmp_path):
@@ -69,6 +100,13 @@ def test_a_file_of_matlab_7_3_is_read_through_h5py(tmp_path):
     assert load(path, "douban").rating.tolist() == [5, 3, 4]
 
 
+def test_a_file_of_matlab_7_3_that_is_cut_short_is_refused(tmp_path):
+    path = tmp_path / "data.mat"
+    path.write_bytes(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM" + b"\x00" * 400)
+    with pytest.raises(DataFileError, match="not a sound MATLAB file"):
+        load(path, "douban")
+
+
 BROKEN = [
     ("ciao", {"other": CIAO}, "no matrix 'rating'; found: other"),
     ("ciao", {"rating": CIAO[:, :4]}, "5 or 6 columns"),
@@ -77,6 +115,10 @@ BROKEN = [
     ("ciao", {"rating": np.array([[1.5, 2, 3, 4, 5]])}, "not a whole number"),
     ("ciao", {"rating": np.array([[1, 2, 3, 4, 5, np.inf]])}, "not finite"),
     ("ciao", {"rating": np.empty((0, 5))}, "no ratings"),
+    ("ciao", {"rating": np.zeros((2, 5))}, "no ratings"),
+    ("ciao", {"rating": np.array([[-1, 2, 3, 4, 5]])}, "not a whole number"),
+    ("ciao", {"rating": np.array([[1, np.nan, 3, 4, 5]])}, "not a whole number"),
+    ("ciao", {"rating": np.array([["a", 1, 2, 3, 4]], object)}, "plain numbers"),
     ("douban", {"rating": CIAO}, "3 or 4 columns"),
     ("douban", {"other": CIAO}, "no matrix 'rating'; found: other"),
     ("douban", {"M": np.ones((2, 2)), "Otraining": np.ones((2, 3))}, "'Otraining' has shape"),

@@ -154,12 +154,12 @@ def test_messages_hold_no_rating_and_no_id(tmp_path):
 # FilmTrust: blanks between the fields, half stars up to four, no times.
 
 
-def test_lines_are_read_and_file_order_is_time(tmp_path):
+def test_lines_are_read_and_there_are_no_times(tmp_path):
     path = tmp_path / "ratings.txt"
     path.write_text("1 1 2\n1 2  0.5\n2 2 4\n")
     ratings = load(path, "filmtrust")
     assert ratings.rating.tolist() == [2, 0.5, 4]
-    assert ratings.timestamp.tolist() == [0, 1, 2]
+    assert not ratings.has_times
     assert (ratings.rating_min, ratings.rating_max) == (0.5, 4.0)
     assert ratings.item_ids == ["2", "1"]
 

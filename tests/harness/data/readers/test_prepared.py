@@ -1,5 +1,8 @@
 """A folder somebody else has split."""
 
+import subprocess
+import sys
+
 import pytest
 
 from lightfr_harness.data import load
@@ -11,7 +14,7 @@ from lightfr_harness.data.errors import (
 
 HEADER = "user_id,item_id,ratings\n"
 TRAIN = "u,a,4\nu,b,1\nv,b,2\n"
-TEST = "u,c,3\nu,x,0\nu,a,0\nv,a,5\nv,x,0\n"
+TEST = "u,c,3\nu,x,0\nu,y,0\nv,a,5\nv,x,0\n"
 
 
 def folder_of(folder, *, train=TRAIN, test=TEST, val=None):
@@ -31,8 +34,10 @@ def groups(split, candidates):
 
 def test_the_first_line_of_each_user_is_the_positive_and_groups_may_differ(tmp_path):
     split = load(folder_of(tmp_path), "prepared")
-    assert groups(split, split.test) == {"u": "cxa", "v": "ax"}
+    assert groups(split, split.test) == {"u": "cxy", "v": "ax"}
     assert split.validation is None
+    assert (split.test_as_given, split.n_negatives_dropped) == (None, 0)
+    assert split.held_out == "as the prepared split has it"
     assert split.train.rating.tolist() == [4, 1, 2]
 
 
@@ -72,10 +77,23 @@ def test_repeated_negatives_stay_as_given(tmp_path):
     assert groups(split, split.test) == {"u": "cxx"}
 
 
-def test_a_positive_listed_again_as_negative_is_left_out_with_a_warning(tmp_path):
-    with pytest.warns(DatasetWarning, match=r"test.csv, line 2"):
-        split = load(folder_of(tmp_path, test="u,c,3\nu,x,0\nu,c,0\n"), "prepared")
-    assert groups(split, split.test) == {"u": "cx"}
+def test_own_items_and_the_positive_among_the_negatives_are_left_out_with_one_warning(tmp_path):
+    test = "u,c,3\nu,x,0\nu,c,0\nu,a,0\nu,b,0\nv,a,5\nv,b,0\nv,x,0\nw,a,1\nw,b,0\n"
+    with pytest.warns(DatasetWarning) as caught:
+        split = load(folder_of(tmp_path, test=test, val="u,x,1\nu,a,0\nu,c,0\n"), "prepared")
+    assert len(caught) == 1
+    assert "4 test negatives of 2 users" in str(caught[0].message)
+    assert groups(split, split.test) == {"u": "cx", "v": "ax", "w": "ab"}
+    assert groups(split, split.test_as_given) == {"u": "cxcab", "v": "abx", "w": "ab"}
+    assert groups(split, split.validation) == {"u": "xc"}
+    assert split.n_negatives_dropped == 4
+
+
+def test_the_warning_is_one_line_for_people_too(tmp_path):
+    folder_of(tmp_path, test="u,c,3\nu,x,0\nu,a,0\n")
+    code = f"from lightfr_harness.data import load; load({str(tmp_path)!r}, 'prepared')"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert len(run.stderr.splitlines()) == 1
 
 
 BROKEN = [
@@ -85,7 +103,8 @@ BROKEN = [
     ("train", "", None, "no ratings"),
     ("test", "u,c,3\nu,x,0\nv,a,1\nv,b,0\nu,y,0\nu,z,0\n", 6, "already listed"),
     ("test", "u,c,3\nv,a,1\nv,b,0\n", 2, "without negatives"),
-    ("test", "u,c,3\nu,c,0\n", 2, "the positive itself"),
+    ("test", "v,a,3\nv,x,0\nu,c,3\nu,c,0\n", 4, "the positive itself"),
+    ("test", "u,c,3\nu,a,0\nu,b,0\n", 2, "items that the user rated"),
     ("test", "u,c,3\nu,,0\n", 3, "id is empty"),
     ("test", "", None, "no candidates"),
     ("val", "u\n", 2, "1 fields where 3"),
@@ -113,3 +132,5 @@ def test_a_missing_folder_and_a_missing_file_are_reported(tmp_path):
     (folder_of(tmp_path) / "test.csv").unlink()
     with pytest.raises(DataFileError, match=r"test\.csv: it does not exist"):
         load(tmp_path, "prepared")
+    with pytest.raises(DataFileError, match="this is not a folder"):
+        load(tmp_path / "train.csv", "prepared")

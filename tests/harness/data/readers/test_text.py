@@ -1,4 +1,4 @@
-"""Any CSV with a header, its columns named by the caller."""
+"""CSV with a header or without, CiaoDVD and RecBole's .inter files."""
 
 import pytest
 
@@ -28,9 +28,99 @@ def test_columns_are_found_by_name_in_any_order(tmp_path):
     assert (ratings.rating_min, ratings.rating_max) == (0, 10)
 
 
-def test_without_a_time_column_the_order_of_lines_is_the_order_of_time(tmp_path):
+def test_without_a_time_column_there_are_no_times(tmp_path):
     path = write(tmp_path, "\ufeffuser_id,item_id,rating\nu,a,1\n\nu,b,1\n")
-    assert load(path, "csv", **SCALE).timestamp.tolist() == [0, 1]
+    assert not load(path, "csv", **SCALE).has_times
+
+
+@pytest.mark.parametrize(
+    ("texts", "seconds"),
+    [
+        (("2013-06-21", "1970-01-02"), [1371772800, 86400]),
+        (("1970-01-01T00:00:10", "1970-01-01 01:00:00+01:00"), [10, 0]),
+        (("1970-01-01T00:00:01Z", "1969-12-31"), [1, -86400]),
+        (("-5", "881.9"), [-5, 881]),
+    ],
+)
+def test_times_are_numbers_or_iso_dates(tmp_path, texts, seconds):
+    path = write(tmp_path, "user_id,item_id,rating,t\n" + "".join(f"u,i{n},1,{text}\n" for n, text in enumerate(texts)))
+    assert load(path, "csv", timestamp="t", **SCALE).timestamp.tolist() == seconds
+
+
+NUMBERED = {"user": "2", "item": "1", "rating": "3"}
+
+
+def test_columns_by_number_are_those_of_a_file_without_a_header(tmp_path):
+    path = write(tmp_path, '"a, b",ann,10,2001-01-02\r\nc,bob,0,2001-01-01\r\n')
+    ratings = load(path, "csv", **NUMBERED, timestamp="4", **SCALE)
+    assert (ratings.user_ids, ratings.item_ids) == (["ann", "bob"], ["a, b", "c"])
+    assert ratings.rating.tolist() == [10, 0]
+    assert (ratings.timestamp[0] - ratings.timestamp[1]) == 86400
+
+
+@pytest.mark.parametrize("column", ["0", "5"])
+def test_a_column_number_that_is_not_there_is_reported(tmp_path, column):
+    with pytest.raises(DataFileError, match="line 1: the line has 4 columns"):
+        load(write(tmp_path, "a,u,1,2\n"), "csv", **{**NUMBERED, "item": column}, **SCALE)
+
+
+def test_without_a_header_the_error_does_not_show_the_first_line(tmp_path):
+    with pytest.raises(DataFileError, match="number them from 1") as caught:
+        load(write(tmp_path, "anna,item4711,3\n"), "csv", **SCALE)
+    assert "anna" not in str(caught.value)
+
+
+def test_ids_in_another_encoding_are_refused(tmp_path):
+    path = tmp_path / "any.csv"
+    path.write_bytes("user_id,item_id,rating\nJos\u00e9,a,1\nu,b,1\n".encode("latin-1"))
+    with pytest.raises(DataFileError, match="not UTF-8"):
+        load(path, "csv", **SCALE)
+    path.write_text("user_id,item_id,rating\nJos\u00e9,a,1\nu,b,1\n", encoding="utf-8")
+    assert load(path, "csv", **SCALE).user_ids == ["Jos\u00e9", "u"]
+
+
+def test_a_header_in_another_encoding_is_not_printed(tmp_path):
+    path = tmp_path / "any.csv"
+    path.write_bytes("w\u00e4r,item_id,rating\nu,a,1\n".encode("latin-1"))
+    with pytest.raises(DataFileError) as caught:
+        load(path, "csv", **SCALE)
+    assert str(caught.value).encode()
+
+
+CIAODVD = "1,1,7,1,5,2003-06-21\n1,2,7,2,1,2003-06-20\n9,1,8,3,3,2011-01-01\n"
+
+
+def test_ciaodvd_has_no_header_and_iso_dates(tmp_path):
+    ratings = load(write(tmp_path, CIAODVD), "ciaodvd")
+    assert (ratings.user_ids, ratings.item_ids, ratings.rating.tolist()) == (["1", "9"], ["1", "2"], [5, 1, 3])
+    assert ratings.timestamp.argsort().tolist() == [1, 0, 2]
+    assert (ratings.rating_min, ratings.rating_max) == (1, 5)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [("1,1,7,1,5", "5 fields"), ("1,1,7,1,0,2003-06-21", "outside 1 to 5"), ("1,1,7,1,5,2003-13-21", "ISO date")],
+)
+def test_a_broken_line_of_ciaodvd_is_reported(tmp_path, line, reason):
+    with pytest.raises(DataFileError, match=f"line 2: .*{reason}"):
+        load(write(tmp_path, f"1,1,7,1,5,2003-06-21\n{line}\n"), "ciaodvd")
+
+
+def test_an_inter_file_may_have_any_ids_quotes_and_further_columns(tmp_path):
+    header = "review:token_seq\titem_id:token\tuser_id:token\trating:float\ttimestamp:float\n"
+    text = header + 'ok\t"a\tB00X\t4.5\t9\nno\tb\tB00Y\t1\t8\n'
+    ratings = load(write(tmp_path, text), "inter", **SCALE)
+    assert (ratings.user_ids, ratings.item_ids) == (["B00X", "B00Y"], ['"a', "b"])
+    assert (ratings.rating.tolist(), ratings.timestamp.tolist()) == ([4.5, 1], [9, 8])
+
+
+def test_an_inter_file_may_lack_times_and_name_its_rating_otherwise(tmp_path):
+    text = "user_id:token\titem_id:token\tstars:float\nu\ta\t4\n"
+    assert not load(write(tmp_path, text), "inter", rating="stars:float", **SCALE).has_times
+    with pytest.raises(DataFileError, match="no column rating:float"):
+        load(write(tmp_path, text), "inter", **SCALE)
+    with pytest.raises(InvalidOptionError, match="format inter does not know"):
+        load(write(tmp_path, text), "inter")
 
 
 @pytest.mark.parametrize("missing", ["rating_min", "rating_max"])
@@ -51,6 +141,7 @@ BROKEN = [
     ("u,a", "2 fields where 3"),
     ("u,a,1,2", "4 fields where 3"),
     ("u,a,", "rating is not a number"),
+    ("u,a,1_0", "rating is not a finite number"),
     ("u,a,nan", "rating is not a finite number"),
     ("u,a,11", "rating is outside 0 to 10"),
     ("u,a,-0.1", "rating is outside 0 to 10"),

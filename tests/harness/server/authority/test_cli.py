@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from lightfr_harness.cli import app
 from lightfr_harness.server.authority import Authority
-from tests.certificates import OneLineServer, ask, client_context, signing_request
+from tests.certificates import OneLineServer, ask, client_context, credentials_of, member_key, signing_request
 
 ADDRESSES = ("--server", "https://localhost:8443", "--enrollment", "https://localhost:8444")
 
@@ -32,12 +32,21 @@ def test_init_token_enrol_revoke_go_together(tmp_path):
     assert run("init", folder, "--host", "localhost", "--host", "127.0.0.1").exit_code == 0
     invitation = json.loads(run("token", folder, *ADDRESSES).stdout)
     authority = Authority.open(folder)
-    assert len(authority.enroll(invitation["token"], signing_request())) == 1
-    ids = [authority.issue(signing_request())[0] for _ in range(2)]
+    assert authority.enroll(invitation["token"], signing_request(), member_key())
+    ids = [authority.issue(signing_request(), member_key())[0] for _ in range(2)]
+    credentials = credentials_of(authority)
     assert run("revoke", folder, *ids).exit_code == 0
-    authority.refresh()
-    assert authority._revoked == set(ids)
+    credentials.refresh()
+    assert credentials._revoked == {int(device_id, 16) for device_id in ids}
     authority.close()
+
+
+def test_the_authority_may_have_a_host_of_its_own(tmp_path):
+    folder = tmp_path / "authority"
+    assert run("init", folder, "--host", "c.example", "--enrollment-host", "a.example").exit_code == 0
+    good = ("--server", "https://c.example:1", "--enrollment", "https://a.example:1")
+    assert run("token", folder, *good).exit_code == 0
+    require_error(run("token", folder, *ADDRESSES), "does not name localhost")
 
 
 def test_several_invitations_go_to_private_files(authority, tmp_path):
@@ -93,7 +102,7 @@ def test_the_folder_of_another_server_is_never_overwritten(authority, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize("command", [[], ["init"], ["token"], ["revoke"], ["server"]])
+@pytest.mark.parametrize("command", [[], ["init"], ["serve"], ["token"], ["revoke"], ["server"]])
 def test_every_command_explains_itself(command):
     result = run(*command, "--help")
     assert result.exit_code == 0

@@ -12,14 +12,24 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lightfr.errors import OutOfRangeError
-from lightfr_harness.server.authority import Authority, AuthorityError, RenewalError, SigningRequestError, TokenError
+from lightfr.device import Trust
+from lightfr.errors import OutOfRangeError, PrivacyError
+from lightfr.membership import require_membership
+from lightfr_harness.server.authority import (
+    Authority,
+    AuthorityError,
+    MemberKeyError,
+    RenewalError,
+    SigningRequestError,
+    TokenError,
+)
 from lightfr_harness.server.authority.certificates import common_name, new_key, requested_key
-from tests.certificates import signing_request
+from tests.certificates import member_key, signing_request
 
 SERVER, ENROLLMENT = "https://localhost:8443", "https://127.0.0.1:8444"
 KEY = new_key()
 REQUEST = signing_request(KEY)
+MEMBER, OTHER = member_key(), member_key()
 
 
 def request_of(key, algorithm=None, **attributes):
@@ -46,8 +56,8 @@ def test_an_invitation_says_all_that_a_device_needs(authority):
 
 def test_no_token_is_in_any_file(authority):
     token = token_of(authority).encode()
-    authority.enroll(token.decode(), REQUEST)
-    assert not [path for path in authority.folder.iterdir() if token in path.read_bytes()]
+    authority.enroll(token.decode(), REQUEST, MEMBER)
+    assert not [path for path in authority.folder.rglob("*") if path.is_file() and token in path.read_bytes()]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +79,7 @@ def test_a_validity_outside_a_year_is_refused(authority, seconds):
 
 def test_a_token_gives_a_certificate_for_the_key_of_the_request(authority):
     key = new_key()
-    (der,) = authority.enroll(token_of(authority), signing_request(key))
+    (der,) = authority.enroll(token_of(authority), signing_request(key), MEMBER).certificates
     certificate = x509.load_der_x509_certificate(der)
     assert certificate.public_key() == key.public_key()
     certificate.verify_directly_issued_by(authority._issuer.certificate)
@@ -77,18 +87,18 @@ def test_a_token_gives_a_certificate_for_the_key_of_the_request(authority):
 
 def test_a_lost_answer_is_repeated_also_after_the_token_expired(authority):
     token = token_of(authority)
-    first = authority.enroll(token, REQUEST)
+    first = authority.enroll(token, REQUEST, MEMBER)
     later = Authority(authority.folder, now=lambda: datetime.now(UTC) + timedelta(hours=1))
-    assert later.enroll(token, REQUEST) == first
+    assert later.enroll(token, REQUEST, MEMBER) == first
     assert device_count(authority) == 1
     later.close()
 
 
 def test_a_spent_token_serves_no_other_request(authority):
     token = token_of(authority)
-    authority.enroll(token, REQUEST)
+    authority.enroll(token, REQUEST, MEMBER)
     with pytest.raises(TokenError, match="spent"):
-        authority.enroll(token, signing_request())
+        authority.enroll(token, signing_request(), MEMBER)
     assert device_count(authority) == 1
 
 
@@ -96,23 +106,23 @@ def test_an_expired_token_is_refused(authority):
     token = token_of(authority, 60)
     later = Authority(authority.folder, now=lambda: datetime.now(UTC) + timedelta(seconds=61))
     with pytest.raises(TokenError, match="expired"):
-        later.enroll(token, REQUEST)
+        later.enroll(token, REQUEST, MEMBER)
     later.close()
-    authority.enroll(token, REQUEST)
+    authority.enroll(token, REQUEST, MEMBER)
 
 
 @pytest.mark.parametrize("token", ["", "x" * 15, "x" * 32, "x" * 129, "é" * 20, "\ud800" * 20])
 def test_a_token_that_was_never_given_is_refused_without_repeating_it(authority, token):
     with pytest.raises(TokenError) as refusal:
-        authority.enroll(token, REQUEST)
+        authority.enroll(token, REQUEST, MEMBER)
     assert not token or token not in str(refusal.value)
 
 
 def test_a_refused_request_does_not_spend_the_token(authority):
     token = token_of(authority)
     with pytest.raises(SigningRequestError):
-        authority.enroll(token, b"no request")
-    assert len(authority.enroll(token, REQUEST)) == 1
+        authority.enroll(token, b"no request", MEMBER)
+    assert authority.enroll(token, REQUEST, MEMBER)
 
 
 def test_a_token_is_spent_and_a_device_recorded_at_once_or_not_at_all(authority, monkeypatch):
@@ -120,9 +130,9 @@ def test_a_token_is_spent_and_a_device_recorded_at_once_or_not_at_all(authority,
     with monkeypatch.context() as broken:
         broken.setattr(authority._registry, "spend_token", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            authority.enroll(token, REQUEST)
+            authority.enroll(token, REQUEST, MEMBER)
     assert device_count(authority) == 0
-    authority.enroll(token, REQUEST)
+    authority.enroll(token, REQUEST, MEMBER)
     assert device_count(authority) == 1
 
 
@@ -132,7 +142,7 @@ def test_of_many_who_spend_one_token_at_once_one_succeeds(authority):
 
     def spend(one):
         try:
-            outcomes.append(one.enroll(token, signing_request())[0])
+            outcomes.append(one.enroll(token, signing_request(), MEMBER)[0])
         except TokenError as refusal:
             outcomes.append(refusal.reason)
 
@@ -161,7 +171,7 @@ BAD_REQUESTS = {
 @pytest.mark.parametrize("name", BAD_REQUESTS)
 def test_only_a_signed_request_with_a_p256_key_is_taken(authority, name):
     with pytest.raises(SigningRequestError):
-        authority.issue(BAD_REQUESTS[name])
+        authority.issue(BAD_REQUESTS[name], MEMBER)
     assert device_count(authority) == 0
 
 
@@ -186,52 +196,98 @@ def subject_of(der):
 
 
 def test_a_renewed_certificate_is_for_the_new_key_and_the_same_device(authority):
-    device_id, first = authority.issue(REQUEST)
+    device_id, first = authority.issue(REQUEST, MEMBER)
     key = new_key()
-    (der,) = authority.renew(device_id, signing_request(key))
+    (der,) = authority.renew(device_id, signing_request(key), MEMBER).certificates
     certificate = x509.load_der_x509_certificate(der)
     assert certificate.public_key() == key.public_key()
-    assert certificate.subject == subject_of(first) == common_name(device_id)
+    assert certificate.subject == subject_of(first.certificates[0]) == common_name(device_id)
     assert certificate.serial_number != int(device_id, 16)
     certificate.verify_directly_issued_by(authority._issuer.certificate)
 
 
 def test_the_same_renewal_again_gets_the_same_certificate_in_another_process_too(authority):
-    device_id, _ = authority.issue(REQUEST)
-    first = authority.renew(device_id, REQUEST)
+    device_id, _ = authority.issue(REQUEST, MEMBER)
+    first = authority.renew(device_id, REQUEST, MEMBER)
     other = Authority.open(authority.folder)
-    assert other.renew(device_id, REQUEST) == first
+    assert other.renew(device_id, REQUEST, MEMBER) == first
     other.close()
-    assert authority.renew(device_id, signing_request()) != first
+    assert authority.renew(device_id, signing_request(), MEMBER) != first
 
 
 def test_a_renewal_is_for_devices_that_are_known_and_not_revoked(authority):
-    device_id, _ = authority.issue(REQUEST)
-    authority.renew(device_id, REQUEST)
+    device_id, _ = authority.issue(REQUEST, MEMBER)
+    authority.renew(device_id, REQUEST, MEMBER)
     authority.revoke(device_id)
     for nobody in (device_id, "0" * 32):
         with pytest.raises(RenewalError):
-            authority.renew(nobody, REQUEST)
+            authority.renew(nobody, REQUEST, MEMBER)
 
 
 def test_a_renewal_of_no_request_is_refused(authority):
-    device_id, _ = authority.issue(REQUEST)
+    device_id, _ = authority.issue(REQUEST, MEMBER)
     with pytest.raises(SigningRequestError):
-        authority.renew(device_id, b"no request")
+        authority.renew(device_id, b"no request", MEMBER)
 
 
 def test_a_device_renews_at_most_32_times(authority):
-    device_id, _ = authority.issue(REQUEST)
+    device_id, _ = authority.issue(REQUEST, MEMBER)
     requests = [signing_request() for _ in range(33)]
-    renewed = [authority.renew(device_id, request) for request in requests[:32]]
+    renewed = [authority.renew(device_id, request, MEMBER) for request in requests[:32]]
     with pytest.raises(RenewalError, match="32 times"):
-        authority.renew(device_id, requests[32])
-    assert authority.renew(device_id, requests[0]) == renewed[0]
+        authority.renew(device_id, requests[32], MEMBER)
+    assert authority.renew(device_id, requests[0], MEMBER) == renewed[0]
 
 
-def test_an_authority_of_before_there_were_renewals_can_renew(authority):
-    device_id, _ = authority.issue(REQUEST)
-    authority._registry._run("DROP TABLE renewals")
-    later = Authority.open(authority.folder)
-    assert later.renew(device_id, REQUEST)
+def keys_of(authority):
+    return Trust(authority.folder / "trust.pem").membership_keys
+
+
+def test_a_membership_is_for_the_member_key_until_the_certificate_ends(authority):
+    device_id, first = authority.issue(REQUEST, MEMBER)
+    later = Authority(authority.folder, now=lambda: datetime.now(UTC) + timedelta(days=300))
+    renewed = later.renew(device_id, REQUEST, OTHER)
     later.close()
+    for issued, key in ((first, MEMBER), (renewed, OTHER)):
+        ends = x509.load_der_x509_certificate(issued.certificates[0]).not_valid_after_utc.timestamp()
+        assert require_membership(issued.membership, keys_of(authority), ends - 1) == key
+        with pytest.raises(PrivacyError, match="ended"):
+            require_membership(issued.membership, keys_of(authority), ends)
+
+
+def test_the_same_signing_request_with_another_member_key_is_another_request(authority):
+    token = token_of(authority)
+    authority.enroll(token, REQUEST, MEMBER)
+    with pytest.raises(TokenError, match="spent"):
+        authority.enroll(token, REQUEST, OTHER)
+    device_id, _ = authority.issue(REQUEST, member_key())
+    assert authority.renew(device_id, REQUEST, OTHER) != authority.renew(device_id, REQUEST, member_key())
+
+
+@pytest.mark.parametrize("key", [b"", bytes(31), bytes(33), "another device's"])
+def test_a_member_key_of_another_length_or_of_another_device_is_refused_and_spends_nothing(authority, key):
+    other, _ = authority.issue(REQUEST, MEMBER)
+    renewed = member_key()
+    authority.renew(other, REQUEST, renewed)
+    device_id, _ = authority.issue(REQUEST, OTHER)
+    token = token_of(authority)
+    # A key that a device had before its renewal is its own for good.
+    for refused in (MEMBER, renewed) if isinstance(key, str) else (key,):
+        with pytest.raises(MemberKeyError):
+            authority.enroll(token, REQUEST, refused)
+        with pytest.raises(MemberKeyError):
+            authority.renew(device_id, REQUEST, refused)
+    assert authority.enroll(token, REQUEST, member_key())
+    assert authority.renew(device_id, REQUEST, OTHER), "its own key will do"
+
+
+def test_a_request_that_is_refused_does_not_keep_its_member_key(authority):
+    token = token_of(authority)
+    with pytest.raises(SigningRequestError):
+        authority.enroll(token, b"no request", MEMBER)
+    device_id, _ = authority.issue(REQUEST, OTHER)
+    for _ in range(32):
+        authority.renew(device_id, signing_request(), OTHER)
+    with pytest.raises(RenewalError):
+        authority.renew(device_id, signing_request(), MEMBER)
+    assert authority.issue(REQUEST, MEMBER)

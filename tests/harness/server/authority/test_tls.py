@@ -18,6 +18,8 @@ from tests.certificates import (
     client_pem,
     common_name_of,
     connect,
+    credentials_of,
+    member_key,
     plain_server_context,
     server_pem,
     signing_request,
@@ -38,7 +40,7 @@ REASONS = {
 
 def require_refused(authority, context):
     """The server ends the handshake: its application sees nothing, and the client reads nothing."""
-    with OneLineServer(authority.server_context()) as server:
+    with OneLineServer(credentials_of(authority).context()) as server:
         answer = b""
         # The client may learn of it as an alert, a reset or an early end.
         with contextlib.suppress(OSError):
@@ -52,10 +54,11 @@ def require_refused(authority, context):
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
 def test_a_device_of_this_authority_gets_through_and_is_named(authority, tmp_path, host):
     pem = client_pem(authority, tmp_path)
-    with OneLineServer(authority.server_context()) as server:
+    credentials = credentials_of(authority)
+    with OneLineServer(credentials.context()) as server:
         assert ask(client_context(authority, pem), server.port, host) == b"hello"
     assert server.received == [b"upload"]
-    assert authority.device_of(server.peers[0]) == common_name_of(pem)
+    assert credentials.device_of(server.peers[0]) == common_name_of(pem)
 
 
 @pytest.mark.parametrize("fault", CLIENT_FAULTS)
@@ -78,44 +81,49 @@ def test_the_server_refuses_tls_1_2(authority, tmp_path):
 def test_a_revocation_by_another_process_reaches_the_running_server_after_refresh(authority, tmp_path):
     (tmp_path / "other").mkdir()
     revoked, kept = client_pem(authority, tmp_path), client_pem(authority, tmp_path / "other")
-    with OneLineServer(authority.server_context()) as server:
+    credentials = credentials_of(authority)
+    with OneLineServer(credentials.context()) as server:
         assert ask(client_context(authority, revoked), server.port) == b"hello"
         another = Authority.open(authority.folder)
         another.revoke(common_name_of(revoked))
         another.close()
-        authority.refresh()
+        credentials.refresh()
         with pytest.raises(OSError, match=r"(?i)revoked|reset|EOF"):
             ask(client_context(authority, revoked), server.port)
         assert ask(client_context(authority, kept), server.port) == b"hello"
     assert server.received == [b"upload", b"upload"]
     assert [refusal.verify_message for refusal in server.refusals] == ["certificate revoked"]
     # The connection of before would still be open: its next request is refused by name.
-    assert authority.device_of(server.peers[0]) is None
-    assert authority.device_of(server.peers[1]) == common_name_of(kept)
+    assert credentials.device_of(server.peers[0]) is None
+    assert credentials.device_of(server.peers[1]) == common_name_of(kept)
 
 
 def test_a_device_that_renewed_and_is_revoked_gets_through_with_neither_certificate(authority, tmp_path):
     old, new = client_pem(authority, tmp_path), tmp_path / "renewed.pem"
     key = new_key()
-    (der,) = authority.renew(common_name_of(old), signing_request(key))
+    (der,) = authority.renew(common_name_of(old), signing_request(key), member_key()).certificates
     write_pem(new, x509.load_der_x509_certificate(der), key)
-    with OneLineServer(authority.server_context()) as server:
+    credentials = credentials_of(authority)
+    with OneLineServer(credentials.context()) as server:
         for pem in (old, new):
             assert ask(client_context(authority, pem), server.port) == b"hello"
         authority.revoke(common_name_of(old))
+        credentials.refresh()
         for pem in (old, new):
             with contextlib.suppress(OSError):
                 ask(client_context(authority, pem), server.port)
     assert [refusal.verify_message for refusal in server.refusals] == ["certificate revoked"] * 2
-    assert [authority.device_of(peer) for peer in server.peers] == [None, None]
+    assert [credentials.device_of(peer) for peer in server.peers] == [None, None]
 
 
 def test_each_of_many_revocations_within_a_second_counts_in_the_handshake(authority, tmp_path):
-    with OneLineServer(authority.server_context()) as server:
+    credentials = credentials_of(authority)
+    with OneLineServer(credentials.context()) as server:
         for _ in range(5):
             pem = client_pem(authority, tmp_path)
             assert ask(client_context(authority, pem), server.port) == b"hello"
             authority.revoke(common_name_of(pem))
+            credentials.refresh()
             with contextlib.suppress(OSError):
                 ask(client_context(authority, pem), server.port)
     assert [refusal.verify_message for refusal in server.refusals] == ["certificate revoked"] * 5
@@ -125,7 +133,8 @@ def test_a_session_cannot_be_resumed_past_the_revocation_list(authority, tmp_pat
     """There are tickets, since devices wait for one; but they open no session, so the list is looked at each time."""
     pem = client_pem(authority, tmp_path)
     context = client_context(authority, pem)
-    with OneLineServer(authority.server_context()) as server:
+    credentials = credentials_of(authority)
+    with OneLineServer(credentials.context()) as server:
         with connect(context, server.port) as first:
             first.sendall(b"upload")
             assert first.recv(100) == b"hello"
@@ -135,6 +144,7 @@ def test_a_session_cannot_be_resumed_past_the_revocation_list(authority, tmp_pat
             assert second.recv(100) == b"hello"
             assert not second.session_reused
         authority.revoke(common_name_of(pem))
+        credentials.refresh()
         with (
             connect(context, server.port, session=first.session) as third,
             pytest.raises(OSError, match=r"(?i)revoked|reset|EOF"),
@@ -145,18 +155,19 @@ def test_a_session_cannot_be_resumed_past_the_revocation_list(authority, tmp_pat
 
 def test_an_event_loop_refuses_a_revoked_device_before_its_handler_runs(authority, tmp_path):
     """asyncio drives OpenSSL through memory buffers, unlike the threads above."""
-    pem, handled = client_pem(authority, tmp_path), []
+    pem, handled, credentials = client_pem(authority, tmp_path), [], credentials_of(authority)
 
     async def handle(_reader, writer):
-        handled.append(authority.device_of(writer.get_extra_info("peercert")))
+        handled.append(credentials.device_of(writer.get_extra_info("peercert")))
         writer.write(b"hello")
         writer.close()
 
     async def run():
-        server = await asyncio.start_server(handle, "127.0.0.1", 0, ssl=authority.server_context())
+        server = await asyncio.start_server(handle, "127.0.0.1", 0, ssl=credentials.context())
         port = server.sockets[0].getsockname()[1]
         assert await asyncio.to_thread(ask, client_context(authority, pem), port) == b"hello"
         authority.revoke(common_name_of(pem))
+        credentials.refresh()
         with contextlib.suppress(OSError):
             assert await asyncio.to_thread(ask, client_context(authority, pem), port) == b""
         server.close()
@@ -166,14 +177,29 @@ def test_an_event_loop_refuses_a_revoked_device_before_its_handler_runs(authorit
     assert handled == [common_name_of(pem)]
 
 
-def test_enrolment_asks_for_no_certificate_but_for_tls_1_3(authority):
-    with OneLineServer(authority.enrollment_context()) as server:
+def test_enrolment_needs_no_certificate_but_tls_1_3(authority):
+    with OneLineServer(authority.admission().context()) as server:
         assert ask(client_context(authority), server.port) == b"hello"
         old = client_context(authority)
         old.minimum_version = old.maximum_version = ssl.TLSVersion.TLSv1_2
         with pytest.raises(ssl.SSLError):
             ask(old, server.port)
     assert server.received == [b"upload"]
+
+
+def test_enrolment_knows_a_device_by_its_certificate_and_refuses_a_bad_one(authority, tmp_path):
+    pem = client_pem(authority, tmp_path)
+    bad = [client_pem(authority, tmp_path, fault) for fault in CLIENT_FAULTS]
+    admission = authority.admission()
+    with OneLineServer(admission.context()) as server:
+        assert ask(client_context(authority, pem), server.port) == b"hello"
+        for identity in bad:
+            with contextlib.suppress(OSError):
+                assert ask(client_context(authority, identity), server.port) == b""
+    assert [admission.device_of(peer) for peer in server.peers] == [common_name_of(pem)]
+    assert len(server.refusals) == len(CLIENT_FAULTS)
+    for fault, refusal in zip(CLIENT_FAULTS, server.refusals, strict=True):
+        assert REASONS[fault] in refusal.verify_message
 
 
 def test_a_client_takes_a_good_server_certificate(authority, tmp_path):

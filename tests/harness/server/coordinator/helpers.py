@@ -11,7 +11,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import manifest_pb2, model_pb2
-from lightfr_harness.server.authority import RenewalError, SigningRequestError
 from lightfr_harness.server.coordinator.coordinator import Coordinator
 from lightfr_harness.server.coordinator.folder import no_crash
 from lightfr_harness.server.coordinator.options import ItemList, Settings, make_rule
@@ -28,6 +27,10 @@ CAPABILITIES = pb.Capabilities(
 CHECK_IN = pb.CheckInRequest(capabilities=CAPABILITIES).SerializeToString()
 
 
+# The authority's key that signs memberships, the same for all tests.
+MEMBERSHIP_KEY = Ed25519PrivateKey.from_private_bytes(bytes([1]) * 32)
+
+
 class Clock:
     def __init__(self, now=1_000_000.0):
         self.now = now
@@ -41,19 +44,13 @@ class Crash(BaseException):
 
 
 class Signer:
-    """Signs rosters with a key that is the same for all tests; manifests and certificates not at all."""
+    """Signs rosters with a key that is the same for all tests; manifests not at all."""
 
     manifest_key = Ed25519PrivateKey.from_private_bytes(bytes(32))
+    membership_keys = (MEMBERSHIP_KEY.public_key().public_bytes_raw(),)
 
     def sign(self, manifest):
         return manifest_pb2.SignedManifest(manifest=manifest, signature=bytes(64), key_id=bytes(8))
-
-    def renew(self, device_id, signing_request):
-        if signing_request == b"bad":
-            raise SigningRequestError("is bad")
-        if device_id == "revoked":
-            raise RenewalError("revoked")
-        return [device_id.encode() + signing_request]
 
 
 class Small:
@@ -64,7 +61,7 @@ class Small:
         self.coordinator = Coordinator(
             folder, items, settings, plan, Signer(), Log(self.log), clock=clock, crash_point=crash_point
         )
-        self.service = CoordinatorService(self.coordinator, Signer())
+        self.service = CoordinatorService(self.coordinator)
 
     async def check_in(self, device):
         answer = await self.service.check_in(device, CHECK_IN)

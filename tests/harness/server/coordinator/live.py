@@ -1,13 +1,16 @@
-"""A coordinator that really listens, in a thread of the test's process, and a client made of the standard library."""
+"""A coordinator and its authority that really listen, in a thread, and a client made of the standard library."""
 
 import asyncio
 import http.client
 import io
 import json
 import threading
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from lightfr.v1 import coordinator_pb2 as pb
+from lightfr_harness.server.authority import Credentials
+from lightfr_harness.server.authority.serving import serving as serving_authority
 from lightfr_harness.server.coordinator.coordinator import Coordinator
 from lightfr_harness.server.coordinator.limits import FOR_DEVICES, FOR_NEWCOMERS
 from lightfr_harness.server.coordinator.options import make_rule
@@ -38,6 +41,8 @@ class Live:
         self.folder, self.authority, self.log = folder, authority, io.StringIO()
         self._make_rule, self._observer = make_rule, observer
         self._limits = (for_devices, for_newcomers)
+        self.credentials = Credentials(authority.coordinator, now=authority._now)
+        self._admission = authority.admission()
         self._made = (items, settings, Plan(**{"goal": 3, "over_selection": 1.5, **plan}))
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
@@ -57,17 +62,24 @@ class Live:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         log = Log(self.log)
         self.coordinator = Coordinator(
-            self.folder, items, settings, plan, self.authority, log, make_rule=self._make_rule
+            self.folder, items, settings, plan, self.credentials, log, make_rule=self._make_rule
         )
         await self.coordinator.start()
         rounds = asyncio.create_task(self.coordinator.run())
-        served = serving(self.coordinator, self.authority, Addresses(), log, self._observer, *self._limits)
-        async with served as addresses:
-            self.addresses = json.loads(addresses.as_json())
+        for_devices, for_newcomers = self._limits
+        served = serving(self.coordinator, self.credentials, Addresses(), log, self._observer, for_devices)
+        newcomers = serving_authority(self.authority, self._admission, "127.0.0.1", 0, log, for_newcomers)
+        async with served as addresses, newcomers as port:
+            self.addresses = json.loads(replace(addresses, enrollment_port=port).as_json())
             self._ready.set()
             await self._stop.wait()
         rounds.cancel()
         await self.coordinator.close()
+
+    def refresh(self):
+        """See at once what was revoked."""
+        self.credentials.refresh()
+        self._admission.refresh()
 
     def connection(self, context, name="server"):
         address = urlsplit(self.addresses[name])

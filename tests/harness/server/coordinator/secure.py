@@ -6,14 +6,28 @@ from dataclasses import replace
 
 import numpy as np
 
-from lightfr.secagg import DeviceSession, Roster, SealedShare, Vector, gate_blocks, round_blocks
+from lightfr._wire import secure as wire
+from lightfr._wire.coordinator import Assignment
+from lightfr.rounds import RoundParticipant, Trusted
+from lightfr.secagg import Vector, gate_blocks, round_blocks
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import model_pb2, secure_pb2
 from lightfr_harness.server.coordinator.folder import no_crash
 from lightfr_harness.server.coordinator.options import ItemList
 from lightfr_harness.server.coordinator.rounds import Plan
 from lightfr_harness.server.rules.bits import unpack_signs
-from tests.harness.server.coordinator.helpers import BITS, ITEMS, N_ITEMS, SETTINGS, Clock, Signer, Small, row_update
+from lightfr_harness.simulation.secure import simulated_member
+from tests.harness.server.coordinator.helpers import (
+    BITS,
+    ITEMS,
+    MEMBERSHIP_KEY,
+    N_ITEMS,
+    SETTINGS,
+    Clock,
+    Signer,
+    Small,
+    row_update,
+)
 
 SECURE = replace(SETTINGS, privacy="secagg")
 UNCOUNTED = ItemList(ITEMS.ids, None, ITEMS.sha256)
@@ -23,7 +37,11 @@ CAPABILITIES = pb.Capabilities(
 )
 CHECK_IN = pb.CheckInRequest(capabilities=CAPABILITIES).SerializeToString()
 SERVER_KEY = Signer.manifest_key.public_key().public_bytes_raw()
-STEPS = ("advertise", "share", "upload", "reveal")
+MEMBERSHIP_KEYS = [MEMBERSHIP_KEY.public_key().public_bytes_raw()]
+# The steps of a round by their methods, in order.
+STEPS = (
+    "AdvertiseKeys", "ShareKeys", "AcknowledgeShares", "SignIncluded", "Upload", "SignSurvivors", "RevealShares"
+)  # fmt: skip
 
 
 def update_of(seed):
@@ -61,9 +79,9 @@ def counts_vector(seed, devices):
 class SecureDevice:
     """One device in one round. Each step is the request that it sends; sent ones are kept, to be sent again."""
 
-    def __init__(self, seed, call, server_key=SERVER_KEY):
-        self.seed, self._call, self._server_key = seed, call, server_key
-        self.name = f"device-{seed}"
+    def __init__(self, seed, call, server_key=SERVER_KEY, member=None, membership_keys=MEMBERSHIP_KEYS):
+        self.seed, self._call, self._server_key, self._membership_keys = seed, call, server_key, membership_keys
+        self.name, self.member = f"device-{seed}", member or simulated_member(MEMBERSHIP_KEY)
         self.sent, self.is_silent = {}, False
 
     async def call(self, method, request, response=None):
@@ -77,33 +95,26 @@ class SecureDevice:
         self.begin(answer.assignment)
 
     def begin(self, place):
-        self.place = place
-        self.session = DeviceSession(self.place.round_id, self.place.peer_id, self._server_key, minimum_cohort=2)
+        self.place, self.sent = place, {}
+        assigned = Assignment(
+            place.round_id, place.model_version, place.manifest_sha256, place.upload_limit_bytes, 1.0, place.peer_id,
+            place.kind,
+        )  # fmt: skip
+        trusted = Trusted(self._server_key, self._membership_keys, self.member, now=0.0)
+        self.participant = RoundParticipant.begin(assigned, trusted, 2)
 
     async def step(self, max_wait_ms=0):
         request = secure_pb2.GetStepRequest(round_id=self.place.round_id, max_wait_ms=max_wait_ms)
         return await self.call("GetStep", request, secure_pb2.GetStepResponse)
 
-    async def advertise(self):
-        entry = self.session.advertise()
-        keys = {"mask_public_key": entry.mask_key, "share_public_key": entry.share_key}
-        await self.send("AdvertiseKeys", secure_pb2.AdvertiseKeysRequest(round_id=self.place.round_id, **keys))
-
-    async def share(self, step=None):
-        step = (step or await self.step()).share
-        self.roster = Roster(self.place.round_id, step.degree, step.threshold, step.entries)
-        sealed = self.session.share(self.roster, step.signature)
-        records = b"".join(self._index(m.receiver).to_bytes(4, "little") + m.sealed for m in sealed)
-        await self.send("ShareKeys", secure_pb2.ShareKeysRequest(round_id=self.place.round_id, sealed_shares=records))
-
-    def _index(self, peer_id):
-        return self.roster.index_of(peer_id)
-
-    async def upload(self, step=None):
-        step = (step or await self.step()).upload
-        inbox = [self._opened(step.sealed_shares[at : at + 98]) for at in range(0, len(step.sealed_shares), 98)]
-        masked = self.session.mask(self.vector(), inbox, step.included)
-        await self.send("Upload", self.upload_request(masked))
+    async def deliver(self, step=None):
+        """Do what is due: its keys at first, then what the server says, which is asked unless it is given."""
+        if self.sent:
+            due = await self.step() if step is None else step
+            said = wire.decode_step(due.SerializeToString())
+            assert self.participant.answer(said, self.vector), due
+        method, request = self.participant.outgoing
+        await self.send(method, request)
 
     def upload_request(self, masked):
         place = self.place
@@ -114,32 +125,19 @@ class SecureDevice:
             masked_vector=masked,
         )
 
-    def _opened(self, record):
-        sender = self.roster.entry(int.from_bytes(record[:4], "little")).peer_id
-        return SealedShare(sender, self.place.peer_id, record[4:])
-
-    def vector(self):
-        if self.place.kind == pb.ROUND_KIND_GATE_REFRESH:
-            return counts_vector(self.seed, self.roster.size)
-        return training_vector(update_of(self.seed), self.roster.size)
-
-    async def reveal(self, step=None):
-        step = (step or await self.step()).reveal
-        shares = self.session.unmask(step.survivors, step.signature)
-        fields = {"self_masks": shares.self_masks, "mask_keys": shares.mask_keys}
-        await self.send("RevealShares", secure_pb2.RevealSharesRequest(round_id=self.place.round_id, **fields))
+    def vector(self, is_gate_refresh, devices):
+        return counts_vector(self.seed, devices) if is_gate_refresh else training_vector(update_of(self.seed), devices)
 
     async def send(self, method, request):
-        self.sent[method] = request.SerializeToString()
-        return b"" if self.is_silent else await self.call(method, self.sent[method])
+        self.sent[method] = request
+        return b"" if self.is_silent else await self.call(method, request)
 
-    async def only_prepare(self, step, method):
-        """The request of a step, not sent."""
-        due = [] if step == "advertise" else [await self.step()]
+    async def only_prepare(self):
+        """The request that is due, not sent."""
         self.is_silent = True
-        await getattr(self, step)(*due)
+        await self.deliver()
         self.is_silent = False
-        return self.sent[method]
+        return self.participant.outgoing.request
 
 
 class SecureSmall(Small):
@@ -159,14 +157,14 @@ class SecureSmall(Small):
         while await self.coordinator.end_due_round():
             pass
 
-    async def run_steps(self, devices, until="reveal", absent=None):
+    async def run_steps(self, devices, until="RevealShares", absent=None):
         """All devices through the steps; `absent` says which leave before a step. Those who are left."""
         for device in devices:
             await device.check_in()
         for name in STEPS[: STEPS.index(until) + 1]:
             gone = (absent or {}).get(name, ())
             devices = [device for device in devices if device.seed not in gone]
-            await asyncio.gather(*(getattr(device, name)() for device in devices))
+            await asyncio.gather(*(device.deliver() for device in devices))
             await self.go_on()
             if gone:
                 self.clock.now += self.coordinator.plan.deadline_seconds

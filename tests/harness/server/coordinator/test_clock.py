@@ -6,7 +6,7 @@ import pytest
 
 from lightfr_harness.server.coordinator.clock import SteadyClock
 from tests.harness.server.coordinator.helpers import Clock, run, small, upload_request
-from tests.harness.server.coordinator.secure import secure
+from tests.harness.server.coordinator.secure import STEPS, secure
 
 HOUR = 3600.0
 
@@ -122,7 +122,7 @@ def test_the_length_of_a_round_is_never_below_zero(tmp_path):
     run(story())
 
 
-@pytest.mark.parametrize("until", ["advertise", "share", "upload"])
+@pytest.mark.parametrize("until", STEPS[:-1])
 def test_a_phase_that_is_resumed_an_hour_earlier_has_its_whole_time_and_no_more(tmp_path, until):
     async def story():
         clock = Clock()

@@ -14,6 +14,7 @@ from lightfr.v1 import coordinator_pb2 as pb
 from lightfr_harness.server.coordinator.database import StorageError
 from lightfr_harness.server.coordinator.refusals import Refusal
 from lightfr_harness.server.coordinator.rounds import ABANDONED, Plan, Receipt
+from lightfr_harness.server.coordinator.storage import RoundEnd
 from tests.harness.server.coordinator.helpers import (
     Clock,
     Crash,
@@ -248,7 +249,7 @@ def test_an_upload_is_written_twice_and_not_once_more_to_be_forgotten(tmp_path):
             receipt = Receipt(bytes(16), bytes(32))
             await storage.add_upload(current.number, f"device-{number}", receipt, bytes(size))
         current.state = ABANDONED
-        await storage.end_round(current, None, None)
+        await storage.end_round(RoundEnd(current, None, None, [], frozenset()))
         await it.coordinator.close()
         assert 2 * 4 * size < written_bytes() - before < 2.5 * 4 * size
 

@@ -70,8 +70,8 @@ def test_a_folder_in_use_or_without_a_coordinator_is_refused(tmp_path):
 def test_an_open_round_on_the_version_that_is_left_is_abandoned_and_forgotten(tmp_path):
     async def before():
         async with secure(tmp_path) as it:
-            devices = await it.run_steps(it.devices(6), "upload")
-            await devices[0].reveal()
+            devices = await it.run_steps(it.devices(6), "SignSurvivors")
+            await devices[0].deliver()
             return devices[0]
 
     async def after(device):

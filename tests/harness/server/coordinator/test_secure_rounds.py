@@ -7,11 +7,10 @@ from random import Random
 import numpy as np
 import pytest
 
-from lightfr.errors import CohortTooSmallError
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import manifest_pb2, model_pb2
 from lightfr_harness.server.coordinator import secure_steps
-from lightfr_harness.server.coordinator.cohort import ADVERTISING, REVEALING, UPLOADING
+from lightfr_harness.server.coordinator.cohort import ADVERTISING, UPLOADING
 from lightfr_harness.server.coordinator.refusals import Refusal
 from tests.harness.server.coordinator.helpers import N_ITEMS, body_keys, is_in_files, oracle, run, same_state
 from tests.harness.server.coordinator.secure import SECURE, STEPS, UNCOUNTED, rated_by, secure, update_of
@@ -39,20 +38,24 @@ def test_the_model_is_that_of_the_clear_run_whoever_drops_out_at_a_step(tmp_path
         async with secure(tmp_path, goal=10) as it:
             await it.run_steps(it.devices(10), absent={step: absent})
             assert it.coordinator.version.manifest.model_version == 2
-            uploaded = [seed for seed in range(10) if step == "reveal" or seed not in absent]
+            is_in = STEPS.index(step) > STEPS.index("Upload")
+            uploaded = [seed for seed in range(10) if is_in or seed not in absent]
             assert same_state(it.coordinator._rule, clear_result(uploaded))
 
     run(story())
 
 
-def test_the_model_is_that_of_the_clear_run_when_a_tenth_drops_out_at_every_step_of_a_sparse_graph(tmp_path):
-    absent = {step: range(8 * number, 8 * (number + 1)) for number, step in enumerate(STEPS)}
+def test_the_model_is_that_of_the_clear_run_when_some_drop_out_at_every_step_of_a_sparse_graph(tmp_path):
+    absent = {step: range(5 * number, 5 * (number + 1)) for number, step in enumerate(STEPS)}
 
     async def story():
-        async with secure(tmp_path, goal=80) as it:
-            devices = await it.run_steps(it.devices(80), absent=absent)
-            assert (devices[0].roster.size, devices[0].roster.degree) == (72, 64)
-            assert same_state(it.coordinator._rule, clear_result(range(24, 80)))
+        async with secure(tmp_path, goal=150) as it:
+            devices = await it.run_steps(it.devices(150), "SignSurvivors", absent=absent)
+            assert not it.coordinator.book.current.cohort.roster.is_complete
+            for device in devices:
+                await device.deliver()
+            await it.go_on()
+            assert same_state(it.coordinator._rule, clear_result(range(25, 150)))
 
     run(story())
 
@@ -68,9 +71,10 @@ def test_without_dropping_out_no_phase_waits_for_its_deadline(tmp_path):
     run(story())
 
 
-@pytest.mark.parametrize(("step", "left"), [("advertise", 3), ("share", 5), ("upload", 5), ("reveal", 5)])
-def test_beyond_the_threshold_the_round_is_dropped_and_nothing_is_unmasked(tmp_path, step, left):
-    """Of ten, a minimum of four advertise and the threshold is six."""
+@pytest.mark.parametrize("step", STEPS[:-1])
+def test_with_too_few_devices_the_round_is_dropped_and_nothing_is_unmasked(tmp_path, step):
+    """Of ten, a minimum of four advertise, and seven are a quorum."""
+    left = 3 if step == "AdvertiseKeys" else 6
 
     async def story():
         async with secure(tmp_path, goal=10, minimum=4) as it:
@@ -91,14 +95,23 @@ def test_beyond_the_threshold_the_round_is_dropped_and_nothing_is_unmasked(tmp_p
     run(story())
 
 
-def test_fewer_survivors_than_devices_insist_on_reveal_nothing(tmp_path):
+def test_a_round_that_cannot_be_unmasked_is_dropped_and_its_codes_get_a_new_version(tmp_path):
+    """Its devices have revealed on the old one, and do so once."""
+
     async def story():
         async with secure(tmp_path, goal=10) as it:
-            devices = await it.run_steps(it.devices(10), "upload", absent={"upload": [8, 9]})
-            assert it.coordinator.book.current.cohort.phase == REVEALING
-            devices[0].session._state = replace(devices[0].session._state, minimum_cohort=9)
-            with pytest.raises(CohortTooSmallError):
-                await devices[0].reveal()
+            devices = await it.run_steps(it.devices(10), absent={"RevealShares": range(5, 10)})
+            before, now = it.coordinator.version.manifest, devices[0].place
+            status = await it.status(devices[0].name, now.round_id)
+            assert (status.state, status.next_model_version) == (pb.ROUND_STATE_ABANDONED, 0)
+            assert (now.model_version, before.model_version) == (1, 2)
+            assert it.coordinator.book.current.model_version == 2
+            assert before.codes == manifest_pb2.Manifest.FromString(it.coordinator._manifests[1]).codes
+            assert "sum_dropped" in it.log.getvalue()
+            assert (await devices[0].step()).HasField("done")
+            # Nobody lied, so nobody is left out.
+            await it.run_steps(it.devices(10))
+            assert it.coordinator.version.manifest.model_version == 3
 
     run(story())
 
@@ -107,18 +120,17 @@ def test_the_wire_says_open_until_the_masks_come_off_and_done_afterwards(tmp_pat
     async def story():
         async with secure(tmp_path) as it:
             devices = it.devices(6)
-            for until in STEPS[:3]:
-                left = await it.run_steps(devices, until) if until == "advertise" else devices
-                if until != "advertise":
-                    for device in left:
-                        await getattr(device, until)()
-                    await it.go_on()
-                status = await it.status(left[0].name, left[0].place.round_id)
+            await it.run_steps(devices, STEPS[0])
+            for _ in STEPS[1:-1]:
+                status = await it.status(devices[0].name, devices[0].place.round_id)
                 assert status.state == pb.ROUND_STATE_OPEN
-            await devices[0].reveal()
+                for device in devices:
+                    await device.deliver()
+                await it.go_on()
+            await devices[0].deliver()
             assert (await devices[0].step()).HasField("done")
             for device in devices[1:]:
-                await device.reveal()
+                await device.deliver()
             await it.go_on()
             status = await it.status(devices[0].name, devices[0].place.round_id)
             assert (status.state, status.next_model_version) == (pb.ROUND_STATE_FINISHED, 2)
@@ -132,11 +144,11 @@ def test_a_place_says_who_the_device_is_what_to_add_and_how_much(tmp_path):
     async def story():
         async with secure(tmp_path) as it:
             devices = it.devices(6)
-            await it.run_steps(devices, "share")
+            await it.run_steps(devices, "SignIncluded")
             places = [device.place for device in devices]
             assert len({place.peer_id for place in places}) == 6
             assert {place.kind for place in places} == {pb.ROUND_KIND_TRAINING}
-            await devices[0].upload()
+            await devices[0].deliver()
             largest = len(devices[0].sent["Upload"])
             assert largest <= places[0].upload_limit_bytes == it.service.limit_bytes("Upload") <= largest + 200
             model = it.coordinator.version.manifest.model
@@ -157,7 +169,7 @@ def test_devices_without_the_mode_are_told_so(tmp_path):
 def test_later_devices_come_back_for_another_round_and_earlier_ones_keep_their_place(tmp_path):
     async def story():
         async with secure(tmp_path) as it:
-            devices = await it.run_steps(it.devices(6), "advertise")
+            devices = await it.run_steps(it.devices(6), "AdvertiseKeys")
             with pytest.raises(AssertionError, match="ROUND_FULL"):
                 await it.devices(1, first=50)[0].check_in()
             peer_id = devices[0].place.peer_id
@@ -171,7 +183,7 @@ def test_who_missed_a_phase_is_told_to_come_back_later(tmp_path):
     async def story():
         async with secure(tmp_path) as it:
             devices = it.devices(6)
-            await it.run_steps(devices, "share", absent={"share": [0]})
+            await it.run_steps(devices, "ShareKeys", absent={"ShareKeys": [0]})
             with pytest.raises(Refusal) as refused:
                 await devices[0].step()
             assert refused.value.name == "round_closed"
@@ -185,7 +197,7 @@ def test_asking_waits_for_the_step_but_no_longer_than_it_may(tmp_path):
     async def story():
         async with secure(tmp_path, goal=6, over_selection=100) as it:
             devices = it.devices(6)
-            await it.run_steps(devices, "advertise")
+            await it.run_steps(devices, "AdvertiseKeys")
             assert (await devices[0].step()).wait_ms == 3000  # 600 places, 200 questions a second
             assert (await devices[0].step(max_wait_ms=1)).HasField("wait_ms")
             waiting = [asyncio.create_task(device.step(20_000)) for device in devices]
@@ -202,8 +214,8 @@ def test_when_too_many_wait_the_next_is_told_to_come_back(tmp_path, monkeypatch)
 
     async def story():
         async with secure(tmp_path) as it:
-            devices = await it.run_steps(it.devices(6), "advertise", absent={"advertise": [5]})
-            await asyncio.gather(*(device.share() for device in devices[:2]))
+            devices = await it.run_steps(it.devices(6), "AdvertiseKeys", absent={"AdvertiseKeys": [5]})
+            await asyncio.gather(*(device.deliver() for device in devices[:2]))
             first = asyncio.create_task(devices[0].step(20_000))
             await asyncio.sleep(0)
             assert (await devices[1].step(20_000)).wait_ms == 50
@@ -216,11 +228,11 @@ def test_when_too_many_wait_the_next_is_told_to_come_back(tmp_path, monkeypatch)
 def test_a_larger_round_from_before_a_restart_still_gets_its_uploads(tmp_path):
     async def story():
         async with secure(tmp_path, goal=17) as it:
-            await it.run_steps(devices := it.devices(17), "share")
+            await it.run_steps(devices := it.devices(17), "SignIncluded")
         async with secure(tmp_path, goal=2) as again:
             for device in devices:
                 device._call = again.call
-            await devices[0].upload()
+            await devices[0].deliver()
             assert len(devices[0].sent["Upload"]) <= again.service.limit_bytes("Upload")
 
     run(story())
@@ -238,7 +250,7 @@ def test_the_first_two_rounds_count_who_rates_what_and_open_rows_by_it(tmp_path)
             counts = []
             for first_device in (0, 8):
                 absent = first_device + 2
-                devices = await it.run_steps(it.devices(8, first_device), absent={"upload": [absent]})
+                devices = await it.run_steps(it.devices(8, first_device), absent={"Upload": [absent]})
                 assert devices[0].place.kind == pb.ROUND_KIND_GATE_REFRESH
                 seeds = set(range(first_device, first_device + 8)) - {absent}
                 counts.append(sum(rated_by(seed).astype(int) for seed in seeds))
@@ -259,15 +271,37 @@ def test_the_first_two_rounds_count_who_rates_what_and_open_rows_by_it(tmp_path)
 
 def test_counts_are_asked_for_again_after_so_many_rounds_also_across_restarts(tmp_path):
     async def kinds(folder, n):
-        for _ in range(n):
+        for number in range(n):
             async with secure(folder, goal=2, gate_every=2) as it:
                 seen.append(it.coordinator.book.current.kind)
-                await it.run_steps(it.devices(2))
+                await it.run_steps(it.devices(2, first=2 * number))
 
     seen = []
     run(kinds(tmp_path, 4))
     training, refresh = pb.ROUND_KIND_TRAINING, pb.ROUND_KIND_GATE_REFRESH
     assert seen == [training, training, refresh, refresh]
+
+
+def test_the_second_refresh_of_a_pair_has_no_device_of_the_first(tmp_path):
+    async def story():
+        async with secure(tmp_path, **gate_plan()) as it:
+            await it.run_steps(it.devices(8), absent={"Upload": [2]})
+        async with secure(tmp_path, **gate_plan()) as again:
+            for device in again.devices(8):
+                if device.seed == 2:
+                    await device.check_in()  # It was not counted.
+                    assert device.place.kind == pb.ROUND_KIND_GATE_REFRESH
+                else:
+                    with pytest.raises(AssertionError, match="ROUND_FULL"):
+                        await device.check_in()
+            again.clock.now += 60
+            await again.go_on()
+            await again.run_steps(again.devices(8, first=8))
+            for device in again.devices(8):  # Training is for all.
+                await device.check_in()
+                assert device.place.kind == pb.ROUND_KIND_TRAINING
+
+    run(story())
 
 
 def test_noise_is_in_the_manifest(tmp_path):
@@ -290,14 +324,16 @@ def test_shares_keys_and_masked_vectors_are_gone_from_every_file_afterwards(tmp_
 
     async def story():
         async with secure(tmp_path) as it:
-            devices = await it.run_steps(it.devices(6), "upload")
-            await devices[0].reveal()
-            sent = devices[0].sent
+            devices = await it.run_steps(it.devices(6), "SignSurvivors")
+            await devices[0].deliver()
+            sent = dict(devices[0].sent)
+            # What is signed goes to the whole cohort.
+            signed = [sent.pop(method) for method in ("AdvertiseKeys", "SignIncluded", "SignSurvivors")]
             assert not any(is_in_files(tmp_path, body[-40:]) for body in sent.values())
-            secrets = [*body_keys(tmp_path), sent["AdvertiseKeys"][20:50], *(one.place.peer_id for one in devices)]
+            secrets = [*body_keys(tmp_path), signed[0][20:50], *(one.place.peer_id for one in devices)]
             assert all(is_in_files(tmp_path, secret) for secret in secrets)
             for device in devices[1:]:
-                await device.reveal()
+                await device.deliver()
             assert it.coordinator.book.current.cohort.delivered[UPLOADING]
             await it.go_on()
         assert not any(is_in_files(tmp_path, secret) for secret in secrets)

@@ -44,7 +44,7 @@ def test_it_says_where_it_listens_and_stops_when_asked(tmp_path, authority, item
         process.kill()
         process.communicate()
     assert (process.returncode, rest) == (0, "")
-    assert [json.loads(line)["event"] for line in log.splitlines()] == ["started", "stopped"]
+    assert [json.loads(line)["event"] for line in log.splitlines()] == [*("started", "authority_stopped", "stopped")]
 
 
 @pytest.mark.parametrize(
@@ -64,12 +64,37 @@ def test_options_that_cannot_be_are_one_sentence(tmp_path, authority, items, mor
     assert not (tmp_path / "folder").exists()
 
 
+@pytest.mark.parametrize("both", [True, False])
+def test_it_wants_an_authority_or_credentials(tmp_path, authority, items, both):
+    named = ["--authority", str(authority.folder), "--credentials", str(authority.coordinator)] if both else []
+    result = CliRunner().invoke(app, ["serve", str(tmp_path / "folder"), "--catalogue", str(items), *named])
+    assert result.exit_code == 1
+    assert "name --authority to start both, or --credentials" in result.output
+
+
+@pytest.mark.parametrize("option", ["--authority", "--credentials"])
+def test_a_folder_that_is_none_says_how_to_get_one(tmp_path, items, option):
+    named = [option, str(tmp_path / "absent")]
+    result = CliRunner().invoke(app, ["serve", str(tmp_path / "folder"), "--catalogue", str(items), *named])
+    assert result.exit_code == 1
+    assert "lightfr-harness ca init" in result.output
+
+
 def test_a_port_that_is_taken_is_one_sentence(tmp_path, authority, items):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        result = CliRunner().invoke(app, command(tmp_path, authority, items, "--operations-port", port))
+    assert result.exit_code == 1
+    assert f"cannot listen on 127.0.0.1, port {port}" in result.output
+
+
+def test_a_port_of_the_authority_that_is_taken_is_two_sentences(tmp_path, authority, items, capfd):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         result = CliRunner().invoke(app, command(tmp_path, authority, items, "--enrollment-port", port))
     assert result.exit_code == 1
-    assert f"cannot listen on 127.0.0.1, port {port}" in result.output
+    assert f"Error: cannot listen on 127.0.0.1, port {port}" in capfd.readouterr().err
+    assert "the authority's process ended with exit code 1, so the coordinator was stopped too" in result.output
 
 
 def test_killed_six_times_it_loses_nothing_and_counts_nothing_twice(tmp_path):

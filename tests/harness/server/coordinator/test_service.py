@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from lightfr.v1 import coordinator_pb2 as pb
-from lightfr.v1 import enrollment_pb2, manifest_pb2, model_pb2
-from lightfr_harness.server.authority import SigningRequestError, TokenError
+from lightfr.v1 import manifest_pb2, model_pb2
 from lightfr_harness.server.coordinator.refusals import Refusal
-from lightfr_harness.server.coordinator.service import EnrollmentService
 from tests.harness.server.coordinator.helpers import (
     CAPABILITIES,
     Clock,
@@ -307,69 +305,5 @@ def test_the_largest_legal_upload_is_within_its_limit_and_what_is_larger_is_ille
             largest = upload_request(place, 1, row_update=row_update(np.random.default_rng(0), 25))
             assert len(largest) <= place.upload_limit_bytes <= len(largest) + 5 * 8 + 200
             await it.upload("a", largest)
-
-    run(story())
-
-
-class FakeAuthority:
-    def enroll(self, token, signing_request):
-        if token != "t" * 20:
-            raise TokenError("unknown")
-        if signing_request == b"bad":
-            raise SigningRequestError("is bad")
-        return [b"certificate"]
-
-
-@pytest.mark.parametrize(
-    ("token", "signing_request", "reason"),
-    [
-        ("u" * 20, b"good", "token"),
-        ("t" * 20, b"bad", "malformed"),
-        ("t" * 15, b"good", "malformed"),
-        ("t" * 129, b"good", "malformed"),
-        ("ü" * 20, b"good", "malformed"),
-        ("t" * 20, b"", "malformed"),
-        ("t" * 20, bytes(4097), "malformed"),
-    ],
-)
-def test_enrolment_is_refused_with_its_reason(token, signing_request, reason):
-    request = enrollment_pb2.EnrollRequest(token=token, signing_request=signing_request)
-    service = EnrollmentService(FakeAuthority())
-    assert run(refusal_of(service.enroll("", request.SerializeToString()))).name == reason
-
-
-def test_enrolment_answers_with_the_certificates():
-    request = enrollment_pb2.EnrollRequest(token="t" * 20, signing_request=b"good")
-    answer = run(EnrollmentService(FakeAuthority()).enroll("", request.SerializeToString()))
-    assert list(enrollment_pb2.EnrollResponse.FromString(answer).certificates) == [b"certificate"]
-
-
-@pytest.mark.parametrize(
-    ("device", "request_bytes", "reason"),
-    [
-        ("a", b"bad", "malformed"),
-        ("a", b"", "malformed"),
-        ("a", bytes(4097), "malformed"),
-        ("revoked", b"good", "identity"),
-    ],
-)
-def test_a_renewal_is_refused_with_its_reason(tmp_path, device, request_bytes, reason):
-    request = enrollment_pb2.RenewCertificateRequest(signing_request=request_bytes)
-
-    async def story():
-        async with small(tmp_path) as it:
-            refused = await refusal_of(it.service.renew_certificate(device, request.SerializeToString()))
-            assert refused.name == reason
-
-    run(story())
-
-
-def test_a_renewal_is_for_the_device_of_the_connection(tmp_path):
-    request = enrollment_pb2.RenewCertificateRequest(signing_request=b"good")
-
-    async def story():
-        async with small(tmp_path) as it:
-            body = await it.service.renew_certificate("a", request.SerializeToString())
-            assert list(enrollment_pb2.RenewCertificateResponse.FromString(body).certificates) == [b"agood"]
 
     run(story())

@@ -12,7 +12,15 @@ import pytest
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import enrollment_pb2, error_pb2, manifest_pb2
 from lightfr_harness.server.authority import Authority
-from tests.certificates import CLIENT_FAULTS, client_context, client_pem, common_name_of, connect, signing_request
+from tests.certificates import (
+    CLIENT_FAULTS,
+    client_context,
+    client_pem,
+    common_name_of,
+    connect,
+    member_key,
+    signing_request,
+)
 from tests.harness.server.coordinator.helpers import CAPABILITIES, CHECK_IN, upload_request
 from tests.harness.server.coordinator.live import COORDINATOR, ENROLLMENT, PROTO, Live, call, exchange, place, reason_of
 
@@ -141,6 +149,7 @@ def test_a_chunked_body_within_the_limit_is_read(live, device):
 @pytest.mark.parametrize("fault", [*CLIENT_FAULTS, "none"])
 def test_a_bad_client_certificate_gets_no_application_byte(live, authority, tmp_path, fault):
     pem = None if fault == "none" else client_pem(authority, tmp_path, fault)
+    live.refresh()
     with pytest.raises((ssl.SSLError, ConnectionError)):
         exchange(live.connection(client_context(authority, pem)), "POST", COORDINATOR + "CheckIn", CHECK_IN)
     assert "lightfr_received_bytes_total 0.0" in live.operations("GET", "/metrics")[2].decode()
@@ -163,6 +172,7 @@ def test_a_device_that_is_revoked_on_an_open_connection_is_refused_by_the_next_r
     connection.request("POST", paths[0][1], CHECK_IN, PROTO)
     assert connection.getresponse().read()
     authority.revoke(common_name_of(pem))
+    live.refresh()
     for method, path in paths:
         connection.request(method, path, CHECK_IN if method == "POST" else None, PROTO)
         response = connection.getresponse()
@@ -190,7 +200,9 @@ def test_a_certificate_that_ends_on_an_open_connection_is_refused_by_the_next_re
 
 def test_a_device_enrols_on_its_own_port_without_a_certificate(live, authority):
     invitation = authority.invite(live.addresses["server"], live.addresses["enrollment"], 60)
-    request = enrollment_pb2.EnrollRequest(token=invitation["token"], signing_request=signing_request())
+    request = enrollment_pb2.EnrollRequest(
+        token=invitation["token"], signing_request=signing_request(), member_key=member_key()
+    )
     connection = live.connection(client_context(authority), "enrollment")
     status, _, body = exchange(connection, "POST", ENROLLMENT + "Enroll", request.SerializeToString())
     assert status == 200

@@ -25,6 +25,8 @@ export interface Model {
   codes: Uint8Array;
   /** Q. Never leaves the server. */
   memory: Int32Array;
+  /** T, the part of Q that came from devices. */
+  trail: Int32Array;
   /** mu in units of 1/256. All zeros: none is known yet. */
   meanUser: number[];
 }
@@ -73,11 +75,16 @@ export function addUpload(sums: Sums, update: RowUpdate, { codeBits }: Shape): v
   sums.weight += weight;
 }
 
-/** The next version: Q <- Q - (Q >> 4) + S, D = sign(Q), and mu. */
-export function nextModel(model: Model, sums: Sums, { codeBits: f, itemCount: m }: Shape): Model {
+/** T <- T - (T >> 4) + 256 R. */
+export const nextTrail = (trail: number, rowSum: number): number => trail - (trail >> MEMORY_SHIFT) + 256 * rowSum;
+
+/** The next version: Q <- Q - (Q >> 4) + S, D = sign(Q), and mu. Frozen rows stay as they are. */
+export function nextModel(model: Model, sums: Sums, shape: Shape, frozen: ReadonlySet<number> = new Set()): Model {
+  const { codeBits: f, itemCount: m } = shape;
   const signs = signsOf(model.codes);
-  const memory = Int32Array.from(model.memory);
+  const [memory, trail] = [model.memory, model.trail].map((values) => Int32Array.from(values));
   for (let item = 0; item < m; item++) {
+    if (frozen.has(item)) continue;
     const row = signs.subarray(item * f, (item + 1) * f);
     const likeness = row.reduce((sum, sign, k) => sum + sign * sums.userSum[k], 0);
     for (let k = 0; k < f; k++) {
@@ -85,11 +92,12 @@ export function nextModel(model: Model, sums: Sums, { codeBits: f, itemCount: m 
       const step =
         256 * sums.rows[at] - catalogueTerm(likeness - row[k] * sums.userSum[k], sums.userSum[k], sums, f, m);
       memory[at] += clamp(step, LARGEST_STEP) - (memory[at] >> MEMORY_SHIFT);
+      trail[at] = nextTrail(trail[at], sums.rows[at]);
     }
   }
   // A zero in memory keeps the old bit.
   const codes = bitmap(m * f, (bit) => (memory[bit] === 0 ? signs[bit] : memory[bit]) > 0);
-  return { codes, memory, meanUser: nextMeanUser(model.meanUser, sums) };
+  return { codes, memory, trail, meanUser: nextMeanUser(model.meanUser, sums) };
 }
 
 /** floor( 256 beta C / (m f) ) with C = floor(others v_k / w) + tau v_k, and 0 unless w > 0. */

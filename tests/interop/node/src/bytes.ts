@@ -32,3 +32,16 @@ export function bitmap(size: number, isSet: (bit: number) => boolean): Buffer {
   for (let bit = 0; bit < size; bit++) if (isSet(bit)) bytes[bit >> 3] |= 1 << (bit & 7);
   return bytes;
 }
+
+/** The indices of the bits that are set, ascending. */
+export function indicesIn(bytes: Uint8Array): number[] {
+  return Array.from({ length: 8 * bytes.length }, (_, bit) => bit).filter((bit) => hasBit(bytes, bit));
+}
+
+/** Equal pieces of `size` bytes, one behind the other. */
+export function pieces(bytes: Uint8Array, size: number): Uint8Array[] {
+  return Array.from({ length: bytes.length / size }, (_, at) => bytes.subarray(at * size, (at + 1) * size));
+}
+
+export const isAscending = (numbers: number[]): boolean =>
+  numbers.every((number, at) => at === 0 || number > numbers[at - 1]);

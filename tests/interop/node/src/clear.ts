@@ -14,8 +14,8 @@ export class ClearRound extends Round {
     return this.uploads.size >= this.settings.goal;
   }
 
-  protected needed(): number {
-    return this.settings.minimum;
+  protected isEnough(): boolean {
+    return this.uploads.size >= this.settings.minimum;
   }
 
   sums(): Sums {

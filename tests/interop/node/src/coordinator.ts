@@ -11,6 +11,7 @@ import { ErrorReason, refusal } from "./errors.js";
 import { RoundState } from "./gen/lightfr/v1/coordinator_pb.js";
 import { PrivacyMode } from "./gen/lightfr/v1/model_pb.js";
 import { Journal } from "./journal.js";
+import { plausible, type Plausible } from "./plausible.js";
 import { EndedRound, Round, type RoundEvent, type RoundSummary, type RoundView } from "./round.js";
 import { SecureRound } from "./secure/round.js";
 import type { Settings } from "./settings.js";
@@ -25,12 +26,16 @@ export type ServerEvent =
 
 const KEPT_ROUNDS = 16;
 const CLOCK_MS = 20;
+// A device that delivered so many times what did not fit together gets no place until this time has passed.
+const MOST_FAULTS = 3;
+const BARRED_MS = 24 * 3600 * 1000;
 
 export class Coordinator {
   round!: ClearRound | SecureRound;
   private roundJournal?: Journal<RoundEvent>;
   /** By id, oldest first. */
   private readonly ended = new Map<string, EndedRound>();
+  private readonly faults = new Map<string, { count: number; lastMs: number }>();
   private readonly moved = new EventEmitter().setMaxListeners(0);
   private isFinishing = false;
   private clock?: NodeJS.Timeout;
@@ -40,6 +45,8 @@ export class Coordinator {
     readonly versions: Versions,
     private readonly journal: Pick<Journal<ServerEvent>, "append">,
     private readonly folder: string,
+    /** By which the memberships of devices are known: raw Ed25519 keys. */
+    private readonly authorityKeys: Uint8Array[],
   ) {}
 
   /** Takes up what the journal remembers. */
@@ -66,6 +73,12 @@ export class Coordinator {
     const round = this.round.id.equals(id) ? this.round : this.ended.get(hex(id));
     if (!round) throw refusal(ErrorReason.ROUND_UNKNOWN, "there is no such round, or it is forgotten");
     return round;
+  }
+
+  /** For how long a device gets no place, because it has been faulty too often. */
+  barredMs(device: string, nowMs: number): number {
+    const fault = this.faults.get(device);
+    return fault && fault.count >= MOST_FAULTS ? Math.max(0, fault.lastMs + BARRED_MS - nowMs) : 0;
   }
 
   /** Ends what has come to its end. Called before every answer, after every delivery, and as time passes. */
@@ -110,10 +123,25 @@ export class Coordinator {
   /** What the round has come to: a version whose files are written, or nothing. */
   private outcome(): ServerEvent {
     const { round, versions } = this;
-    const sums = round.sums();
-    if (!sums) return { type: "abandoned", round: round.summary(RoundState.ABANDONED, 0) };
-    const manifest = versions.prepare(nextModel(versions.current.model, sums, this.settings));
+    const learnt = this.learnable();
+    if (!learnt) {
+      // Devices have revealed on this version and will not on it again: the same codes get a new number.
+      const manifest = versions.prepare(versions.current.model);
+      return { type: "version", manifest, round: round.summary(RoundState.ABANDONED, 0) };
+    }
+    const manifest = versions.prepare(nextModel(versions.current.model, learnt.sums, this.settings, learnt.frozen));
     return { type: "version", manifest, round: round.summary(RoundState.FINISHED, versions.current.number + 1) };
+  }
+
+  /** The round's sums, if they can be put together and are what its devices can have said. */
+  private learnable(): Plausible | undefined {
+    const { round, versions, settings } = this;
+    const sums = round.sums();
+    if (!sums || settings.privacy === PrivacyMode.CLEAR) return sums && { sums, frozen: new Set() };
+    const open = { rows: versions.openRows, counts: settings.gate > 0 ? versions.counts : undefined };
+    const learnt = plausible(sums, round.uploads.size, versions.current.model, open, settings);
+    if (!learnt) console.error("the sum of a round is not what its devices can have said: it is dropped");
+    return learnt;
   }
 
   private end(event: ServerEvent): void {
@@ -129,6 +157,10 @@ export class Coordinator {
   }
 
   private remember(summary: RoundSummary): void {
+    for (const device of summary.faulty) {
+      this.faults.set(device, { count: (this.faults.get(device)?.count ?? 0) + 1, lastMs: summary.endedMs });
+      console.error(`device ${device} delivered what did not fit together`);
+    }
     this.ended.set(summary.id, new EndedRound(summary));
     if (this.ended.size > KEPT_ROUNDS) this.ended.delete(this.ended.keys().next().value!);
   }
@@ -163,6 +195,6 @@ export class Coordinator {
     const rest: ConstructorParameters<typeof Round> = [id, this.versions.current, this.settings, journal];
     return this.settings.privacy === PrivacyMode.CLEAR
       ? new ClearRound(...rest)
-      : new SecureRound(this.versions, ...rest);
+      : new SecureRound(this.versions, this.authorityKeys, ...rest);
   }
 }

@@ -1,13 +1,15 @@
 // How a device gets its identity and keeps it: docs/protocol.md, "Enrolment" and "Renewal".
-import { createPrivateKey, randomBytes, webcrypto } from "node:crypto";
+import { createPrivateKey, createPublicKey, randomBytes, sign, webcrypto, type KeyObject } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { ServiceImpl } from "@connectrpc/connect";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import * as x509 from "@peculiar/x509";
 import { base64, fromBase64, hex, sha256 } from "./bytes.js";
 import { ErrorReason, refusal, requireThat } from "./errors.js";
-import type { EnrollmentService, EnrollRequest } from "./gen/lightfr/v1/enrollment_pb.js";
+import type { EnrollmentService, EnrollRequest, RenewCertificateRequest } from "./gen/lightfr/v1/enrollment_pb.js";
 import type { Journal } from "./journal.js";
+import { MEMBER_KEY_BYTES, MEMBER_LABEL, memberStatement } from "./secure/members.js";
+import { callerKey } from "./service.js";
 import type { Token } from "./settings.js";
 
 const FIVE_MINUTES_MS = 5 * 60 * 1000;
@@ -17,26 +19,36 @@ const P256 = { name: "ECDSA", namedCurve: "P-256" };
 
 x509.cryptoProvider.set(webcrypto as Crypto);
 
+/** What a device gets. */
+interface Issued {
+  certificate: Buffer;
+  membership: Buffer;
+}
+
 /** Of token and request only digests are kept. */
 export interface Enrolled {
   type: "enrolled";
   token: string;
-  request: string;
-  certificate: string;
-}
-
-export interface Renewed {
-  type: "renewed";
   device: string;
   request: string;
+  memberKey: string;
   certificate: string;
+  membership: string;
 }
+
+export interface Renewed extends Omit<Enrolled, "type" | "token"> {
+  type: "renewed";
+}
+
+type Wish = Pick<EnrollRequest, "signingRequest" | "memberKey">;
 
 export class Enrollment implements ServiceImpl<typeof EnrollmentService> {
   private readonly expiry = new Map<string, number>();
   private readonly spent = new Map<string, Enrolled>();
   /** By device, then by the digest of the request. */
   private readonly renewals = new Map<string, Map<string, Renewed>>();
+  /** The device of each member key. */
+  private readonly owners = new Map<string, string>();
 
   constructor(
     private readonly authority: Pick<Authority, "certify">,
@@ -49,6 +61,7 @@ export class Enrollment implements ServiceImpl<typeof EnrollmentService> {
 
   /** Takes up what the journal remembers. */
   replay(record: Enrolled | Renewed): void {
+    this.owners.set(record.memberKey, record.device);
     if (record.type === "enrolled") this.spent.set(record.token, record);
     else this.renewals.set(record.device, this.renewalsOf(record.device).set(record.request, record));
   }
@@ -59,77 +72,92 @@ export class Enrollment implements ServiceImpl<typeof EnrollmentService> {
       ErrorReason.MALFORMED,
       "a token has 16 to 128 ASCII characters",
     );
-    checkSize(request.signingRequest);
+    checkSizes(request);
     const token = digest(Buffer.from(request.token));
-    return { certificates: [this.certificateOf(token, request) ?? (await this.issue(token, request))] };
+    return answerOf(this.enrolledBefore(token, request) ?? (await this.issue(token, request)));
   };
 
-  /** Another certificate for a device that has one. */
-  async renew(device: string, signingRequest: Uint8Array): Promise<Buffer> {
-    checkSize(signingRequest);
-    const request = digest(signingRequest);
-    return this.renewedBefore(device, request) ?? (await this.issueRenewal(device, request, signingRequest));
-  }
+  /** Another certificate for the device whose certificate opened the connection. */
+  renewCertificate = async (request: RenewCertificateRequest, context: HandlerContext) => {
+    const { device } = context.values.get(callerKey);
+    requireThat(device !== "", ErrorReason.IDENTITY, "renewal needs a certificate that is good now");
+    checkSizes(request);
+    return answerOf(this.renewalsOf(device).get(digestOf(request)) ?? (await this.issueRenewal(device, request)));
+  };
 
   private renewalsOf(device: string): Map<string, Renewed> {
     return this.renewals.get(device) ?? new Map();
   }
 
-  private renewedBefore(device: string, request: string): Buffer | undefined {
-    const record = this.renewalsOf(device).get(request);
-    return record && fromBase64(record.certificate);
-  }
-
-  private async issueRenewal(device: string, request: string, signingRequest: Uint8Array): Promise<Buffer> {
-    const key = await checkedKey(signingRequest);
-    const certificate = await this.authority.certify(key, device, hex(randomBytes(16)));
+  private async issueRenewal(device: string, wish: Wish): Promise<Renewed> {
+    const issued = await this.authority.certify(await checkedKey(wish.signingRequest), wish.memberKey, device, newId());
     // Checking and signing let others in between, perhaps with this very request.
-    const earlier = this.renewedBefore(device, request);
+    const earlier = this.renewalsOf(device).get(digestOf(wish));
     if (earlier) return earlier;
+    this.requireOwn(wish.memberKey, device);
     const isInRange = this.renewalsOf(device).size < MOST_RENEWALS;
     requireThat(isInRange, ErrorReason.IDENTITY, `this device has renewed ${MOST_RENEWALS} times`);
-    const record: Renewed = { type: "renewed", device, request, certificate: base64(certificate) };
-    this.journal.append(record);
-    this.replay(record);
-    return certificate;
+    return this.record({ type: "renewed", ...recordOf(device, wish, issued) });
   }
 
-  /** The certificate that this very request got before. */
-  private certificateOf(token: string, request: EnrollRequest): Buffer | undefined {
+  /** What this very request got before. */
+  private enrolledBefore(token: string, wish: Wish): Enrolled | undefined {
     const record = this.spent.get(token);
-    if (!record) return undefined;
-    requireThat(record.request === digest(request.signingRequest), ErrorReason.TOKEN, "the token is spent");
-    return fromBase64(record.certificate);
+    requireThat(!record || record.request === digestOf(wish), ErrorReason.TOKEN, "the token is spent");
+    return record;
   }
 
-  private async issue(token: string, request: EnrollRequest): Promise<Buffer> {
+  private async issue(token: string, wish: Wish): Promise<Enrolled> {
     const expiresMs = this.expiry.get(token);
     requireThat(
       expiresMs !== undefined && Date.now() < expiresMs,
       ErrorReason.TOKEN,
       "the token is unknown or has expired",
     );
-    const certificate = await this.authority.certify(await checkedKey(request.signingRequest));
+    const device = newId();
+    const issued = await this.authority.certify(await checkedKey(wish.signingRequest), wish.memberKey, device, device);
     // Signing let others in between: whoever came first has spent the token.
-    const earlier = this.certificateOf(token, request);
+    const earlier = this.enrolledBefore(token, wish);
     if (earlier) return earlier;
-    const record: Enrolled = {
-      type: "enrolled",
-      token,
-      request: digest(request.signingRequest),
-      certificate: base64(certificate),
-    };
+    this.requireOwn(wish.memberKey, device);
+    return this.record({ type: "enrolled", token, ...recordOf(device, wish, issued) });
+  }
+
+  private requireOwn(memberKey: Uint8Array, device: string): void {
+    const owner = this.owners.get(hex(memberKey)) ?? device;
+    requireThat(owner === device, ErrorReason.MALFORMED, "another device has this member key");
+  }
+
+  private record<Kind extends Enrolled | Renewed>(record: Kind): Kind {
     this.journal.append(record);
     this.replay(record);
-    return certificate;
+    return record;
   }
 }
 
+const newId = (): string => hex(randomBytes(16));
+const recordOf = (device: string, wish: Wish, { certificate, membership }: Issued) => ({
+  device,
+  request: digestOf(wish),
+  memberKey: hex(wish.memberKey),
+  certificate: base64(certificate),
+  membership: base64(membership),
+});
+const answerOf = ({ certificate, membership }: Enrolled | Renewed) => ({
+  certificates: [fromBase64(certificate)],
+  membership: fromBase64(membership),
+});
+
 const digest = (bytes: Uint8Array): string => hex(sha256(bytes));
 
-function checkSize({ length }: Uint8Array): void {
+/** The member key has a fixed size, so nothing runs together. */
+const digestOf = ({ memberKey, signingRequest }: Wish): string => digest(Buffer.concat([memberKey, signingRequest]));
+
+function checkSizes({ signingRequest: { length }, memberKey }: Wish): void {
   const isInRange = length >= 1 && length <= 4096;
   requireThat(isInRange, ErrorReason.MALFORMED, `a signing request of ${length} bytes; 1 to 4,096 are allowed`);
+  const isKey = memberKey.length === MEMBER_KEY_BYTES;
+  requireThat(isKey, ErrorReason.MALFORMED, `a member key of ${memberKey.length} bytes, not ${MEMBER_KEY_BYTES}`);
 }
 
 /** Bytes of the outermost DER element. The parser does not mind bytes behind it; we do. */
@@ -153,21 +181,28 @@ async function checkedKey(signingRequest: Uint8Array): Promise<x509.PublicKey> {
   throw refusal(ErrorReason.MALFORMED, "the signing request is not a PKCS #10 request that a P-256 key signed itself");
 }
 
-/** The authority's key, which signs the certificates of devices. */
+/** The authority's keys, which sign the certificates and memberships of devices. */
 export class Authority {
   private constructor(
     private readonly issuer: x509.X509Certificate,
     private readonly key: webcrypto.CryptoKey,
+    private readonly membershipKey: KeyObject,
   ) {}
 
   static async open(folder: string): Promise<Authority> {
     const issuer = new x509.X509Certificate(readFileSync(join(folder, "authority.pem"), "utf8"));
     const der = createPrivateKey(readFileSync(join(folder, "authority.key"))).export({ format: "der", type: "pkcs8" });
-    return new Authority(issuer, await webcrypto.subtle.importKey("pkcs8", der, P256, false, ["sign"]));
+    const key = await webcrypto.subtle.importKey("pkcs8", der, P256, false, ["sign"]);
+    return new Authority(issuer, key, createPrivateKey(readFileSync(join(folder, "membership.key"))));
+  }
+
+  /** The public half of the key that signs memberships, 32 raw bytes. */
+  membershipPublicKey(): Buffer {
+    return createPublicKey(this.membershipKey).export({ format: "der", type: "spki" }).subarray(-32);
   }
 
   /** The first certificate of a device has its id as serial number, a later one another. */
-  async certify(publicKey: x509.PublicKey, device = hex(randomBytes(16)), serial = device): Promise<Buffer> {
+  async certify(publicKey: x509.PublicKey, memberKey: Uint8Array, device: string, serial: string): Promise<Issued> {
     const begins = Date.now() - FIVE_MINUTES_MS;
     const certificate = await x509.X509CertificateGenerator.create({
       serialNumber: serial,
@@ -185,6 +220,13 @@ export class Authority {
         await x509.AuthorityKeyIdentifierExtension.create(this.issuer.publicKey),
       ],
     });
-    return Buffer.from(certificate.rawData);
+    const membership = this.vouch(memberKey, Math.floor(certificate.notAfter.getTime() / 1000));
+    return { certificate: Buffer.from(certificate.rawData), membership };
+  }
+
+  private vouch(memberKey: Uint8Array, endUnixSeconds: number): Buffer {
+    const statement = memberStatement(memberKey, endUnixSeconds);
+    const signature = sign(null, Buffer.concat([Buffer.from(MEMBER_LABEL), statement]), this.membershipKey);
+    return Buffer.concat([statement, signature]);
   }
 }

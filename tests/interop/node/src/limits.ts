@@ -2,12 +2,12 @@
 import { CoordinatorService } from "./gen/lightfr/v1/coordinator_pb.js";
 import { EnrollmentService } from "./gen/lightfr/v1/enrollment_pb.js";
 import { PrivacyMode } from "./gen/lightfr/v1/model_pb.js";
-import { degreeFor } from "./secure/roster.js";
+import { mostHolders } from "./secure/roster.js";
 import { packedSize, trainingBlocks } from "./secure/vector.js";
 import type { Settings } from "./settings.js";
 
 const SMALL = 1024;
-const SIGNING_REQUEST = 4288;
+const SIGNING_REQUEST = 4352;
 const AROUND_AN_UPLOAD = 200;
 
 /** Room for the largest legal upload and for the fields around it. */
@@ -19,14 +19,16 @@ export function uploadLimit({ privacy, codeBits, itemCount, maxRows, places }: S
 
 /** The limit of each method by its path. */
 export function limitsOf(settings: Settings, openRows: number): (path: string) => number {
-  const neighbours = degreeFor(settings.places);
-  const { upload, shareKeys, revealShares, renewCertificate } = CoordinatorService.method;
+  const { places } = settings;
+  const { upload, shareKeys, acknowledgeShares, revealShares } = CoordinatorService.method;
+  const { enroll, renewCertificate } = EnrollmentService.method;
   const limits = new Map([
     [`/${CoordinatorService.typeName}/${upload.name}`, uploadLimit(settings, openRows)],
-    [`/${CoordinatorService.typeName}/${shareKeys.name}`, SMALL + 98 * neighbours],
-    [`/${CoordinatorService.typeName}/${revealShares.name}`, SMALL + 49 * (neighbours + 1)],
-    [`/${CoordinatorService.typeName}/${renewCertificate.name}`, SIGNING_REQUEST],
-    [`/${EnrollmentService.typeName}/${EnrollmentService.method.enroll.name}`, SIGNING_REQUEST],
+    [`/${CoordinatorService.typeName}/${shareKeys.name}`, SMALL + 98 * mostHolders(places)],
+    [`/${CoordinatorService.typeName}/${acknowledgeShares.name}`, SMALL + ((places + 7) >> 3)],
+    [`/${CoordinatorService.typeName}/${revealShares.name}`, SMALL + 37 * places],
+    [`/${EnrollmentService.typeName}/${enroll.name}`, SIGNING_REQUEST],
+    [`/${EnrollmentService.typeName}/${renewCertificate.name}`, SIGNING_REQUEST],
   ]);
   return (path) => limits.get(path) ?? SMALL;
 }

@@ -24,36 +24,40 @@ const KEEP_ALIVE_MS = 75_000; // devices pause between the steps of a round
 
 async function main(kit: string, state: string, port: number, enrollmentPort: number): Promise<void> {
   mkdirSync(state, { recursive: true });
-  const authority = join(kit, "authority");
+  const [authority, credentials] = [join(kit, "authority"), join(kit, "authority", "coordinator")];
   const settings = readSettings(kit);
   const artifacts = new Artifacts(join(state, "artifacts"));
-  const manifestKey = createPrivateKey(readFileSync(join(authority, "manifest.key")));
+  const manifestKey = createPrivateKey(readFileSync(join(credentials, "manifest.key")));
   const versions = new Versions(settings, readItems(kit), artifacts, manifestKey, state);
   const { journal, records } = Journal.open<ServerEvent>(join(state, "server.jsonl"));
-  const enrollment = new Enrollment(await Authority.open(authority), readTokens(kit), journal);
-  const coordinator = new Coordinator(settings, versions, journal, state);
+  const issuer = await Authority.open(authority);
+  const enrollment = new Enrollment(issuer, readTokens(kit), journal);
+  const coordinator = new Coordinator(settings, versions, journal, state, [issuer.membershipPublicKey()]);
   for (const record of records) {
     if (record.type === "enrolled" || record.type === "renewed") enrollment.replay(record);
     else coordinator.replay(record);
   }
   const cells = settings.itemCount * settings.codeBits;
   const meanUser = new Array<number>(settings.codeBits).fill(0);
-  coordinator.start({ codes: readFileSync(join(kit, "codes.bin")), memory: new Int32Array(cells), meanUser });
+  const [memory, trail] = [new Int32Array(cells), new Int32Array(cells)];
+  coordinator.start({ codes: readFileSync(join(kit, "codes.bin")), memory, trail, meanUser });
 
   const limitOf = limitsOf(settings, versions.openRows.length);
-  const revocations = new Revocations(authority);
-  const devices = open(deviceTls(authority), {
+  const revocations = new Revocations(credentials);
+  const devices = open(deviceTls(credentials), {
     limitOf,
     artifacts,
     deviceOf: (socket) => revocations.deviceOf(socket),
-    routes: (router) => router.service(CoordinatorService, new Service(coordinator, enrollment)),
+    routes: (router) => router.service(CoordinatorService, new Service(coordinator)),
   });
   revocations.guard(devices);
+  const renewing = new Revocations(authority);
   const newcomers = open(enrollmentTls(authority), {
     limitOf,
-    deviceOf: () => "",
+    deviceOf: (socket) => renewing.possibleDeviceOf(socket),
     routes: (router) => router.service(EnrollmentService, enrollment),
   });
+  renewing.guard(newcomers);
   console.log(
     JSON.stringify({ server: await listen(devices, port), enrollment: await listen(newcomers, enrollmentPort) }),
   );

@@ -1,19 +1,19 @@
 // One round, from its first place to its end: docs/protocol.md, "Rounds". What happens to it are events: each is in the
 // journal before it is applied, and applying the journal anew after a crash gives the same round.
 //
-// A round has steps that devices deliver: `upload` alone in the clear, four with secure aggregation. `stage` is the
-// step that is due.
+// A round has steps that devices deliver: `upload` alone in the clear, seven with secure aggregation. `stage` is the
+// place among them of the step that is due.
 import { randomBytes } from "node:crypto";
 import { fromBinary } from "@bufbuild/protobuf";
 import type { Sums } from "./aggregate.js";
-import { base64, equal, fromBase64, hex, sha256 } from "./bytes.js";
+import { base64, fromBase64, hex, sha256 } from "./bytes.js";
 import { ErrorReason, requireThat } from "./errors.js";
 import { RoundState, UploadRequestSchema, type UploadRequest } from "./gen/lightfr/v1/coordinator_pb.js";
 import type { Journal } from "./journal.js";
 import type { Settings } from "./settings.js";
 import type { Version } from "./versions.js";
 
-export type Step = "advertise" | "share" | "upload" | "reveal";
+export type Step = "advertise" | "share" | "acknowledge" | "include" | "upload" | "confirm" | "reveal";
 
 export type RoundEvent =
   | { type: "open"; id: string; version: number }
@@ -32,6 +32,8 @@ export interface RoundView {
   readonly nextVersion: number;
   readonly receipts: ReadonlyMap<string, Receipt>;
   hasPlace(device: string): boolean;
+  /** SHA-256 of what a device delivered in a step. */
+  digestOf(device: string, step: Step): Buffer | undefined;
 }
 
 /** What outlives a round, as JSON. */
@@ -41,10 +43,15 @@ export interface RoundSummary {
   nextVersion: number;
   receipts: [device: string, uploadId: string, requestSha256: string][];
   places: string[];
+  delivered: [device: string, step: Step, requestSha256: string][];
+  /** Devices whose deliveries did not fit together. */
+  faulty: string[];
+  endedMs: number;
 }
 
 export class EndedRound implements RoundView {
   readonly receipts: ReadonlyMap<string, Receipt>;
+  private readonly delivered: ReadonlyMap<string, Buffer>;
 
   constructor(private readonly summary: RoundSummary) {
     this.receipts = new Map(
@@ -52,6 +59,9 @@ export class EndedRound implements RoundView {
         device,
         { uploadId: fromBase64(uploadId), requestSha256: fromBase64(digest) },
       ]),
+    );
+    this.delivered = new Map(
+      summary.delivered.map(([device, step, digest]) => [`${step} ${device}`, fromBase64(digest)]),
     );
   }
 
@@ -66,6 +76,10 @@ export class EndedRound implements RoundView {
   hasPlace(device: string): boolean {
     return this.summary.places.includes(device);
   }
+
+  digestOf(device: string, step: Step): Buffer | undefined {
+    return this.delivered.get(`${step} ${device}`);
+  }
 }
 
 export abstract class Round implements RoundView {
@@ -76,7 +90,10 @@ export abstract class Round implements RoundView {
   protected readonly delivered: Record<Step, Map<string, Buffer>> = {
     advertise: new Map(),
     share: new Map(),
+    acknowledge: new Map(),
+    include: new Map(),
     upload: new Map(),
+    confirm: new Map(),
     reveal: new Map(),
   };
   stage = 0;
@@ -96,11 +113,16 @@ export abstract class Round implements RoundView {
   /** Whether everybody has delivered whom the stage waits for. */
   protected abstract isComplete(): boolean;
 
-  /** Deliveries without which the stage ends the round. */
-  protected abstract needed(): number;
+  /** Whether the round can go on with those who delivered in this stage. */
+  protected abstract isEnough(): boolean;
 
   /** What the cohort's uploads come to. Undefined: they cannot be put together. */
   abstract sums(): Sums | undefined;
+
+  /** Devices whose deliveries did not fit together, as far as is known. */
+  faulty(): string[] {
+    return [];
+  }
 
   apply(event: RoundEvent): void {
     if (event.type === "place") {
@@ -125,7 +147,7 @@ export abstract class Round implements RoundView {
   /** Ends the stage when everybody is done or the time is over. Returns "abandoned" when too few delivered. */
   advance(nowMs: number): "goes on" | "abandoned" {
     if (!this.step || !(this.isComplete() || this.remainingMs(nowMs, 1) <= 0)) return "goes on";
-    if (this.delivered[this.step].size < this.needed()) return "abandoned";
+    if (!this.isEnough()) return "abandoned";
     this.record({ type: "settled", at: nowMs });
     return "goes on";
   }
@@ -138,7 +160,12 @@ export abstract class Round implements RoundView {
     return this.stage === 0 && this.places.size < this.settings.places;
   }
 
-  /** The device has a place and missed nothing. */
+  digestOf(device: string, step: Step): Buffer | undefined {
+    const body = this.delivered[step].get(device);
+    return body && sha256(body);
+  }
+
+  /** The device has a place, missed nothing and was not left out. */
   canGoOn(device: string): boolean {
     return this.hasPlace(device) && this.steps.slice(0, this.stage).every((step) => this.delivered[step].has(device));
   }
@@ -165,24 +192,15 @@ export abstract class Round implements RoundView {
     return this.remainingMs(nowMs, this.steps.length - this.stage);
   }
 
-  /** Takes a delivery of a device that has a place. `check` throws when the content is not what was asked for. */
-  deliver(device: string, step: Step, body: Uint8Array, check: () => void): void {
-    const before = this.delivered[step].get(device);
-    if (before) {
-      requireThat(
-        equal(before, body),
-        ErrorReason.UPLOAD_CONFLICT,
-        "this device has delivered something else in this step",
-      );
-      return;
-    }
+  /** Refuses what a device with a place may not deliver now. */
+  requireTurn(device: string, step: Step): void {
     requireThat(this.steps.indexOf(step) <= this.stage, ErrorReason.UPLOAD_INVALID, `step ${step} is not due yet`);
-    requireThat(
-      step === this.step && this.canGoOn(device),
-      ErrorReason.ROUND_CLOSED,
-      `step ${step} is over for this device`,
-    );
-    check();
+    const isDue = step === this.step && this.canGoOn(device);
+    requireThat(isDue, ErrorReason.ROUND_CLOSED, `step ${step} is over for this device`);
+  }
+
+  /** Takes a delivery that has been checked. */
+  accept(device: string, step: Step, body: Uint8Array): void {
     this.record({ type: "delivery", device, step, body: base64(body) });
   }
 
@@ -194,7 +212,15 @@ export abstract class Round implements RoundView {
         base64(requestSha256),
       ],
     );
-    return { id: hex(this.id), state, nextVersion, receipts, places: [...this.places.keys()] };
+    const delivered = this.steps.flatMap((step) =>
+      [...this.delivered[step]].map(([device, body]): RoundSummary["delivered"][number] => [
+        device,
+        step,
+        base64(sha256(body)),
+      ]),
+    );
+    const [places, faulty] = [[...this.places.keys()], this.faulty()];
+    return { id: hex(this.id), state, nextVersion, receipts, places, delivered, faulty, endedMs: Date.now() };
   }
 
   private keep(device: string, step: Step, body: Buffer): void {

@@ -4,7 +4,6 @@ import { createContextKey, type HandlerContext, type ServiceImpl } from "@connec
 import { equal, sha256 } from "./bytes.js";
 import { checkRowUpdate } from "./clear.js";
 import type { Coordinator } from "./coordinator.js";
-import type { Enrollment } from "./enrollment.js";
 import { ErrorReason, refusal, requireThat } from "./errors.js";
 import {
   RetryReason,
@@ -17,16 +16,19 @@ import {
   type GetRoundStatusRequest,
   type UploadRequest,
 } from "./gen/lightfr/v1/coordinator_pb.js";
-import type { RenewCertificateRequest } from "./gen/lightfr/v1/enrollment_pb.js";
 import { PrivacyMode, UploadKind } from "./gen/lightfr/v1/model_pb.js";
 import type {
+  AcknowledgeSharesRequest,
   AdvertiseKeysRequest,
   GetStepRequest,
   RevealSharesRequest,
   ShareKeysRequest,
+  SignIncludedRequest,
+  SignSurvivorsRequest,
 } from "./gen/lightfr/v1/secure_pb.js";
 import { uploadLimit } from "./limits.js";
 import { Round, type RoundView, type Step } from "./round.js";
+import { MEMBERSHIP_BYTES } from "./secure/members.js";
 import { SecureRound } from "./secure/round.js";
 import { WIRE_VERSION } from "./versions.js";
 
@@ -39,6 +41,8 @@ export interface Caller {
 export const callerKey = createContextKey<Caller>({ device: "", body: new Uint8Array() });
 
 const LONGEST_WAIT_MS = 20_000;
+const SIGNATURE_BYTES = 64;
+const ON_ITS_WAY_MS = 100;
 const DAY_MS = 86_400_000;
 const CROWD_MS = 10; // for each device of a round, so that they do not come back all at once
 
@@ -48,10 +52,7 @@ const milliseconds = (value: number): number => Math.min(DAY_MS, Math.max(1, Mat
 export class Service implements ServiceImpl<typeof CoordinatorService> {
   private readonly openRows: ReadonlySet<number>;
 
-  constructor(
-    private readonly coordinator: Coordinator,
-    private readonly enrollment: Pick<Enrollment, "renew">,
-  ) {
+  constructor(private readonly coordinator: Coordinator) {
     this.openRows = new Set(coordinator.versions.openRows);
   }
 
@@ -71,72 +72,75 @@ export class Service implements ServiceImpl<typeof CoordinatorService> {
       capabilities.uploadKinds.includes(UploadKind.TERNARY) && capabilities.privacyModes.includes(settings.privacy);
     if (!isCapable) return this.retry(RetryReason.NOT_CAPABLE);
     if (round.receipts.has(device)) return this.retry(RetryReason.ALREADY_UPLOADED);
+    if (round.step && round.canGoOn(device)) return this.assignment(device);
+    const barredMs = this.coordinator.barredMs(device, Date.now());
+    if (barredMs > 0) return this.retry(RetryReason.FAULTY, barredMs);
     if (!round.step) return this.retry(RetryReason.AGGREGATING);
-    if (round.canGoOn(device)) return this.assignment(device);
     if (!round.hasFreePlace()) return this.retry(RetryReason.ROUND_FULL);
     round.admit(device, Date.now());
     return this.assignment(device);
   };
 
   upload = (request: UploadRequest, context: HandlerContext) => {
-    requireBytes(request.roundId, 16, "round_id");
     requireBytes(request.manifestSha256, 32, "manifest_sha256");
     requireBytes(request.uploadId, 16, "upload_id");
-    const { device, body } = context.values.get(callerKey);
-    const round = this.coordinator.find(request.roundId);
-    const receipt = round.receipts.get(device);
-    if (receipt) {
+    this.deliver(request, "upload", context, (round) => {
       requireThat(
-        equal(receipt.requestSha256, sha256(body)),
-        ErrorReason.UPLOAD_CONFLICT,
-        "this device has uploaded something else",
-      );
-      return receipt;
-    }
-    this.deliver(round, "upload", context, (live) => {
-      requireThat(
-        equal(request.manifestSha256, live.version.manifestSha256),
+        equal(request.manifestSha256, round.version.manifestSha256),
         ErrorReason.MODEL_MISMATCH,
         "the round has another model",
       );
-      if (!(live instanceof SecureRound)) checkRowUpdate(request.body, this.coordinator.settings, this.openRows);
-      else live.checkVector(request.body.case === "maskedVector" ? request.body.value : undefined);
+      if (!(round instanceof SecureRound)) checkRowUpdate(request.body, this.coordinator.settings, this.openRows);
+      else round.checkVector(request.body.case === "maskedVector" ? request.body.value : undefined);
     });
-    return { uploadId: request.uploadId, requestSha256: sha256(body) };
+    return { uploadId: request.uploadId, requestSha256: sha256(context.values.get(callerKey).body) };
   };
 
   advertiseKeys = (request: AdvertiseKeysRequest, context: HandlerContext) => {
-    requireBytes(request.roundId, 16, "round_id");
     requireBytes(request.maskPublicKey, 32, "mask_public_key");
     requireBytes(request.sharePublicKey, 32, "share_public_key");
-    const round = this.coordinator.find(request.roundId);
-    this.deliver(round, "advertise", context, (live) => secure(live).checkAdvertise(request));
-    return {};
+    requireBytes(request.membership, MEMBERSHIP_BYTES, "membership");
+    requireBytes(request.signature, SIGNATURE_BYTES, "signature");
+    const { device } = context.values.get(callerKey);
+    return this.deliver(request, "advertise", context, (round) =>
+      secure(round).checkAdvertise(device, request, Date.now()),
+    );
   };
 
   shareKeys = (request: ShareKeysRequest, context: HandlerContext) => {
-    requireBytes(request.roundId, 16, "round_id");
     const { device } = context.values.get(callerKey);
-    const round = this.coordinator.find(request.roundId);
-    this.deliver(round, "share", context, (live) => secure(live).checkShares(device, request));
-    return {};
+    return this.deliver(request, "share", context, (round) => secure(round).checkShares(device, request));
+  };
+
+  acknowledgeShares = (request: AcknowledgeSharesRequest, context: HandlerContext) => {
+    const { device } = context.values.get(callerKey);
+    return this.deliver(request, "acknowledge", context, (round) => secure(round).checkUnopened(device, request));
+  };
+
+  signIncluded = (request: SignIncludedRequest, context: HandlerContext) => {
+    requireBytes(request.signature, SIGNATURE_BYTES, "signature");
+    const { device } = context.values.get(callerKey);
+    return this.deliver(request, "include", context, (round) => secure(round).checkSigned(device, request.signature));
+  };
+
+  signSurvivors = (request: SignSurvivorsRequest, context: HandlerContext) => {
+    requireBytes(request.signature, SIGNATURE_BYTES, "signature");
+    const { device } = context.values.get(callerKey);
+    return this.deliver(request, "confirm", context, (round) => secure(round).checkSigned(device, request.signature));
   };
 
   revealShares = (request: RevealSharesRequest, context: HandlerContext) => {
-    requireBytes(request.roundId, 16, "round_id");
     const { device } = context.values.get(callerKey);
-    const round = this.coordinator.find(request.roundId);
-    // The masks came off without this answer, or with it: either way the device is done.
-    if (round.state === RoundState.FINISHED && round.receipts.has(device)) return {};
-    this.deliver(round, "reveal", context, (live) => secure(live).checkReveal(device, request));
-    return {};
+    return this.deliver(request, "reveal", context, (round) => secure(round).checkReveal(device, request));
   };
 
   getStep = async (request: GetStepRequest, context: HandlerContext) => {
     requireBytes(request.roundId, 16, "round_id");
     requireThat(request.maxWaitMs <= LONGEST_WAIT_MS, ErrorReason.MALFORMED, `max_wait_ms is above ${LONGEST_WAIT_MS}`);
     const { device } = context.values.get(callerKey);
-    const endMs = Date.now() + request.maxWaitMs;
+    // The answer must still reach a device that waits no longer than this.
+    const patienceMs = (context.timeoutMs() ?? Infinity) - ON_ITS_WAY_MS;
+    const endMs = Date.now() + Math.min(request.maxWaitMs, patienceMs);
     for (;;) {
       const step = this.stepOf(device, this.coordinator.find(request.roundId));
       const leftMs = endMs - Date.now();
@@ -157,26 +161,43 @@ export class Service implements ServiceImpl<typeof CoordinatorService> {
     };
   };
 
-  renewCertificate = async (request: RenewCertificateRequest, context: HandlerContext) => {
-    const { device } = context.values.get(callerKey);
-    return { certificates: [await this.enrollment.renew(device, request.signingRequest)] };
-  };
-
-  private deliver(round: RoundView, step: Step, context: HandlerContext, check: (live: Round) => void): void {
+  /** Takes a delivery of a step, which the document's questions come before. */
+  private deliver(
+    { roundId }: { roundId: Uint8Array },
+    step: Step,
+    context: HandlerContext,
+    check: (live: Round) => void,
+  ): Record<string, never> {
+    requireBytes(roundId, 16, "round_id");
     const { device, body } = context.values.get(callerKey);
+    const round = this.coordinator.find(roundId);
+    const before = round.digestOf(device, step);
+    if (before) {
+      const isSame = equal(before, sha256(body));
+      requireThat(isSame, ErrorReason.UPLOAD_CONFLICT, "this device has delivered something else in this step");
+      return {};
+    }
     requireThat(round.hasPlace(device), ErrorReason.NOT_ASSIGNED, "this device has no place in the round");
-    if (!(round instanceof Round)) throw refusal(ErrorReason.ROUND_CLOSED, "the round is over");
-    const isPart = round.steps.includes(step);
+    const isPart = step === "upload" || this.isSecure;
     requireThat(isPart, ErrorReason.UPLOAD_INVALID, `a round in the clear has no step ${step}`);
-    round.deliver(device, step, body, () => check(round));
+    if (!(round instanceof Round)) throw refusal(ErrorReason.ROUND_CLOSED, "the round is over");
+    round.requireTurn(device, step);
+    check(round);
+    round.accept(device, step, body);
     this.coordinator.advance();
+    return {};
+  }
+
+  private get isSecure(): boolean {
+    return this.coordinator.settings.privacy !== PrivacyMode.CLEAR;
   }
 
   private stepOf(device: string, round: RoundView): ReturnType<SecureRound["stepFor"]> {
     requireThat(round.hasPlace(device), ErrorReason.NOT_ASSIGNED, "this device has no place in the round");
-    const isSecure = this.coordinator.settings.privacy !== PrivacyMode.CLEAR;
+    requireThat(this.isSecure, ErrorReason.UPLOAD_INVALID, "the round is in the clear");
     const isAddedUp = round.state === RoundState.AGGREGATING || round.state === RoundState.FINISHED;
-    if (isSecure && isAddedUp && round.receipts.has(device)) return { case: "done", value: {} };
+    const isDone = round.digestOf(device, "reveal") !== undefined || (isAddedUp && round.receipts.has(device));
+    if (isDone) return { case: "done", value: {} };
     if (!(round instanceof Round)) throw refusal(ErrorReason.ROUND_CLOSED, "the round is over");
     return secure(round).stepFor(device);
   }
@@ -196,10 +217,10 @@ export class Service implements ServiceImpl<typeof CoordinatorService> {
     return { answer: { case: "assignment" as const, value } };
   }
 
-  /** Begins about when the next round will open, and is as wide as the crowd needs. */
-  private retry(reason: RetryReason) {
-    const { round, settings } = this.coordinator;
-    const earliestMs = milliseconds(round.untilEndMs(Date.now()));
+  /** Begins about when the next round will open unless told otherwise, and is as wide as the crowd needs. */
+  private retry(reason: RetryReason, fromMs = this.coordinator.round.untilEndMs(Date.now())) {
+    const { settings } = this.coordinator;
+    const earliestMs = milliseconds(fromMs);
     const latestMs = milliseconds(earliestMs + CROWD_MS * settings.places);
     return { answer: { case: "retryWindow" as const, value: { earliestMs, latestMs, reason } } };
   }

@@ -27,6 +27,8 @@ export interface Version {
 export class Versions {
   /** Open rows by ascending index. */
   readonly openRows: number[];
+  /** Devices that rate each item. */
+  readonly counts: number[];
   /** The last versions, newest first: as signed, and parsed. */
   private history: { bytes: Buffer; manifest: Manifest }[] = [];
   private newest?: Version;
@@ -40,6 +42,7 @@ export class Versions {
     private readonly signingKey: KeyObject,
     private readonly folder: string,
   ) {
+    this.counts = items.map(({ count }) => count);
     const isOpen = (row: number) => items[row].count >= settings.gate;
     this.openRows = items.map((_, row) => row).filter(isOpen);
     this.catalogue = artifacts.put(
@@ -63,7 +66,8 @@ export class Versions {
       catalogue: this.catalogue,
       openRows: this.gate,
     });
-    writeDurably(join(this.folder, memoryName(manifest)), Buffer.from(model.memory.buffer));
+    const kept = [model.memory, model.trail].map(({ buffer }) => Buffer.from(buffer));
+    writeDurably(join(this.folder, memoryName(manifest)), Buffer.concat(kept));
     return base64(toBinary(ManifestSchema, manifest));
   }
 
@@ -111,10 +115,12 @@ export class Versions {
 
   private read(): Version {
     const { bytes, manifest } = this.history[0];
-    const memory = readFileSync(join(this.folder, memoryName(manifest)));
+    const kept = readFileSync(join(this.folder, memoryName(manifest)));
+    const numbers = Int32Array.from({ length: kept.length / 4 }, (_, at) => kept.readInt32LE(4 * at));
     const model = {
       codes: this.artifacts.get(manifest.codes!.sha256),
-      memory: Int32Array.from({ length: memory.length / 4 }, (_, at) => memory.readInt32LE(4 * at)),
+      memory: numbers.slice(0, numbers.length / 2),
+      trail: numbers.slice(numbers.length / 2),
       meanUser: this.readMeanUser(Buffer.from(manifest.model!.meanUser)),
     };
     return { number: Number(manifest.modelVersion), manifest: bytes, manifestSha256: sha256(bytes), model };

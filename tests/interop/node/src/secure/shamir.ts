@@ -1,5 +1,8 @@
-// Shamir's secret sharing over GF(p), p = 2^256 + 297: docs/secagg.md, "Shares". JavaScript's BigInt holds the numbers.
-export const PRIME = 2n ** 256n + 297n;
+// Shamir's secret sharing over GF(p), p = 2^256 + 297: docs/secagg.md, "Shares" and "Unmask". JavaScript's BigInt holds
+// the numbers.
+import { inverse, modulo, PRIME } from "./field.js";
+import { decode } from "./reed_solomon.js";
+
 export const SHARE_BYTES = 33;
 const SECRET_BYTES = 32;
 
@@ -9,29 +12,24 @@ export interface Share {
   y: bigint;
 }
 
-const modulo = (value: bigint): bigint => ((value % PRIME) + PRIME) % PRIME;
+/** A secret, and the x of the shares that are not of it. */
+export interface Reconstructed {
+  secret: Buffer;
+  falseShares: bigint[];
+}
 
 export function fromLittleEndian(bytes: Uint8Array): bigint {
   return BigInt(`0x${Buffer.from(bytes).reverse().toString("hex")}`);
 }
 
-export function toLittleEndian(value: bigint, size: number): Buffer {
-  return Buffer.from(value.toString(16).padStart(2 * size, "0"), "hex").reverse();
-}
+const toLittleEndian = (value: bigint): Buffer =>
+  Buffer.from(value.toString(16).padStart(2 * SECRET_BYTES, "0"), "hex").reverse();
 
-/** 1 / value by Euclid's algorithm. */
-function inverse(value: bigint): bigint {
-  let [left, right, factor, next] = [PRIME, modulo(value), 0n, 1n];
-  while (right > 0n) {
-    const quotient = left / right;
-    [left, right, factor, next] = [right, left - quotient * right, next, factor - quotient * next];
-  }
-  return modulo(factor);
-}
+export const isShare = (bytes: Uint8Array): boolean => fromLittleEndian(bytes) < PRIME;
 
-/** The value at zero of the polynomial through these points. */
+/** The value at zero of the polynomial through these points. All is one fraction until the end: an inverse is dear. */
 function interpolate(shares: Share[]): bigint {
-  let secret = 0n;
+  let [top, bottom] = [0n, 1n];
   for (const { x, y } of shares) {
     let [numerator, denominator] = [y, 1n];
     for (const other of shares) {
@@ -39,18 +37,20 @@ function interpolate(shares: Share[]): bigint {
       numerator = modulo(numerator * other.x);
       denominator = modulo(denominator * (other.x - x));
     }
-    secret = modulo(secret + numerator * inverse(denominator));
+    [top, bottom] = [modulo(top * denominator + numerator * bottom), modulo(bottom * denominator)];
   }
-  return secret;
+  return modulo(top * inverse(bottom));
 }
 
 /**
- * The 32 bytes behind shares, in the order in which they came. Undefined: there are fewer than `threshold`, or they do
- * not fit together.
+ * The 32 bytes behind shares, in the order in which they came. Undefined: there are fewer than `threshold`, or too many
+ * are false to tell which.
  */
-export function reconstruct(shares: Share[], threshold: number): Buffer | undefined {
+export function reconstruct(shares: Share[], threshold: number): Reconstructed | undefined {
   if (shares.length < threshold) return undefined;
   const secret = interpolate(shares.slice(0, threshold));
-  if (shares.length > threshold && interpolate(shares.slice(-threshold)) !== secret) return undefined;
-  return secret < 2n ** 256n ? toLittleEndian(secret, SECRET_BYTES) : undefined;
+  const agree = shares.length === threshold || interpolate(shares.slice(-threshold)) === secret;
+  const decoded = agree ? { secret, falseShares: [] } : decode(shares, threshold);
+  if (!decoded || decoded.secret >= 2n ** 256n) return undefined;
+  return { secret: toLittleEndian(decoded.secret), falseShares: decoded.falseShares };
 }

@@ -1,14 +1,15 @@
 // Taking the masks off the sum of a cohort: docs/secagg.md, "Unmask".
+import { isAscending, pieces, readU32s } from "../bytes.js";
 import { pairKey, publicOf, selfKey } from "./keys.js";
 import type { Roster } from "./roster.js";
-import { fromLittleEndian, PRIME, reconstruct, SHARE_BYTES, type Share } from "./shamir.js";
+import { fromLittleEndian, isShare, reconstruct, SHARE_BYTES, type Share } from "./shamir.js";
 import { add, maskOf, type Block } from "./vector.js";
 
-const PEER_BYTES = 16;
-export const RECORD_BYTES = PEER_BYTES + SHARE_BYTES;
+const INDEX_BYTES = 4;
+const RECORD_BYTES = INDEX_BYTES + SHARE_BYTES;
 
 export interface Reveal {
-  selfMasks: Uint8Array;
+  seeds: Uint8Array;
   maskKeys: Uint8Array;
 }
 
@@ -24,84 +25,79 @@ export interface Cohort {
   reveals: ReadonlyMap<number, Reveal>;
 }
 
-type Settled = Pick<Cohort, "roster" | "included"> & { survivors: ReadonlySet<number> };
-
-/**
- * Whose secrets a survivor must reveal: shares of survivors' seeds, its own included, and of mask keys of those who
- * dropped out.
- */
-export function ownersFor(
-  device: number,
-  { roster, included, survivors }: Settled,
-): { selfMasks: number[]; maskKeys: number[] } {
-  const around = [...roster.neighbours[device], device]
-    .filter((index) => included.has(index))
-    .sort((left, right) => left - right);
-  return {
-    selfMasks: around.filter((index) => survivors.has(index)),
-    maskKeys: around.filter((index) => !survivors.has(index)),
-  };
+export interface Unmasked {
+  /** The sum of the survivors' vectors mod 2^32. Undefined: a secret lacks shares or does not fit; no mask came off. */
+  sum?: Uint32Array;
+  /** Who revealed or dealt false shares, by roster index. */
+  faulty: Set<number>;
 }
 
-/** Whether `records` are exactly one share of each owner, in their order. */
-export function areSharesOf(records: Uint8Array, owners: number[], roster: Roster): boolean {
-  return (
-    records.length === owners.length * RECORD_BYTES &&
-    owners.every((owner, at) => {
-      const record = Buffer.from(records).subarray(at * RECORD_BYTES, (at + 1) * RECORD_BYTES);
-      return (
-        roster.entries[owner].peer.equals(record.subarray(0, PEER_BYTES)) &&
-        fromLittleEndian(record.subarray(PEER_BYTES)) < PRIME
-      );
-    })
-  );
+const ownerOf = (record: Uint8Array): number => readU32s(record.subarray(0, INDEX_BYTES))[0];
+
+/** Whether `records` are exactly one share of each owner, by ascending index. */
+export function areSharesOf(records: Uint8Array, owners: ReadonlySet<number>): boolean {
+  if (records.length !== owners.size * RECORD_BYTES) return false;
+  const all = pieces(records, RECORD_BYTES);
+  const indices = all.map(ownerOf);
+  const fits = isAscending(indices) && indices.every((index) => owners.has(index));
+  return fits && all.every((record) => isShare(record.subarray(INDEX_BYTES)));
 }
 
-/**
- * The sum of the survivors' vectors mod 2^32. Undefined: a secret lacks shares or does not fit, and no mask comes off.
- */
-export function unmask(cohort: Cohort): Uint32Array | undefined {
+export function unmask(cohort: Cohort): Unmasked {
   const survivors = [...cohort.vectors.keys()];
   const dropped = [...cohort.included].filter(
     (index) => !cohort.vectors.has(index) && survivingNeighbours(index, cohort).length > 0,
   );
-  const seeds = secretsOf(survivors, "selfMasks", cohort);
-  const keys = secretsOf(dropped, "maskKeys", cohort);
-  if (
-    !seeds ||
-    !keys ||
-    !dropped.every((index) => publicOf(keys.get(index)!).equals(cohort.roster.entries[index].maskKey))
-  )
-    return undefined;
+  const falseShares: [owner: number, holder: number][] = [];
+  const seeds = secretsOf(survivors, "seeds", cohort, falseShares);
+  const keys = secretsOf(dropped, "maskKeys", cohort, falseShares);
+  const faulty = blamed(falseShares);
+  const fits =
+    seeds && keys && dropped.every((index) => publicOf(keys.get(index)!).equals(cohort.roster.entries[index].maskKey));
+  if (!fits) return { faulty };
   const sum = new Uint32Array(cohort.vectors.get(survivors[0])!.length);
   for (const vector of cohort.vectors.values()) add(sum, vector, 1);
   for (const [index, seed] of seeds) removeSelfMask(sum, index, seed, cohort);
   for (const [index, key] of keys) removePairMasks(sum, index, key, cohort);
-  return sum;
+  return { sum, faulty };
 }
 
 const survivingNeighbours = (index: number, { roster, vectors }: Cohort): number[] =>
   roster.neighbours[index].filter((neighbour) => vectors.has(neighbour));
 
-/** The secrets of these devices, or undefined when one cannot be put together. */
-function secretsOf(owners: number[], kind: keyof Reveal, cohort: Cohort): Map<number, Buffer> | undefined {
+/** The secrets of these devices, or undefined when one cannot be put together. Adds the pairs of false shares. */
+function secretsOf(
+  owners: number[],
+  kind: keyof Reveal,
+  cohort: Cohort,
+  falseShares: [number, number][],
+): Map<number, Buffer> | undefined {
   const shares = new Map<number, Share[]>(owners.map((owner) => [owner, []]));
   for (const [holder, reveal] of cohort.reveals) {
-    const records = Buffer.from(reveal[kind]);
-    for (let at = 0; at < records.length; at += RECORD_BYTES) {
-      const owner = cohort.roster.indexOf(records.subarray(at, at + PEER_BYTES));
-      shares
-        .get(owner)
-        ?.push({ x: BigInt(holder + 1), y: fromLittleEndian(records.subarray(at + PEER_BYTES, at + RECORD_BYTES)) });
+    for (const record of pieces(reveal[kind], RECORD_BYTES)) {
+      const share = { x: BigInt(holder + 1), y: fromLittleEndian(record.subarray(INDEX_BYTES)) };
+      shares.get(ownerOf(record))?.push(share);
     }
   }
   const secrets = new Map<number, Buffer>();
   for (const [owner, points] of shares) {
-    const secret = reconstruct(points, cohort.roster.threshold);
-    if (!secret) return undefined;
-    secrets.set(owner, secret);
+    const found = reconstruct(points, cohort.roster.numbers.threshold);
+    if (!found) return undefined;
+    secrets.set(owner, found.secret);
+    for (const x of found.falseShares) falseShares.push([owner, Number(x) - 1]);
   }
   return secrets;
+}
+
+/** Of each pair of owner and holder the one that is in more pairs; nobody when they are in equally many. */
+function blamed(pairs: [owner: number, holder: number][]): Set<number> {
+  const faulty = new Set<number>();
+  for (const [owner, holder] of pairs) {
+    const asOwner = pairs.filter((pair) => pair[0] === owner).length;
+    const asHolder = pairs.filter((pair) => pair[1] === holder).length;
+    if (asOwner !== asHolder) faulty.add(asOwner > asHolder ? owner : holder);
+  }
+  return faulty;
 }
 
 function removeSelfMask(sum: Uint32Array, index: number, seed: Buffer, { roster, roundId, blocks }: Cohort): void {

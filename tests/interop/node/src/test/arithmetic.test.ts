@@ -29,6 +29,7 @@ test("three rounds move codes, memory and mean user as known", () => {
   let model: Model = {
     codes: bytes(codes),
     memory: new Int32Array(codeBits * itemCount),
+    trail: new Int32Array(codeBits * itemCount),
     meanUser: new Array(codeBits).fill(0),
   };
   for (const round of rounds) {
@@ -48,6 +49,7 @@ test("the catalogue term, its clamps and its zeros are as known", () => {
     const before = {
       codes: bytes(known.codes),
       memory: new Int32Array(known.row_sums.flat().length),
+      trail: new Int32Array(known.row_sums.flat().length),
       meanUser: known.mean_user_before,
     };
     const after = nextModel(before, sumsOf(known), shape);

@@ -60,17 +60,19 @@ before(async () => {
     generateKeyPairSync("ed25519").privateKey,
     folder,
   );
-  coordinator = new Coordinator(settings, versions, memoryJournal, folder);
-  coordinator.start({ codes: Buffer.alloc(320), memory: new Int32Array(2560), meanUser: new Array(32).fill(0) });
+  coordinator = new Coordinator(settings, versions, memoryJournal, folder, []);
+  const [memory, trail] = [new Int32Array(2560), new Int32Array(2560)];
+  coordinator.start({ codes: Buffer.alloc(320), memory, trail, meanUser: new Array(32).fill(0) });
   const tokens = [{ token: enrollments.token, expires_unix_seconds: Date.now() / 1000 + 60 }];
-  const enrollment = new Enrollment({ certify: async () => Buffer.from("certificate") }, tokens, memoryJournal);
+  const issued = { certificate: Buffer.from("certificate"), membership: Buffer.alloc(104) };
+  const enrollment = new Enrollment({ certify: async () => issued }, tokens, memoryJournal);
   server.on(
     "request",
     listener({
       limitOf: limitsOf(settings, versions.openRows.length),
       deviceOf: () => "00".repeat(16),
       routes: (router) =>
-        router.service(CoordinatorService, new Service(coordinator, enrollment)).service(EnrollmentService, enrollment),
+        router.service(CoordinatorService, new Service(coordinator)).service(EnrollmentService, enrollment),
     }),
   );
   await new Promise<void>((resolve) => server.listen(0, resolve));
@@ -145,7 +147,8 @@ test("bad signing requests are refused and leave the token as it was", async () 
   for (const { name, request, reason } of enrollments.refused) assert.equal(await enroll(request), reason, name);
   assert.equal(await enroll(enrollments.good.request), undefined);
   assert.equal(await enroll(enrollments.good.request), undefined, "the same request again");
-  const [other] = Object.values<string>(enrollments.also_good);
-  const again = create(EnrollRequestSchema, { token: enrollments.token, signingRequest: bytes(other) });
-  assert.equal(await reasonOf("EnrollmentService/Enroll", toBinary(EnrollRequestSchema, again)), "ERROR_REASON_TOKEN");
+  const [signingRequest] = Object.values<string>(enrollments.also_good).map(bytes);
+  const memberKey = bytes(enrollments.good.member_key);
+  const other = create(EnrollRequestSchema, { token: enrollments.token, signingRequest, memberKey });
+  assert.equal(await reasonOf("EnrollmentService/Enroll", toBinary(EnrollRequestSchema, other)), "ERROR_REASON_TOKEN");
 });

@@ -1,19 +1,28 @@
 // The cryptography of docs/secagg.md against its known answers.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { pieces } from "../bytes.js";
 import { isLowOrder, pairKey, publicOf, selfKey } from "../secure/keys.js";
-import { Roster } from "../secure/roster.js";
+import { isSigned, memberOf } from "../secure/members.js";
+import { quorumOf, Roster, usualNumbers } from "../secure/roster.js";
+import { settle } from "../secure/settling.js";
 import { fromLittleEndian, reconstruct, type Share } from "../secure/shamir.js";
-import { areSharesOf, ownersFor, unmask } from "../secure/unmask.js";
 import { add, maskOf, packedSize, signedBlocks, trainingBlocks, unpack, type Block } from "../secure/vector.js";
 import { bytes, vector } from "./known_answers.js";
 
 const blocksOf = (blocks: [string, number, number][]): Block[] => blocks.map(([, values, bits]) => ({ values, bits }));
 const entriesOf = (all: Buffer) =>
-  Array.from({ length: all.length / 80 }, (_, at) => {
-    const entry = all.subarray(80 * at, 80 * (at + 1));
-    return { peer: entry.subarray(0, 16), maskKey: entry.subarray(16, 48), shareKey: entry.subarray(48) };
+  pieces(all, 112).map((piece) => {
+    const entry = Buffer.from(piece);
+    const [peer, maskKey] = [entry.subarray(0, 16), entry.subarray(16, 48)];
+    const [shareKey, memberKey] = [entry.subarray(48, 80), entry.subarray(80)];
+    return { peer, maskKey, shareKey, memberKey, voucher: Buffer.alloc(136) };
   });
+const subjectOf = (known: any) => ({
+  roundId: bytes(known.round_id),
+  manifestSha256: bytes(known.manifest_sha256),
+  kind: known.kind,
+});
 
 test("keys are derived as the document says", () => {
   const known = vector("secagg_keys");
@@ -31,18 +40,66 @@ test("points of low order are known", () => {
   assert.ok(!isLowOrder(bytes(vector("secagg_keys").peer_key)));
 });
 
-test("any shares that suffice give the secret back, fewer give nothing, a false one is noticed", () => {
-  for (const { secret, threshold, holders, shares } of vector("secagg_shamir")) {
-    const points: Share[] = holders.map((x: number, at: number) => ({
-      x: BigInt(x),
-      y: fromLittleEndian(bytes(shares[at])),
-    }));
-    assert.equal(reconstruct(points.slice(0, threshold), threshold)?.toString("hex"), secret);
-    assert.equal(reconstruct(points.slice(-threshold), threshold)?.toString("hex"), secret);
-    assert.equal(reconstruct(points.slice(0, threshold - 1), threshold), undefined);
-    if (points.length === threshold) continue;
-    points[0] = { ...points[0], y: points[0].y + 1n };
-    assert.equal(reconstruct(points, threshold), undefined);
+const sharesOf = ({ holders, shares }: any): Share[] =>
+  holders.map((x: number, at: number) => ({ x: BigInt(x), y: fromLittleEndian(bytes(shares[at])) }));
+
+test("any shares that suffice give the secret back, and fewer give nothing", () => {
+  for (const known of vector("secagg_shamir")) {
+    const { secret, threshold } = known;
+    const shares = sharesOf(known);
+    assert.equal(reconstruct(shares.slice(0, threshold), threshold)?.secret.toString("hex"), secret);
+    assert.equal(reconstruct(shares.slice(-threshold), threshold)?.secret.toString("hex"), secret);
+    assert.equal(reconstruct(shares.slice(0, threshold - 1), threshold), undefined);
+  }
+});
+
+test("false shares are corrected and named, or end the round", () => {
+  for (const known of vector("secagg_correction")) {
+    const found = reconstruct(sharesOf(known), known.threshold);
+    assert.equal(found?.secret.toString("hex") ?? "", known.secret, known.name);
+    const named = (found?.falseShares ?? []).map(Number).sort((left, right) => left - right);
+    assert.deepEqual(named, known.false, known.name);
+  }
+});
+
+test("memberships count when the authority signed them and they have not ended", () => {
+  const { membership_keys, now_unix_seconds, member_key, good, refused } = vector("membership");
+  const check = (membership: string) => memberOf(bytes(membership), membership_keys.map(bytes), now_unix_seconds);
+  for (const { name, membership } of good) assert.equal(check(membership)?.toString("hex"), member_key, name);
+  for (const { name, membership } of refused) assert.equal(check(membership), undefined, name);
+});
+
+test("quorums and numbers of a roster are as documented", () => {
+  const { quorums, usual_numbers } = vector("secagg_agreement");
+  for (const [devices, quorum] of quorums) assert.equal(quorumOf(devices), quorum);
+  for (const [devices, degree, holders, threshold] of usual_numbers)
+    assert.deepEqual(usualNumbers(devices), { degree, holders, threshold });
+});
+
+test("what is signed has the documented bytes", () => {
+  const known = vector("secagg_agreement");
+  const key = bytes(known.public_key);
+  for (const { message, signature } of Object.values<any>(known.messages)) {
+    const text = bytes(message);
+    const label = text.subarray(0, text.indexOf("\n") + 1).toString();
+    assert.ok(isSigned(key, bytes(signature), label, text.subarray(label.length)));
+    assert.ok(!isSigned(key, bytes(signature), label, text.subarray(label.length + 1)));
+  }
+});
+
+test("who goes on after complaints is as documented", () => {
+  const { holders_of_130: chosen, cases } = vector("secagg_settling");
+  for (const { name, devices, shared, acknowledged, unopened, included, faulty, ...numbers } of cases) {
+    const everybody = Array.from({ length: devices }, (_, index) => index);
+    const holdersOf = new Map<number, number[]>(
+      shared.map((own: number) => [own, devices === 130 ? chosen[own] : everybody.filter((index) => index !== own)]),
+    );
+    const complaints = new Map<number, Set<number>>(
+      acknowledged.map((index: number) => [index, new Set(unopened[index] ?? [])]),
+    );
+    const settled = settle(numbers, holdersOf, complaints);
+    const sorted = (set: Set<number>) => [...set].sort((left, right) => left - right);
+    assert.deepEqual([sorted(settled.included), sorted(settled.faulty)], [included, faulty], name);
   }
 });
 
@@ -87,49 +144,17 @@ test("blocks have the documented sizes", () => {
   }
 });
 
-test("rosters have the documented digest, ring and neighbours", () => {
-  for (const known of vector("secagg_roster")) {
-    const roster = new Roster(bytes(known.round_id), entriesOf(bytes(known.entries)).reverse());
-    assert.deepEqual([roster.degree, roster.threshold], [known.degree, known.threshold]);
+test("rosters have the documented digest, cycles and neighbours", () => {
+  const sparse = vector("secagg_sparse");
+  const neighbours = { 0: sparse.device.neighbours };
+  for (const known of [...vector("secagg_roster"), { ...sparse, digest: sparse.roster_digest, neighbours }]) {
+    const roster = new Roster(subjectOf(known), entriesOf(bytes(known.entries)).reverse());
+    const { degree, holders, threshold } = known;
+    assert.deepEqual(roster.numbers, { degree, holders, threshold });
     assert.equal(roster.digest.toString("hex"), known.digest);
-    if (known.degree < roster.size - 1) assert.deepEqual(roster.ring(), known.ring);
-    for (const [index, neighbours] of Object.entries(known.neighbours)) {
-      assert.deepEqual(
-        roster.neighbours[Number(index)],
-        [...(neighbours as number[])].sort((left, right) => left - right),
-      );
-    }
+    const cycles = roster.cycles();
+    assert.deepEqual(cycles.length > 0 ? [cycles[0], cycles.at(-1)] : [], known.first_and_last_cycle);
+    for (const [index, near] of Object.entries(known.neighbours))
+      assert.deepEqual(roster.neighbours[Number(index)], near);
   }
-});
-
-test("a whole round with two dropouts gives the known sum", () => {
-  const known = vector("secagg_round");
-  const roster = new Roster(bytes(known.round_id), entriesOf(bytes(known.entries)));
-  const blocks = blocksOf(known.blocks);
-  const present = (field: string) => [...known.devices.entries()].filter(([, device]) => device[field] !== "");
-  const cohort = {
-    roundId: bytes(known.round_id),
-    roster,
-    blocks,
-    included: new Set(present("sealed").map(([index]) => index)),
-    vectors: new Map(present("upload").map(([index, device]) => [index, unpack(bytes(device.upload), blocks)!])),
-    reveals: new Map(
-      present("self_masks").map(([index, device]) => [
-        index,
-        { selfMasks: bytes(device.self_masks), maskKeys: bytes(device.mask_keys) },
-      ]),
-    ),
-  };
-  for (const [index, reveal] of cohort.reveals) {
-    const owners = ownersFor(index, { ...cohort, survivors: new Set(cohort.vectors.keys()) });
-    assert.ok(
-      areSharesOf(reveal.selfMasks, owners.selfMasks, roster) && areSharesOf(reveal.maskKeys, owners.maskKeys, roster),
-    );
-  }
-  assert.deepEqual(
-    signedBlocks(unmask(cohort)!, blocks).map((block) => [...block]),
-    known.sum,
-  );
-  cohort.reveals.delete([...cohort.reveals.keys()][0]);
-  assert.equal(unmask(cohort), undefined, "a secret lacks shares");
 });

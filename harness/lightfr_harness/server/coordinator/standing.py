@@ -1,0 +1,133 @@
+"""Who may have a place: what is known against devices. Pure logic; times are seconds, passed in.
+
+Some devices show themselves to be at fault, by what they deliver. Others can only be found by leaving them out: a sum
+that is not plausible says that one of its devices lied, and not which.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from lightfr.v1 import coordinator_pb2 as pb
+from lightfr_harness.server.coordinator.cohort import INCLUDING
+from lightfr_harness.server.coordinator.rounds import GATE_REFRESH, Round
+
+# After so many faults a device gets no place for so long, and then with every further one.
+MOST_FAULTS = 3
+PAUSE_SECONDS = 86_400.0
+# Faults of a device that delivered something that was refused, and of one that is left as the only suspect.
+REFUSED, NAMED = "what it delivered was refused", "every sum that it is in is spoilt"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """How often a device was at fault, how at last, and when."""
+
+    device: str
+    count: int
+    reason: str
+    at: float
+
+
+class Faults:
+    """The devices that were at fault. `known` is what was kept."""
+
+    def __init__(self, known: Iterable[Fault]) -> None:
+        self._known = {fault.device: fault for fault in known}
+
+    def note(self, device: str, reason: str, now: float, weight: int = 1) -> Fault:
+        """Count a fault; returns what is to be kept."""
+        before = self._known[device].count if device in self._known else 0
+        self._known[device] = Fault(device, before + weight, reason, now)
+        return self._known[device]
+
+    def is_paused(self, device: str, now: float) -> bool:
+        """Whether the device gets no place for now."""
+        fault = self._known.get(device)
+        # A fault that lies ahead was noted by a clock that has been set back since.
+        return fault is not None and fault.count >= MOST_FAULTS and min(fault.at, now) + PAUSE_SECONDS > now
+
+    def newest_first(self) -> list[Fault]:
+        return sorted(self._known.values(), key=lambda fault: fault.at, reverse=True)
+
+
+class Standing:
+    """All that is known against devices, and which of them took part in the first of a pair of gate refreshes."""
+
+    def __init__(self, faults: Iterable[Fault], counted: frozenset[str]) -> None:
+        self.faults, self.counted, self._suspects = Faults(faults), counted, Suspects()
+
+    def turned_away(self, device: str, current: Round, now: float) -> int | None:
+        """The RetryReason of a device that gets no place although there may be one left; None: it gets one."""
+        if self.faults.is_paused(device, now):
+            return pb.RETRY_REASON_FAULTY
+        # The two refreshes of a pair have no device in common: one that lies is in one of them.
+        is_counted = current.kind == GATE_REFRESH and device in self.counted
+        return pb.RETRY_REASON_ROUND_FULL if is_counted or self._suspects.keeps_out(device, current.round_id) else None
+
+    def too_few(self) -> None:
+        """A round ended for want of devices."""
+        self._suspects.too_few()
+
+    def added_up(self, current: Round, *, is_good: bool) -> None:
+        """The sum of a round was good, or one of its devices has spoilt it."""
+        if is_good:
+            self._suspects.good(current.receipts)
+            return
+        liar = self._suspects.spoilt(current.delivered[INCLUDING])
+        if liar is not None and current.cohort is not None:
+            current.cohort.faults[liar] = NAMED
+
+    def note(self, ended: Round, now: float) -> list[Fault]:
+        """Count the faults of a round, which are to be kept. A device that was only refused is named, not counted."""
+        if ended.cohort is None:
+            return []
+        found = dict.fromkeys(ended.cohort.refused, REFUSED) | ended.cohort.faults
+        weights = {REFUSED: 0, NAMED: MOST_FAULTS}
+        return [self.faults.note(device, reason, now, weights.get(reason, 1)) for device, reason in found.items()]
+
+
+class Suspects:
+    """Finds a device that spoils sums, by halving.
+
+    Whoever was in a spoilt sum is suspected, and whoever was in a good one is cleared. A round gives places to half of
+    the suspects, so that it says of half of them whether the liar is among them. It needs enough other devices: when a
+    round that left some out had too few, the next one leaves out nobody.
+    """
+
+    def __init__(self) -> None:
+        self._suspected: frozenset[str] = frozenset()
+        self._is_lifted = False
+        # Of one round: those that it leaves out.
+        self._left_out: tuple[bytes, frozenset[str]] = b"", frozenset()
+
+    def __len__(self) -> int:
+        return len(self._suspected)
+
+    def keeps_out(self, device: str, round_id: bytes) -> bool:
+        """Whether the device must wait for another round."""
+        if self._is_lifted or device not in self._suspected:
+            return False
+        if self._left_out[0] != round_id:
+            order = sorted(self._suspected, key=lambda one: hashlib.sha256(round_id + one.encode()).digest())
+            self._left_out = round_id, frozenset(order[(len(order) + 1) // 2 :])
+        return device in self._left_out[1]
+
+    def spoilt(self, devices: Collection[str]) -> str | None:
+        """A sum of these was spoilt; the liar, if only one is left that it can be, and was so before."""
+        (before, self._is_lifted), both = (self._suspected, False), self._suspected.intersection(devices)
+        self._suspected = both or frozenset(devices)
+        if len(before) == 1 and both:
+            self._suspected = frozenset()
+            return next(iter(both))
+        return None
+
+    def good(self, devices: Collection[str]) -> None:
+        """A sum of these was good."""
+        self._suspected, self._is_lifted = self._suspected.difference(devices), False
+
+    def too_few(self) -> None:
+        """A round ended for want of devices."""
+        self._is_lifted = bool(self._suspected) and not self._is_lifted

@@ -1,0 +1,105 @@
+"""The most that a device gives to a server that may lie, and how much of it is spent."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from lightfr.errors import OutOfRangeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lightfr.store import Store
+
+_PERIOD_SECONDS = 30 * 86_400.0
+# Name of the value in the store.
+_SPENT = "spent"
+
+
+class Budget(NamedTuple):
+    """How often a device takes part with secure aggregation, and how long it waits. Tests and trials raise the numbers.
+
+    A round in the clear has no budget: it reveals everything at once, and is for audits.
+    """
+
+    # In any 30 days. Every round says a little more: audit privacy holds for so many rounds of a device.
+    rounds_per_month: int = 16
+    gate_refreshes_per_month: int = 1
+    # In one round, whatever deadlines the server names: until the next step is due, and in all.
+    phase_seconds: float = 600.0
+    round_seconds: float = 1_800.0
+
+    def require_valid(self) -> None:
+        """Raise OutOfRangeError for a negative number."""
+        for name, value in self._asdict().items():
+            if not value >= 0:
+                raise OutOfRangeError(f"budget.{name}", value, 0, float("inf"))
+
+
+class Spent(NamedTuple):
+    """What a device has given so far. It says when the device took part, and nothing of what it sent."""
+
+    # Unix seconds of the uploads of the last 30 days.
+    rounds: list[float]
+    gate_refreshes: list[float]
+    # The newest model version on which this device has revealed shares; 0: none.
+    revealed_version: int = 0
+    # rho of all rounds of mode SECAGG_DP; see privacy_loss.
+    privacy_loss: float = 0.0
+
+
+class Ledger:
+    """What is spent, in the store. Whoever sends a message keeps what it costs together with it, BEFORE it is sent."""
+
+    def __init__(self, store: Store, budget: Budget, now: Callable[[], float] = time.time) -> None:
+        """`now` returns unix seconds."""
+        self._store, self._budget, self._now = store, budget, now
+
+    def spent(self) -> Spent:
+        """Return what is spent now.
+
+        What was spent later than now, by a clock that has been set back since, counts as spent just now: so no clock
+        that is set back opens the budget, and none closes it for more than 30 days.
+        """
+        now, kept = self._now(), self._store.get(_SPENT)
+        if kept is None:
+            return Spent([], [])
+        spent = Spent(**json.loads(kept))
+        if max([*spent.rounds, *spent.gate_refreshes], default=0.0) > now:
+            spent = spent._replace(
+                rounds=[min(at, now) for at in spent.rounds],
+                gate_refreshes=[min(at, now) for at in spent.gate_refreshes],
+            )
+            self._store.update(_values(spent))
+        return spent._replace(
+            rounds=[at for at in spent.rounds if at > now - _PERIOD_SECONDS],
+            gate_refreshes=[at for at in spent.gate_refreshes if at > now - _PERIOD_SECONDS],
+        )
+
+    def seconds_until_room(self, *, is_gate_refresh: bool) -> float:
+        """Return when the budget has room for one more round of this kind; 0: now."""
+        spent, budget = self.spent(), self._budget
+        times = spent.gate_refreshes if is_gate_refresh else spent.rounds
+        most = budget.gate_refreshes_per_month if is_gate_refresh else budget.rounds_per_month
+        if len(times) < most:
+            return 0.0
+        # As soon as all but `most - 1` of them are more than 30 days ago.
+        oldest = sorted(times)[-most] if most else self._now()
+        return oldest + _PERIOD_SECONDS - self._now()
+
+    def after_upload(self, *, is_gate_refresh: bool, privacy_loss: float) -> dict[str, bytes]:
+        """Return what to keep before an upload is sent: from then on it may be in a sum."""
+        spent = self.spent()
+        times = spent.gate_refreshes if is_gate_refresh else spent.rounds
+        times.append(self._now())
+        return _values(spent._replace(privacy_loss=spent.privacy_loss + privacy_loss))
+
+    def after_reveal(self, model_version: int) -> dict[str, bytes]:
+        """Return what to keep before shares are revealed."""
+        return _values(self.spent()._replace(revealed_version=model_version))
+
+
+def _values(spent: Spent) -> dict[str, bytes]:
+    return {_SPENT: json.dumps(spent._asdict()).encode()}

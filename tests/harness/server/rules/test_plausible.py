@@ -1,0 +1,157 @@
+"""What a cohort cannot have said is not learnt from; what it can have said is."""
+
+import numpy as np
+import pytest
+
+from lightfr.v1 import model_pb2
+from lightfr_harness.server.rules import CatalogueRule
+from lightfr_harness.server.rules.plausible import (
+    Counts,
+    ImplausibleSumError,
+    implausible_rows,
+    require_plausible_counts,
+    require_plausible_users,
+    shortened,
+)
+
+N, ITEMS, BITS = 256, 300, 64
+# Of a fleet of 1,000: the most popular item is rated by half of it, the last by ten.
+COUNTS = np.linspace(500, 10, ITEMS).astype(np.int64)
+
+
+def honest(seed, n=N, counts=COUNTS, fleet=1000):
+    """Sums as training has them: whoever rates an item says the same about a fifth of it, and noise."""
+    rng = np.random.default_rng(seed)
+    raters = rng.binomial(n, counts / fleet)[:, None]
+    direction = np.random.default_rng(1).choice([-1, 1], (len(counts), BITS))
+    said = rng.binomial(raters, 0.3, (len(counts), BITS))
+    noise = np.clip(np.rint(rng.normal(0, 10**0.5, said.shape)), -n, n).astype(int)
+    rows = 2 * rng.binomial(said, 0.5 + 0.2 * direction) - said + noise
+    user_sum = rng.integers(-50 * n, 50 * n, BITS)
+    return {"rows": rows.ravel(), "user_sum": user_sum, "weight": np.array([50 * n])}
+
+
+def server(gate=10, counts=COUNTS, devices=1000):
+    made = CatalogueRule(
+        counts, BITS, upload_kind=model_pb2.UPLOAD_KIND_TERNARY, gate=gate, max_rows=64, seed=1,
+        privacy_mode=model_pb2.PRIVACY_MODE_SECAGG,
+    )  # fmt: skip
+    made.counted_devices = devices
+    return made
+
+
+def train(rule, rounds, push=None, first=0):
+    """Rounds of the fleet, with a push of one row in each of them; how many rows were implausible."""
+    n_implausible = 0
+    for seed in range(first, first + rounds):
+        sums = honest(seed)
+        if push is not None:
+            row, amplitude = push
+            sums["rows"].reshape(-1, BITS)[row] += amplitude * np.random.default_rng(9).choice([-1, 1], BITS)
+        n_implausible += rule.add_cohort(sums, N)
+        rule.finish_round()
+    return n_implausible
+
+
+@pytest.mark.parametrize("devices", [1000, 0])
+@pytest.mark.parametrize("n", [2, 24, 256, 2000])
+def test_honest_sums_are_plausible_whether_or_not_it_is_known_how_many_counted(n, devices):
+    for seed in range(20):
+        sums = honest(seed, n)
+        assert not implausible_rows(sums["rows"].reshape(-1, BITS), Counts(COUNTS, devices), n).any()
+        require_plausible_users(sums["user_sum"], int(sums["weight"][0]), n)
+
+
+def test_honest_rounds_leave_every_row_as_long_as_it_is():
+    rule, plain = server(), server(gate=0)
+    assert train(rule, 30) == 0
+    train(plain, 30)
+    assert np.array_equal(rule.codes, plain.codes)
+
+
+def test_one_row_that_says_more_than_its_devices_can_stays_as_it_is():
+    rule, plain = server(), server()
+    train(rule, 3)
+    train(plain, 3)
+    before = rule.codes.copy()
+    assert train(rule, 1, push=(290, 200), first=3) == 1
+    assert train(plain, 1, first=3) == 0
+    others = np.arange(ITEMS) != 290
+    assert np.array_equal(rule.codes[290], before[290])
+    assert np.array_equal(rule.codes[others], plain.codes[others])
+
+
+def test_a_popular_item_may_be_told_more_about_than_a_rare_one():
+    rows = np.zeros((ITEMS, BITS), np.int64)
+    rows[[0, 290], 5] = 120
+    assert np.flatnonzero(implausible_rows(rows, Counts(COUNTS, 1000), N)).tolist() == [290]
+
+
+def test_many_implausible_rows_spoil_the_sum_and_nothing_is_counted():
+    rule = server()
+    before = {name: value.copy() for name, value in rule.state().items()}
+    sums = honest(0)
+    sums["rows"] = np.random.default_rng(0).integers(-288, 288, ITEMS * BITS)
+    with pytest.raises(ImplausibleSumError, match="rows say more"):
+        rule.add_cohort(sums, N)
+    rule.finish_round()
+    assert np.array_equal(rule.state()["codes"], before["codes"])
+
+
+@pytest.mark.parametrize("half", [slice(0, ITEMS // 2), slice(ITEMS // 2, ITEMS)])
+def test_a_little_too_much_in_half_of_the_rows_spoils_the_sum(half):
+    rule = server()
+    train(rule, 3)
+    sums = honest(3)
+    added = np.random.default_rng(0).choice([-12, 12], (ITEMS // 2, BITS))
+    sums["rows"].reshape(-1, BITS)[half] += added
+    with pytest.raises(ImplausibleSumError, match="rows together say more"):
+        rule.add_cohort(sums, N)
+
+
+@pytest.mark.parametrize(
+    ("user", "weight", "match"),
+    [(0, 25 * N, "weight"), (0, 71 * N, "weight"), (0, -1, "weight"), (75 * N, 50 * N, "user sum")],
+)
+def test_weights_and_user_sums_that_so_many_devices_cannot_have_spoil_the_sum(user, weight, match):
+    with pytest.raises(ImplausibleSumError, match=match):
+        require_plausible_users(np.array([0, -user]), weight, N)
+
+
+def test_counts_below_zero_or_above_the_devices_spoil_a_refresh():
+    require_plausible_counts(np.array([-32, 256 + 32]), 256)
+    for counts in ([-33], [256 + 33]):
+        with pytest.raises(ImplausibleSumError, match="count"):
+            require_plausible_counts(np.array(counts), 256)
+    rule = server(counts=np.zeros(3, np.int64))
+    with pytest.raises(ImplausibleSumError):
+        rule.set_gate(np.array([10, 400, 10]), seed=1, devices=N)
+    assert not rule.awaits_refresh
+
+
+def test_a_row_that_is_pushed_round_after_round_gets_no_further_than_others_of_its_count():
+    """Far below what is implausible in one round. Without a limit the pushed pattern would be the row's code."""
+    pattern = np.random.default_rng(9).choice([-1, 1], BITS)
+    free, held = server(gate=0), server()
+    for rule in (free, held):
+        assert train(rule, 20) == 0
+        assert train(rule, 20, push=(200, 40), first=20) == 0
+    lengths = (held.trails.astype(np.int64) ** 2).sum(axis=1)
+    assert lengths[200] < 5 * np.median(lengths[195:205])
+    assert (free.signs()[200] == pattern).mean() > 0.9
+    assert (free.trails[200].astype(np.int64) ** 2).sum() > 4 * lengths[200]
+
+
+def test_a_row_that_is_too_long_is_shortened_and_keeps_its_direction():
+    trails = np.zeros((101, BITS), np.int64)
+    rows = np.full((101, BITS), 4, np.int64)
+    rows[50] = 800
+    result = shortened(rows, trails, Counts(np.full(101, 20), 100), N)
+    assert np.array_equal(np.delete(result, 50, 0), np.delete(rows, 50, 0))
+    assert 0 <= result[50, 0] < 800
+
+
+def test_without_counts_no_row_may_say_more_than_all_devices():
+    rule = server(gate=0, counts=np.zeros(ITEMS, np.int64), devices=0)
+    assert train(rule, 1, push=(290, 250)) == 0
+    assert train(rule, 1, push=(290, 320), first=1) == 1

@@ -1,0 +1,118 @@
+"""What a device gives is counted durably, and no clock that is set back makes it give more."""
+
+import pytest
+
+from lightfr.budget import Budget, Ledger, Spent
+from lightfr.errors import OutOfRangeError
+from tests.sdk.test_kept_rounds import MemoryStore
+
+PERIOD = 30 * 86_400
+NOON = 1_700_000_000.0
+
+
+class Clock:
+    def __init__(self):
+        self.now = NOON
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def store():
+    return MemoryStore()
+
+
+@pytest.fixture
+def ledger(store, clock):
+    return Ledger(store, Budget(rounds_per_month=3, gate_refreshes_per_month=1), clock)
+
+
+def upload(store, ledger, is_gate_refresh=False, privacy_loss=0.0):
+    store.update(ledger.after_upload(is_gate_refresh=is_gate_refresh, privacy_loss=privacy_loss))
+
+
+def test_a_month_has_16_rounds_and_one_gate_refresh_unless_the_app_says_otherwise():
+    assert Budget() == (16, 1, 600.0, 1800.0)
+
+
+@pytest.mark.parametrize("name", Budget._fields)
+def test_a_negative_budget_is_refused(name):
+    with pytest.raises(OutOfRangeError, match=f"budget.{name}"):
+        Budget(**{name: -1}).require_valid()
+    Budget(**{name: 0}).require_valid()
+
+
+def test_a_new_device_has_spent_nothing(ledger):
+    assert ledger.spent() == Spent([], [], 0, 0.0)
+    assert ledger.seconds_until_room(is_gate_refresh=False) == 0
+
+
+def test_room_comes_back_30_days_after_the_upload_that_took_it(store, ledger, clock):
+    for hour in range(3):
+        assert ledger.seconds_until_room(is_gate_refresh=False) == 0
+        clock.now = NOON + 3600 * hour
+        upload(store, ledger)
+    assert ledger.seconds_until_room(is_gate_refresh=False) == PERIOD - 2 * 3600
+    clock.now = NOON + PERIOD - 1
+    assert ledger.seconds_until_room(is_gate_refresh=False) == 1
+    clock.now = NOON + PERIOD
+    assert ledger.seconds_until_room(is_gate_refresh=False) == 0
+    upload(store, ledger)
+    assert ledger.seconds_until_room(is_gate_refresh=False) == 3600
+
+
+def test_training_rounds_and_gate_refreshes_are_counted_apart(store, ledger):
+    upload(store, ledger, is_gate_refresh=True)
+    assert ledger.seconds_until_room(is_gate_refresh=True) == PERIOD
+    assert ledger.seconds_until_room(is_gate_refresh=False) == 0
+
+
+def test_a_budget_of_nothing_is_never_open(store, clock):
+    ledger = Ledger(store, Budget(rounds_per_month=0), clock)
+    assert ledger.seconds_until_room(is_gate_refresh=False) == PERIOD
+
+
+def test_a_clock_that_is_set_back_does_not_open_the_budget(store, ledger, clock):
+    for _ in range(3):
+        upload(store, ledger)
+    for step_back in (1, PERIOD, 400 * PERIOD):
+        clock.now = NOON - step_back
+        assert ledger.seconds_until_room(is_gate_refresh=False) > 0
+
+
+def test_a_clock_that_is_set_back_closes_the_budget_for_30_days_at_most(store, ledger, clock):
+    for _ in range(3):
+        upload(store, ledger)
+    clock.now = NOON - 400 * PERIOD
+    assert ledger.seconds_until_room(is_gate_refresh=False) == PERIOD
+    clock.now += PERIOD
+    assert ledger.seconds_until_room(is_gate_refresh=False) == 0
+
+
+def test_what_is_spent_is_found_again_by_another_process(store, ledger, clock):
+    upload(store, ledger, privacy_loss=0.5)
+    upload(store, ledger, privacy_loss=0.25)
+    store.update(ledger.after_reveal(7))
+    assert Ledger(store, Budget(), clock).spent() == Spent([NOON, NOON], [], 7, 0.75)
+
+
+def test_uploads_of_more_than_30_days_ago_are_forgotten_but_not_versions_and_losses(store, ledger, clock):
+    upload(store, ledger, privacy_loss=0.5)
+    store.update(ledger.after_reveal(7))
+    clock.now += PERIOD
+    upload(store, ledger, is_gate_refresh=True)
+    assert Ledger(store, Budget(), clock).spent() == Spent([], [NOON + PERIOD], 7, 0.5)
+
+
+def test_a_budget_that_has_shrunk_waits_for_as_many_as_there_is_no_room_for(store, ledger, clock):
+    for hour in range(3):
+        clock.now = NOON + 3600 * hour
+        upload(store, ledger)
+    smaller = Ledger(store, Budget(rounds_per_month=1), clock)
+    assert smaller.seconds_until_room(is_gate_refresh=False) == PERIOD
