@@ -109,6 +109,33 @@ LFR_API int lfr_topk(const uint8_t* items, uint32_t n_items, uint32_t code_bits,
 LFR_API int lfr_topk_batch(const uint8_t* items, uint32_t n_items, uint32_t code_bits, const uint8_t* queries,
                            uint32_t n_queries, const uint8_t* excludes, uint32_t k, lfr_hit* hits, uint32_t* n_hits);
 
+#define LFR_MAX_STEPS 64
+#define LFR_MAX_OFFSET 1048576
+
+/* Rows from first_item up to the first_item of the next step, or to the end, have this offset. */
+typedef struct lfr_step {
+  uint32_t first_item;
+  int32_t offset; /* -LFR_MAX_OFFSET .. LFR_MAX_OFFSET */
+} lfr_step;
+
+/* A popularity prior: 1 .. LFR_MAX_STEPS steps. The first begins at row 0, first_item ascends, no offset is higher than
+ * the one before it. LFR_ERR_COUNT or LFR_ERR_VALUE otherwise. Steps that begin behind the last row count for nothing. */
+typedef struct lfr_prior {
+  const lfr_step* steps;
+  uint32_t n_steps;
+} lfr_prior;
+
+/*
+ * lfr_topk and lfr_topk_batch by score instead of distance: score = code_bits - 2 distance + offset of the row's step,
+ * highest first, ties to the lower index. A NULL prior: every offset is 0. Hits have distances, as without a prior.
+ * A step that no row of can enter any more ends the scan.
+ */
+LFR_API int lfr_topk_prior(const uint8_t* items, uint32_t n_items, uint32_t code_bits, const uint8_t* query,
+                           const uint8_t* exclude, const lfr_prior* prior, uint32_t k, lfr_hit* hits, uint32_t* n_hits);
+LFR_API int lfr_topk_batch_prior(const uint8_t* items, uint32_t n_items, uint32_t code_bits, const uint8_t* queries,
+                                 uint32_t n_queries, const uint8_t* excludes, const lfr_prior* prior, uint32_t k,
+                                 lfr_hit* hits, uint32_t* n_hits);
+
 /* ---- training on the device ------------------------------------------------------------------------------- */
 
 /*

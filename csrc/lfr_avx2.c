@@ -114,7 +114,6 @@ AVX2_INLINE __m256i least_of_vector_rows(const uint8_t* at, const __m256i* wide_
 
 /* Rows are asked for ahead (measured on Zen 3: 2048 bytes is the best of 512 .. 8192 for 80 MB), except for 8-byte rows
  * within the caches, where that costs 4 to 6 %. */
-#define CACHE_BYTES ((size_t)16 << 20)
 #define PREFETCH_BYTES 2048
 
 /* May lie behind the items: an address, since forming a pointer there would be undefined. */
@@ -143,7 +142,7 @@ AVX2_INLINE void scan_rows(const uint8_t* items, uint32_t first, uint32_t last, 
 
 AVX2_INLINE void scan_width(const uint8_t* items, uint32_t first, uint32_t last, uint32_t code_bytes,
                             const uint8_t* query, lfr_top* top) {
-  if (code_bytes > 8 || (size_t)(last - first) * code_bytes > CACHE_BYTES)
+  if (code_bytes > 8 || top->from_memory)
     scan_rows(items, first, last, code_bytes, 1, query, top);
   else
     scan_rows(items, first, last, code_bytes, 0, query, top);

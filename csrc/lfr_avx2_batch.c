@@ -209,28 +209,27 @@ AVX2_INLINE void batch_block(const uint8_t* items, uint32_t first, uint32_t code
   }
 }
 
-AVX2_INLINE void batch_sliced(const uint8_t* items, uint32_t n_items, uint32_t code_bits, const uint8_t* queries,
-                              uint32_t n_queries, lfr_top* tops) {
+AVX2_INLINE void batch_sliced(const uint8_t* items, uint32_t first, uint32_t last, uint32_t code_bits,
+                              const uint8_t* queries, uint32_t n_queries, lfr_top* tops) {
   group_offsets groups[LFR_BATCH_QUERIES][MAX_GROUPS];
   for (uint32_t j = 0; j < n_queries; j++) query_offsets(queries + j * (code_bits / 8), code_bits, groups[j]);
-  uint32_t first = 0;
-  for (; n_items - first >= LFR_BLOCK_ITEMS; first += LFR_BLOCK_ITEMS)
+  for (; last - first >= LFR_BLOCK_ITEMS; first += LFR_BLOCK_ITEMS)
     batch_block(items, first, code_bits, queries, (const group_offsets(*)[MAX_GROUPS])groups, n_queries, tops);
   for (uint32_t j = 0; j < n_queries; j++)
-    lfr_hamming_scan_avx2(items, first, n_items, code_bits / 8, queries + j * (code_bits / 8), &tops[j]);
+    lfr_hamming_scan_avx2(items, first, last, code_bits / 8, queries + j * (code_bits / 8), &tops[j]);
 }
 
 /* Below this many queries, turning a block into planes costs more than it saves. */
 #define MIN_SLICED_QUERIES 24
 
-AVX2 void lfr_hamming_batch_avx2(const uint8_t* items, uint32_t n_items, uint32_t code_bytes, const uint8_t* queries,
-                                 uint32_t n_queries, lfr_top* tops) {
+AVX2 void lfr_hamming_batch_avx2(const uint8_t* items, uint32_t first, uint32_t last, uint32_t code_bytes,
+                                 const uint8_t* queries, uint32_t n_queries, lfr_top* tops) {
   if (code_bytes == 8 && n_queries >= MIN_SLICED_QUERIES)
-    batch_sliced(items, n_items, 64, queries, n_queries, tops);
+    batch_sliced(items, first, last, 64, queries, n_queries, tops);
   else if (code_bytes == 16 && n_queries >= MIN_SLICED_QUERIES)
-    batch_sliced(items, n_items, 128, queries, n_queries, tops);
+    batch_sliced(items, first, last, 128, queries, n_queries, tops);
   else
-    lfr_hamming_batch_by(lfr_hamming_scan_avx2, items, n_items, code_bytes, queries, n_queries, tops);
+    lfr_hamming_batch_by(lfr_hamming_scan_avx2, items, first, last, code_bytes, queries, n_queries, tops);
 }
 
 #endif

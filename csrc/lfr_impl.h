@@ -31,12 +31,18 @@
 #define LFR_BLOCK_ITEMS 256 /* items per bit-plane block: one bit each of an AVX2 register */
 #define LFR_BLOCK_WORDS (LFR_BLOCK_ITEMS / 64)
 
-/* The best k so far: a max-heap by (distance, item_index), so that the root is the first to go. */
+/*
+ * The best k so far: a max-heap by (cost, item_index), so that the root is the first to go. The cost of a row is
+ * 2 distance + base, where base is the largest offset less that of the row's step: the higher the score, the lower the
+ * cost. While the heap fills, `distance` of a hit holds its cost.
+ */
 typedef struct lfr_top {
   lfr_hit* hits;
   uint32_t capacity;
   uint32_t size;
-  uint32_t threshold; /* only a distance below this can enter; f + 1 until the heap is full */
+  uint32_t threshold; /* only a distance below this can enter now; f + 1 until the heap is full */
+  uint32_t base;      /* of the rows that are offered now */
+  int from_memory;    /* whether the whole scan is longer than the caches */
   const uint8_t* exclude;
 } lfr_top;
 
@@ -49,9 +55,9 @@ typedef void (*lfr_scan_fn)(const uint8_t* items, uint32_t first, uint32_t last,
 
 #define LFR_BATCH_QUERIES 64 /* queries that share one pass, so that what each needs stays on the stack */
 
-/* Up to LFR_BATCH_QUERIES queries, tops[j] for query j. */
-typedef void (*lfr_batch_fn)(const uint8_t* items, uint32_t n_items, uint32_t code_bytes, const uint8_t* queries,
-                             uint32_t n_queries, lfr_top* tops);
+/* Up to LFR_BATCH_QUERIES queries against the rows [first, last), tops[j] for query j. */
+typedef void (*lfr_batch_fn)(const uint8_t* items, uint32_t first, uint32_t last, uint32_t code_bytes,
+                             const uint8_t* queries, uint32_t n_queries, lfr_top* tops);
 
 typedef void (*lfr_distances_fn)(const uint8_t* items, uint32_t n_items, uint32_t code_bytes, const uint8_t* query,
                                  uint16_t* distances);
@@ -93,7 +99,7 @@ void lfr_hamming_distances_portable(const uint8_t* items, uint32_t n_items, uint
 void lfr_plane_mismatches_portable(const lfr_planes* block, const uint64_t* mask, int64_t factor, int64_t* mismatches);
 void lfr_plane_counts_portable(const lfr_planes* block, const uint64_t* mask, int64_t factor, int64_t* counts);
 /* A batch as scans by `scan`, for every variant. */
-void lfr_hamming_batch_by(lfr_scan_fn scan, const uint8_t* items, uint32_t n_items, uint32_t code_bytes,
+void lfr_hamming_batch_by(lfr_scan_fn scan, const uint8_t* items, uint32_t first, uint32_t last, uint32_t code_bytes,
                           const uint8_t* queries, uint32_t n_queries, lfr_top* tops);
 
 #ifdef LFR_HAVE_AVX2
@@ -103,8 +109,8 @@ void lfr_hamming_batch_by(lfr_scan_fn scan, const uint8_t* items, uint32_t n_ite
 extern const lfr_variant lfr_avx2;
 void lfr_hamming_scan_avx2(const uint8_t* items, uint32_t first, uint32_t last, uint32_t code_bytes,
                            const uint8_t* query, lfr_top* top);
-void lfr_hamming_batch_avx2(const uint8_t* items, uint32_t n_items, uint32_t code_bytes, const uint8_t* queries,
-                            uint32_t n_queries, lfr_top* tops);
+void lfr_hamming_batch_avx2(const uint8_t* items, uint32_t first, uint32_t last, uint32_t code_bytes,
+                            const uint8_t* queries, uint32_t n_queries, lfr_top* tops);
 #endif
 #ifdef LFR_HAVE_NEON
 extern const lfr_variant lfr_neon;

@@ -111,9 +111,9 @@ static void lfr_hamming_scan_neon(const uint8_t* items, uint32_t first, uint32_t
   }
 }
 
-static void lfr_hamming_batch_neon(const uint8_t* items, uint32_t n_items, uint32_t code_bytes, const uint8_t* queries,
-                                   uint32_t n_queries, lfr_top* tops) {
-  lfr_hamming_batch_by(lfr_hamming_scan_neon, items, n_items, code_bytes, queries, n_queries, tops);
+static void lfr_hamming_batch_neon(const uint8_t* items, uint32_t first, uint32_t last, uint32_t code_bytes,
+                                   const uint8_t* queries, uint32_t n_queries, lfr_top* tops) {
+  lfr_hamming_batch_by(lfr_hamming_scan_neon, items, first, last, code_bytes, queries, n_queries, tops);
 }
 
 /* ---- distances --------------------------------------------------------------------------------------------- */

@@ -11,20 +11,20 @@ void lfr_hamming_scan_portable(const uint8_t* items, uint32_t first, uint32_t la
 }
 
 /* Keeps a stretch of items in the first-level cache while every query passes over it. */
-void lfr_hamming_batch_by(lfr_scan_fn scan, const uint8_t* items, uint32_t n_items, uint32_t code_bytes,
+void lfr_hamming_batch_by(lfr_scan_fn scan, const uint8_t* items, uint32_t first, uint32_t last, uint32_t code_bytes,
                           const uint8_t* queries, uint32_t n_queries, lfr_top* tops) {
   const uint32_t stretch = 16384 / code_bytes;
-  for (uint32_t first = 0; first < n_items;) {
-    const uint32_t last = n_items - first > stretch ? first + stretch : n_items;
+  while (first < last) {
+    const uint32_t next = last - first > stretch ? first + stretch : last;
     for (uint32_t j = 0; j < n_queries; j++)
-      scan(items, first, last, code_bytes, queries + (size_t)j * code_bytes, &tops[j]);
-    first = last;
+      scan(items, first, next, code_bytes, queries + (size_t)j * code_bytes, &tops[j]);
+    first = next;
   }
 }
 
-static void lfr_hamming_batch_portable(const uint8_t* items, uint32_t n_items, uint32_t code_bytes,
+static void lfr_hamming_batch_portable(const uint8_t* items, uint32_t first, uint32_t last, uint32_t code_bytes,
                                        const uint8_t* queries, uint32_t n_queries, lfr_top* tops) {
-  lfr_hamming_batch_by(lfr_hamming_scan_portable, items, n_items, code_bytes, queries, n_queries, tops);
+  lfr_hamming_batch_by(lfr_hamming_scan_portable, items, first, last, code_bytes, queries, n_queries, tops);
 }
 
 void lfr_hamming_distances_portable(const uint8_t* items, uint32_t n_items, uint32_t code_bytes, const uint8_t* query,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lightfr import errors
 from lightfr.codes import ItemCodes, ItemSet, UserCode
 from lightfr.errors import LightFRError
-from lightfr.ranking import Ranked, rank, rank_batch, recommend
+from lightfr.ranking import Prior, Ranked, rank, rank_batch, recommend
 
 if TYPE_CHECKING:
     from lightfr.aio import AsyncClient
@@ -59,6 +59,7 @@ __all__ = [
     "LightFRError",
     "Participation",
     "PassphraseKey",
+    "Prior",
     "Ranked",
     "RatingScale",
     "Reason",

@@ -146,7 +146,7 @@ class Client:
                 left_out.add(row)
             asked = None if among is None else model.rows_of(among)
             ranked = rank(self._user.code_for_use(model), model.codes, k, exclude=left_out, among=asked)
-            return [Recommendation(model.catalogue.id_of(index), similarity) for index, similarity in ranked]
+            return [Recommendation(model.catalogue.id_of(item.item_index), item.similarity) for item in ranked]
 
     def score(self, item_id: str | int) -> float:
         """Return the similarity of one item, as recommend() does. Raises UnknownItemError for an unknown id."""

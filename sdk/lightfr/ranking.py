@@ -1,23 +1,61 @@
-"""Exact ranking of a catalogue by similarity of codes, on the device."""
+"""Exact ranking of a catalogue by score, on the device: similarity of codes, and a popularity prior if there is one."""
 
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from lightfr import _kernel
 from lightfr.codes import ItemCodes, ItemSet, UserCode
-from lightfr.errors import ItemIndexError
+from lightfr.errors import InvalidInputError, ItemIndexError, OutOfRangeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+MAX_STEPS = 64
+MAX_OFFSET = 1 << 20
+
 
 class Ranked(NamedTuple):
-    """One item of a ranking. Similarity is the share of equal bits, sim(b, d) of the paper, in [0, 1]."""
+    """One item of a ranking. Similarity is the share of equal bits, sim(b, d) of the paper, in [0, 1].
+
+    The score is what items are ranked by: equal bits less other bits, and the prior's offset on top.
+    """
 
     item_index: int
     similarity: float
+    score: int
+
+
+class Prior:
+    """What popularity adds to scores: a step function of the item index, since catalogues are numbered by popularity.
+
+    `steps` are 1 to 64 pairs (first item index, offset). The first begins at 0, indices ascend, and no offset is higher
+    than the one before it; offsets are -2^20 to 2^20. A prior costs no byte per item, and hardly any time.
+    """
+
+    def __init__(self, steps: Iterable[tuple[int, int]]) -> None:
+        self.steps = tuple((int(first), int(offset)) for first, offset in steps)
+        if not 1 <= len(self.steps) <= MAX_STEPS:
+            raise OutOfRangeError("number of steps", len(self.steps), 1, MAX_STEPS)
+        for _, offset in self.steps:
+            if not -MAX_OFFSET <= offset <= MAX_OFFSET:
+                raise OutOfRangeError("offset", offset, -MAX_OFFSET, MAX_OFFSET)
+        if self.steps[0][0] != 0 or any(a[0] >= b[0] or a[1] < b[1] for a, b in pairwise(self.steps)):
+            raise InvalidInputError("steps must begin at item 0, by ascending index, with offsets that do not rise")
+        if self.steps[-1][0] >= 1 << 32:
+            raise OutOfRangeError("first item of a step", self.steps[-1][0], 0, (1 << 32) - 1)
+        self._firsts = [first for first, _ in self.steps]
+        self._pointer = _kernel.PriorPointer(self.steps)
+
+    def __repr__(self) -> str:
+        return f"<Prior of {len(self.steps)} steps>"
+
+    def offset_of(self, item_index: int) -> int:
+        """Return what an item's score has on top."""
+        return self.steps[bisect_right(self._firsts, item_index) - 1][1]
 
 
 def rank(
@@ -27,23 +65,28 @@ def rank(
     *,
     exclude: ItemSet | None = None,
     among: Iterable[int] | None = None,
+    prior: Prior | None = None,
 ) -> list[Ranked]:
-    """Return the k most similar items, best first, ties to the lower index; fewer when fewer are left.
+    """Return the k items of the highest score, best first, ties to the lower index; fewer when fewer are left.
 
     `exclude` leaves items out. `among` asks about these items alone, and only their codes are read.
     """
     pointer = item_codes.kernel_pointer()
     bitmap = None if exclude is None else exclude.bitmap(item_codes.n_items)
     if among is None:
-        return _ranked(_kernel.topk(pointer, user_code._pointer, k, bitmap), pointer.code_bits)
+        steps = None if prior is None else prior._pointer
+        hits = _kernel.topk(pointer, user_code._pointer, k, bitmap, steps)
+        return [_ranked(item_index, distance, pointer.code_bits, prior) for item_index, distance in hits]
     wanted = set(among)
     if not all(0 <= item_index < item_codes.n_items for item_index in wanted):
         raise ItemIndexError(item_codes.n_items)
     # Ascending, so that the lower place among them is the lower index as well.
     asked = array("I", sorted(i for i in wanted if bitmap is None or not bitmap[i >> 3] >> (i & 7) & 1))
     rows = _kernel.CodesPointer(_kernel.gather(pointer, asked, len(asked)), pointer.code_bits)
-    ranked = _ranked(_kernel.topk(rows, user_code._pointer, k), pointer.code_bits)
-    return [Ranked(asked[place], similarity) for place, similarity in ranked]
+    # All of them, since the prior may turn their order around.
+    hits = _kernel.topk(rows, user_code._pointer, k if prior is None else max(k, len(asked)))
+    found = [_ranked(asked[place], distance, pointer.code_bits, prior) for place, distance in hits]
+    return found if prior is None else sorted(found, key=lambda item: (-item.score, item.item_index))[:k]
 
 
 def similarity_of(user_code: UserCode, item_codes: ItemCodes, item_index: int) -> float:
@@ -52,17 +95,29 @@ def similarity_of(user_code: UserCode, item_codes: ItemCodes, item_index: int) -
     return 1 - differing.bit_count() / item_codes.code_bits
 
 
-def rank_batch(user_codes: Sequence[UserCode], item_codes: ItemCodes, k: int) -> list[list[Ranked]]:
+def rank_batch(
+    user_codes: Sequence[UserCode], item_codes: ItemCodes, k: int, *, prior: Prior | None = None
+) -> list[list[Ranked]]:
     """Return rank() of several user codes in one pass over the catalogue: several profiles on one device."""
     pointer = item_codes.kernel_pointer()
     queries = _kernel.CodesPointer(b"".join(code.reveal() for code in user_codes), pointer.code_bits)
-    return [_ranked(hits, pointer.code_bits) for hits in _kernel.topk_batch(pointer, queries, k)]
+    steps = None if prior is None else prior._pointer
+    found = _kernel.topk_batch(pointer, queries, k, prior=steps)
+    return [[_ranked(index, distance, pointer.code_bits, prior) for index, distance in hits] for hits in found]
 
 
-def recommend(user_code: UserCode, item_codes: ItemCodes, k: int, *, rated: Iterable[int] = ()) -> list[Ranked]:
-    """Return the k most similar items that the user has not rated."""
-    return rank(user_code, item_codes, k, exclude=ItemSet(item_codes.n_items, rated))
+def recommend(
+    user_code: UserCode,
+    item_codes: ItemCodes,
+    k: int,
+    *,
+    rated: Iterable[int] = (),
+    prior: Prior | None = None,
+) -> list[Ranked]:
+    """Return the k items of the highest score that the user has not rated."""
+    return rank(user_code, item_codes, k, exclude=ItemSet(item_codes.n_items, rated), prior=prior)
 
 
-def _ranked(hits: _kernel.Hits, code_bits: int) -> list[Ranked]:
-    return [Ranked(item_index, 1 - distance / code_bits) for item_index, distance in hits]
+def _ranked(item_index: int, distance: int, code_bits: int, prior: Prior | None) -> Ranked:
+    offset = 0 if prior is None else prior.offset_of(item_index)
+    return Ranked(item_index, 1 - distance / code_bits, code_bits - 2 * distance + offset)

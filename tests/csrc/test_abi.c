@@ -72,6 +72,10 @@ int lfr_distances(const uint8_t*, uint32_t, uint32_t, const uint8_t*, uint16_t*)
 int lfr_topk(const uint8_t*, uint32_t, uint32_t, const uint8_t*, const uint8_t*, uint32_t, lfr_hit*, uint32_t*);
 int lfr_topk_batch(const uint8_t*, uint32_t, uint32_t, const uint8_t*, uint32_t, const uint8_t*, uint32_t, lfr_hit*,
                    uint32_t*);
+int lfr_topk_prior(const uint8_t*, uint32_t, uint32_t, const uint8_t*, const uint8_t*, const lfr_prior*, uint32_t,
+                   lfr_hit*, uint32_t*);
+int lfr_topk_batch_prior(const uint8_t*, uint32_t, uint32_t, const uint8_t*, uint32_t, const uint8_t*, const lfr_prior*,
+                         uint32_t, lfr_hit*, uint32_t*);
 int lfr_gram(const uint8_t*, uint32_t, uint32_t, int64_t*, int64_t*);
 int lfr_fit_prepare(const lfr_fit_terms*, int64_t*, int64_t*);
 int lfr_fit_start(const int64_t*, uint32_t, uint8_t*);

@@ -1,4 +1,5 @@
-/* Search against an oracle that sorts all pairs (distance, item_index). */
+/* Search against an oracle that sorts all pairs (cost, item_index), where the cost of a row is twice its distance less
+ * its offset. Without a prior that is the order by distance. */
 #include "test.h"
 
 /* ---- the oracle -------------------------------------------------------------------------------------------- */
@@ -12,23 +13,53 @@ static uint32_t naive_distance(const uint8_t* a, const uint8_t* b, uint32_t code
   return distance;
 }
 
-static int by_distance_then_index(const void* a, const void* b) {
+static int32_t naive_offset(const lfr_prior* prior, uint32_t item_index) {
+  int32_t offset = 0;
+  for (uint32_t i = 0; prior && i < prior->n_steps; i++)
+    if (prior->steps[i].first_item <= item_index) offset = prior->steps[i].offset;
+  return offset;
+}
+
+static int by_cost_then_index(const void* a, const void* b) {
   const lfr_hit *x = a, *y = b;
   if (x->distance != y->distance) return x->distance < y->distance ? -1 : 1;
   return x->item_index < y->item_index ? -1 : x->item_index > y->item_index;
 }
 
-/* Every row that is not excluded, in order. */
+/* Every row that is not excluded, in order. While they are sorted, `distance` holds the cost, and more than any offset. */
 static uint32_t naive_ranking(const uint8_t* items, uint32_t n_items, uint32_t code_bytes, const uint8_t* query,
-                              const uint8_t* exclude, lfr_hit* ranking) {
+                              const uint8_t* exclude, const lfr_prior* prior, lfr_hit* ranking) {
   uint32_t n = 0;
   for (uint32_t i = 0; i < n_items; i++) {
     if (exclude && (exclude[i / 8] >> (i % 8)) & 1) continue;
+    const int32_t distance = (int32_t)naive_distance(items + (size_t)i * code_bytes, query, code_bytes);
     ranking[n].item_index = i;
-    ranking[n++].distance = naive_distance(items + (size_t)i * code_bytes, query, code_bytes);
+    ranking[n++].distance = (uint32_t)(2 * distance - naive_offset(prior, i) + LFR_MAX_OFFSET);
   }
-  qsort(ranking, n, sizeof *ranking, by_distance_then_index);
+  qsort(ranking, n, sizeof *ranking, by_cost_then_index);
+  for (uint32_t i = 0; i < n; i++)
+    ranking[i].distance =
+        naive_distance(items + (size_t)ranking[i].item_index * code_bytes, query, code_bytes);
   return n;
+}
+
+/* ---- priors ------------------------------------------------------------------------------------------------ */
+
+typedef enum prior_kind { NO_PRIOR, GENTLE, STEEP, SHORT, N_PRIORS } prior_kind;
+
+/* Gentle steps mix with distances, steep ones decide alone, short ones are one row long at first. `steps` has room. */
+static lfr_prior new_prior(prior_kind kind, uint32_t n_items, lfr_step* steps) {
+  const uint32_t n = kind == SHORT ? LFR_MAX_STEPS : 1 + random_below(LFR_MAX_STEPS);
+  uint32_t first = 0;
+  int32_t offset = kind == STEEP ? LFR_MAX_OFFSET : (int32_t)random_below(64) - 32;
+  for (uint32_t i = 0; i < n; i++) {
+    steps[i].first_item = first;
+    steps[i].offset = offset;
+    first += 1 + (kind == SHORT ? i / 4 : random_below(1 + n_items / 8));
+    offset -= (int32_t)(kind == STEEP ? 1 + random_below(2 * LFR_MAX_OFFSET / LFR_MAX_STEPS) : random_below(5));
+  }
+  const lfr_prior prior = {steps, n};
+  return prior;
 }
 
 /* ---- catalogues -------------------------------------------------------------------------------------------- */
@@ -95,6 +126,7 @@ typedef struct search_case {
   uint32_t code_bits, n_items;
   catalogue kind;
   exclusion excluded;
+  prior_kind prior;
 } search_case;
 
 static void check_hits(const search_case* at, const char* isa, uint32_t k, const lfr_hit* hits, uint32_t n_hits,
@@ -103,21 +135,26 @@ static void check_hits(const search_case* at, const char* isa, uint32_t k, const
   uint32_t same = 0;
   while (n_hits == expected && same < expected && !memcmp(&hits[same], &ranking[same], sizeof *hits)) same++;
   CHECK(n_hits == expected && same == expected,
-        "%s: %" PRIu32 " bits, %" PRIu32 " %s items, exclusion %d, k %" PRIu32 ": %" PRIu32 " hits, not %" PRIu32
+        "%s: %" PRIu32 " bits, %" PRIu32 " %s items, exclusion %d, prior %d, k %" PRIu32 ": %" PRIu32 " hits, not %" PRIu32
         ", of which %" PRIu32 " are right",
-        isa, at->code_bits, at->n_items, catalogue_names[at->kind], at->excluded, k, n_hits, expected, same);
+        isa, at->code_bits, at->n_items, catalogue_names[at->kind], at->excluded, at->prior, k, n_hits, expected, same);
 }
 
 static void search_once(const search_case* at, const uint8_t* items, const uint8_t* query) {
   const uint32_t n = at->n_items, ks[] = {1, 10, n, n + 5, 1000};
   uint8_t* exclude = new_exclusion(at->excluded, n);
+  lfr_step steps[LFR_MAX_STEPS];
+  const lfr_prior made = new_prior(at->prior, n, steps), *prior = at->prior == NO_PRIOR ? NULL : &made;
   lfr_hit* ranking = exact(n * sizeof *ranking);
-  const uint32_t n_ranked = naive_ranking(items, n, at->code_bits / 8, query, exclude, ranking);
+  const uint32_t n_ranked = naive_ranking(items, n, at->code_bits / 8, query, exclude, prior, ranking);
   for (size_t i = 0; i < N_ELEMENTS(ks); i++) {
     if (ks[i] == 0) continue;
     lfr_hit* hits = exact(ks[i] * sizeof *hits);
     FOR_EACH_ISA(isa) {
       uint32_t n_hits = UINT32_MAX;
+      CHECK_STATUS(LFR_OK, lfr_topk_prior(items, n, at->code_bits, query, exclude, prior, ks[i], hits, &n_hits));
+      check_hits(at, isa, ks[i], hits, n_hits, ranking, n_ranked);
+      if (prior) continue;
       CHECK_STATUS(LFR_OK, lfr_topk(items, n, at->code_bits, query, exclude, ks[i], hits, &n_hits));
       check_hits(at, isa, ks[i], hits, n_hits, ranking, n_ranked);
     }
@@ -149,7 +186,7 @@ static void visit_catalogues(void (*visit)(search_case*, const uint8_t* items, c
   for (size_t b = 0; b < n_all_code_bits; b++)
     for (size_t c = 0; c < N_ELEMENTS(counts); c++)
       for (catalogue kind = 0; kind < N_CATALOGUES; kind++) {
-        search_case at = {all_code_bits[b], counts[c], kind, NONE};
+        search_case at = {all_code_bits[b], counts[c], kind, NONE, NO_PRIOR};
         uint8_t* items = exact_odd((size_t)counts[c] * (at.code_bits / 8));
         uint8_t* query = exact_odd(at.code_bits / 8);
         random_bytes(query, at.code_bits / 8);
@@ -161,7 +198,8 @@ static void visit_catalogues(void (*visit)(search_case*, const uint8_t* items, c
 }
 
 static void search_each_exclusion(search_case* at, const uint8_t* items, const uint8_t* query) {
-  for (at->excluded = NONE; at->excluded < N_EXCLUSIONS; at->excluded++) search_once(at, items, query);
+  for (at->excluded = NONE; at->excluded < N_EXCLUSIONS; at->excluded++)
+    for (at->prior = NO_PRIOR; at->prior < N_PRIORS; at->prior++) search_once(at, items, query);
 }
 
 static void distances_of_case(search_case* at, const uint8_t* items, const uint8_t* query) {
@@ -188,17 +226,23 @@ static void check_batch(const batch_case* batch, const char* isa, const lfr_hit*
 
 static void search_batch(const batch_case* batch) {
   const uint32_t n = batch->at.n_items, n_queries = batch->n_queries, code_bytes = batch->at.code_bits / 8;
+  lfr_step steps[LFR_MAX_STEPS];
+  const lfr_prior made = new_prior(batch->at.prior, n, steps), *prior = batch->at.prior == NO_PRIOR ? NULL : &made;
   lfr_hit** rankings = exact(n_queries * sizeof *rankings);
   uint32_t* n_ranked = exact(n_queries * sizeof *n_ranked);
   for (uint32_t j = 0; j < n_queries; j++) {
     const uint8_t* exclude = batch->excludes ? batch->excludes + (size_t)j * (((size_t)n + 7) / 8) : NULL;
     rankings[j] = exact(n * sizeof **rankings);
-    n_ranked[j] =
-        naive_ranking(batch->items, n, code_bytes, batch->queries + (size_t)j * code_bytes, exclude, rankings[j]);
+    n_ranked[j] = naive_ranking(batch->items, n, code_bytes, batch->queries + (size_t)j * code_bytes, exclude, prior,
+                                rankings[j]);
   }
   lfr_hit* hits = exact((size_t)n_queries * batch->k * sizeof *hits);
   uint32_t* n_hits = exact(n_queries * sizeof *n_hits);
   FOR_EACH_ISA(isa) {
+    CHECK_STATUS(LFR_OK, lfr_topk_batch_prior(batch->items, n, batch->at.code_bits, batch->queries, n_queries,
+                                              batch->excludes, prior, batch->k, hits, n_hits));
+    check_batch(batch, isa, hits, n_hits, rankings, n_ranked);
+    if (prior) continue;
     CHECK_STATUS(LFR_OK, lfr_topk_batch(batch->items, n, batch->at.code_bits, batch->queries, n_queries,
                                         batch->excludes, batch->k, hits, n_hits));
     check_batch(batch, isa, hits, n_hits, rankings, n_ranked);
@@ -212,7 +256,8 @@ static void search_batch(const batch_case* batch) {
 
 static void make_and_search_batch(uint32_t code_bits, uint32_t n_items, uint32_t n_queries, uint32_t k, uint32_t turn) {
   const exclusion exclusions[] = {NONE, HALF, NONE, ALL};
-  const search_case at = {code_bits, n_items, (catalogue)(turn % N_CATALOGUES), exclusions[turn % 4]};
+  const search_case at = {code_bits, n_items, (catalogue)(turn % N_CATALOGUES), exclusions[turn % 4],
+                          (prior_kind)(turn / 4 % N_PRIORS)};
   batch_case batch = {at, n_queries, k, NULL, NULL, NULL};
   const uint32_t code_bytes = code_bits / 8;
   uint8_t* items = exact_odd((size_t)n_items * code_bytes);
@@ -249,7 +294,7 @@ static void test_batch_of_sliced_lengths(void) {
   for (uint32_t code_bits = 64; code_bits <= 128; code_bits += 64)
     for (size_t c = 0; c < N_ELEMENTS(counts); c++)
       for (size_t i = 0; i < N_ELEMENTS(ks); i++)
-        for (uint32_t turn = 0; turn < 4 * N_CATALOGUES; turn++)
+        for (uint32_t turn = 0; turn < 4 * N_CATALOGUES * N_PRIORS; turn += 1 + (turn / 4 % 2))
           make_and_search_batch(code_bits, counts[c], 24, ks[i], turn);
 }
 
@@ -269,7 +314,8 @@ static void test_ties_across_blocks(void) {
     memset(queries, 0, (size_t)QUERIES * (code_bits / 8));
     for (uint32_t k = 1; k < 60; k += 3) {
       fill_with_falling_ties(items, N, code_bits / 8);
-      const batch_case batch = {{code_bits, N, CLUSTERED, NONE}, QUERIES, k, items, queries, NULL};
+      const prior_kind prior = k % 2 ? NO_PRIOR : SHORT;
+      const batch_case batch = {{code_bits, N, CLUSTERED, NONE, prior}, QUERIES, k, items, queries, NULL};
       search_batch(&batch);
     }
     free_odd(queries);
@@ -278,7 +324,7 @@ static void test_ties_across_blocks(void) {
 }
 
 const test search_tests[] = {
-    {"top-k equals sorting all pairs, for every length, count, catalogue, exclusion and k", test_topk},
+    {"top-k equals sorting all pairs, for every length, count, catalogue, exclusion, prior and k", test_topk},
     {"distances equal counting bits", test_distances},
     {"a batch equals sorting all pairs for each query", test_batch},
     {"a batch of 64- and 128-bit codes equals sorting for every catalogue, exclusion and k",

@@ -52,6 +52,26 @@ static void test_search_status(void) {
   CHECK_STATUS(LFR_ERR_COUNT, lfr_topk_batch(items, N, F, query, 1, NULL, UINT32_MAX, hits, n_hits));
 }
 
+static void test_prior_status(void) {
+  lfr_hit hits[2];
+  uint32_t n_hits[2];
+  const lfr_step good[2] = {{0, 5}, {1, 5}}, late[1] = {{1, 5}}, again[2] = {{0, 5}, {0, 4}}, rising[2] = {{0, 5}, {1, 6}};
+  const lfr_step high[1] = {{0, LFR_MAX_OFFSET + 1}}, low[1] = {{0, -LFR_MAX_OFFSET - 1}};
+  const lfr_step limits[2] = {{0, LFR_MAX_OFFSET}, {1, -LFR_MAX_OFFSET}};
+  const struct {
+    int status;
+    lfr_prior prior;
+  } cases[] = {{LFR_OK, {good, 2}},          {LFR_OK, {limits, 2}},       {LFR_ERR_NULL, {NULL, 1}},
+               {LFR_ERR_COUNT, {good, 0}},   {LFR_ERR_COUNT, {good, 65}}, {LFR_ERR_VALUE, {late, 1}},
+               {LFR_ERR_VALUE, {again, 2}},  {LFR_ERR_VALUE, {rising, 2}}, {LFR_ERR_VALUE, {high, 1}},
+               {LFR_ERR_VALUE, {low, 1}}};
+  for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+    const lfr_prior* prior = &cases[i].prior;
+    CHECK_STATUS(cases[i].status, lfr_topk_prior(items, N, F, query, NULL, prior, 1, hits, n_hits));
+    CHECK_STATUS(cases[i].status, lfr_topk_batch_prior(items, N, F, query, 1, NULL, prior, 1, hits, n_hits));
+  }
+}
+
 static void test_code_status(void) {
   int8_t signs[F];
   uint32_t indices[2] = {0, N};
@@ -303,6 +323,7 @@ const test status_tests[] = {
     {"LIGHTFR_ISA names the variant of the first call", test_environment},
     {"an unknown or absent instruction set is refused and changes nothing", test_isa},
     {"search refuses bad lengths, pointers and k", test_search_status},
+    {"search refuses a prior that is none, or whose steps do not fit", test_prior_status},
     {"pack, unpack and gather refuse bad signs, counts and indices", test_code_status},
     {"fit and gram refuse bad lengths, pointers, factors and sweeps", test_fit_status},
     {"each term of a fit is accepted up to the last number below the bound, and refused from the next",

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from lightfr import ItemCodes, ItemSet, Ranked, UserCode, errors, rank, rank_batch, recommend
+from lightfr import ItemCodes, ItemSet, Prior, Ranked, UserCode, _kernel, errors, rank, rank_batch, recommend
 from lightfr.ranking import similarity_of
 
 
@@ -16,7 +16,7 @@ USER = UserCode(b"\xff")
 
 
 def test_similarity_is_the_share_of_equal_bits_and_ties_go_to_the_lower_index(catalogue):
-    assert rank(USER, catalogue, 4) == [Ranked(0, 1.0), Ranked(1, 0.875), Ranked(2, 0.875), Ranked(3, 0.0)]
+    assert rank(USER, catalogue, 4) == [Ranked(0, 1.0, 8), Ranked(1, 0.875, 6), Ranked(2, 0.875, 6), Ranked(3, 0.0, -8)]
 
 
 def test_asking_for_more_than_there_is_gives_all(catalogue):
@@ -51,7 +51,7 @@ def test_a_ranking_among_some_items_is_the_whole_ranking_without_the_others():
     assert rank(user, codes, 5, among=[*asked, *asked]) == wanted[:5]
     assert rank(user, codes, 200, among=asked, exclude=left_out) == [hit for hit in wanted if hit.item_index % 2]
     assert rank(user, codes, 5, among=[]) == []
-    assert all(similarity_of(user, codes, index) == similarity for index, similarity in every)
+    assert all(similarity_of(user, codes, index) == similarity for index, similarity, _ in every)
 
 
 @pytest.mark.parametrize("item_index", [-1, 200, 2**40])
@@ -59,3 +59,73 @@ def test_an_index_outside_the_catalogue_cannot_be_asked_about(item_index):
     codes = ItemCodes(os.urandom(200), 8)
     with pytest.raises(errors.ItemIndexError):
         rank(UserCode(b"\x5a"), codes, 5, among=[1, item_index])
+
+
+STEPS = [(0, 40), (3, 7), (50, 7), (120, -3), (10_000, -90)]
+
+
+def offset_of(item_index):
+    """The offset of the last step that begins at or before an item."""
+    return next(offset for first, offset in reversed(STEPS) if first <= item_index)
+
+
+def naive_ranking(user, codes):
+    """All items by (score, lower index)."""
+    scored = [(codes.code_bits - 2 * distance_of(user, codes, i) + offset_of(i), i) for i in range(codes.n_items)]
+    return [(score, i) for score, i in sorted(scored, key=lambda one: (-one[0], one[1]))]
+
+
+def distance_of(user, codes, item_index):
+    return (int.from_bytes(user.reveal()) ^ int.from_bytes(codes.row(item_index))).bit_count()
+
+
+@pytest.fixture(params=_kernel.supported_isas())
+def isa(request):
+    """Each instruction set in turn."""
+    before = _kernel.isa_name()
+    _kernel.select_isa(request.param)
+    yield request.param
+    _kernel.select_isa(before)
+
+
+@pytest.mark.usefixtures("isa")
+@pytest.mark.parametrize("code_bits", [8, 64, 128, 200])
+def test_a_prior_ranks_by_score_alone_in_a_batch_among_some_and_with_exclusions(code_bits):
+    codes, prior = ItemCodes(os.urandom(700 * code_bits // 8), code_bits), Prior(STEPS)
+    users = [UserCode.random(code_bits) for _ in range(30)]
+    wanted = [naive_ranking(user, codes) for user in users]
+    for user, every in zip(users, wanted, strict=True):
+        ranked = rank(user, codes, 12, prior=prior)
+        assert [(item.score, item.item_index) for item in ranked] == every[:12]
+        assert all(item.similarity == similarity_of(user, codes, item.item_index) for item in ranked)
+        rest = [one for one in every if one[1] % 3]
+        left_out = ItemSet(700, range(0, 700, 3))
+        assert [one[2:] + one[:1] for one in rank(user, codes, 12, exclude=left_out, prior=prior)] == rest[:12]
+        some = rank(user, codes, 12, among=[i for _, i in rest], prior=prior)
+        assert [(item.score, item.item_index) for item in some] == rest[:12]
+    batch = rank_batch(users, codes, 12, prior=prior)
+    assert batch == [rank(user, codes, 12, prior=prior) for user in users]
+
+
+def test_a_prior_that_decides_alone_is_a_popularity_list():
+    codes, prior = ItemCodes(os.urandom(8 * 64), 64), Prior((i, 2000 - 200 * i) for i in range(20))
+    assert [item.item_index for item in rank(UserCode.random(64), codes, 15, prior=prior)] == list(range(15))
+    assert repr(prior) == "<Prior of 20 steps>"
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [],
+        [(i, -i) for i in range(65)],
+        [(1, 0)],
+        [(0, 0), (0, -1)],
+        [(0, 0), (5, 1)],
+        [(0, 2**20 + 1)],
+        [(0, -(2**20) - 1)],
+        [(0, 0), (2**32, -1)],
+    ],
+)
+def test_steps_outside_their_domain_are_refused(steps):
+    with pytest.raises(errors.InvalidInputError):
+        Prior(steps)

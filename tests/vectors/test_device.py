@@ -59,7 +59,7 @@ def test_distances_and_the_nearest(known):
     excluded = ItemSet(known["item_count"], [i for i in range(8 * len(bitmap)) if bitmap[i // 8] >> i % 8 & 1])
     ranked = rank(user, codes, known["k"], exclude=excluded)
     best = [(i, 1 - d / known["code_bits"]) for i, d in known["best"]]
-    assert [tuple(one) for one in ranked] == best
+    assert [(one.item_index, one.similarity) for one in ranked] == best
 
 
 @pytest.mark.parametrize("known", vector("gram"))

@@ -1,4 +1,4 @@
-"""Exact nearest rows: thin wrappers of lfr_topk, lfr_topk_batch and lfr_distances."""
+"""Exact best rows: thin wrappers of lfr_topk_prior, lfr_topk_batch_prior and lfr_distances."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lightfr import errors
 from lightfr._kernel._boundary import check, ffi, lib, readable, require_code_bits, require_range, writable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from _typeshed import ReadableBuffer, WriteableBuffer
 
@@ -16,7 +16,7 @@ _MAX_K = 2**31 - 1
 _MAX_ITEMS = 2**32 - 1
 
 # Looked up once: a scan of a small catalogue takes a few microseconds in all.
-_new, _topk, _NULL = ffi.new, lib.lfr_topk, ffi.NULL
+_new, _topk, _NULL = ffi.new, lib.lfr_topk_prior, ffi.NULL
 _HITS, _COUNT = ffi.typeof("lfr_hit[]"), ffi.typeof("uint32_t *")
 
 
@@ -40,8 +40,18 @@ class CodesPointer:
         ffi.release(self.pointer)
 
 
+class PriorPointer:
+    """Steps of a popularity prior as the kernel sees them, which also checks them when they are used."""
+
+    __slots__ = ("_steps", "pointer")
+
+    def __init__(self, steps: Sequence[tuple[int, int]]) -> None:
+        self._steps = ffi.new("lfr_step[]", [*steps])
+        self.pointer: Any = ffi.new("lfr_prior *", (self._steps, len(steps)))
+
+
 class Hits:
-    """The result of a search: (item_index, distance) pairs, nearest first."""
+    """The result of a search: (item_index, distance) pairs, best first."""
 
     __slots__ = ("_hits", "_size")
 
@@ -63,8 +73,17 @@ def _exclusions(bitmap: ReadableBuffer, n_items: int, n_queries: int) -> Any:
     return readable("uint8_t", bitmap, n_queries * ((n_items + 7) // 8), "exclusion bitmap")
 
 
-def topk(items: CodesPointer, query: CodesPointer, k: int, exclude: ReadableBuffer | None = None) -> Hits:
-    """Return the k nearest rows by (distance, item_index); fewer only when fewer are left after exclusion."""
+def topk(
+    items: CodesPointer,
+    query: CodesPointer,
+    k: int,
+    exclude: ReadableBuffer | None = None,
+    prior: PriorPointer | None = None,
+) -> Hits:
+    """Return the k rows of the highest score, ties to the lower index; fewer only when fewer are left.
+
+    The score is code_bits - 2 distance, and the offset of the row's step on top if there is a prior.
+    """
     n_items, code_bits = items.n_items, items.code_bits
     if not 1 <= k <= _MAX_K:
         raise errors.OutOfRangeError("k", k, 1, _MAX_K)
@@ -73,14 +92,19 @@ def topk(items: CodesPointer, query: CodesPointer, k: int, exclude: ReadableBuff
     room = (k if k < n_items else n_items) or 1
     hits, found = _new(_HITS, room), _new(_COUNT)
     excluded = _NULL if exclude is None else _exclusions(exclude, n_items, 1)
-    status = _topk(items.pointer, n_items, code_bits, query.pointer, excluded, room, hits, found)
+    steps = _NULL if prior is None else prior.pointer
+    status = _topk(items.pointer, n_items, code_bits, query.pointer, excluded, steps, room, hits, found)
     if status:
         check(status)
     return Hits(hits, found[0])
 
 
 def topk_batch(
-    items: CodesPointer, queries: CodesPointer, k: int, excludes: ReadableBuffer | None = None
+    items: CodesPointer,
+    queries: CodesPointer,
+    k: int,
+    excludes: ReadableBuffer | None = None,
+    prior: PriorPointer | None = None,
 ) -> list[Hits]:
     """Return topk of every query, in one pass over the items."""
     require_range("k", k, 1, _MAX_K)
@@ -89,9 +113,19 @@ def topk_batch(
     n_queries, room = queries.n_items, min(k, items.n_items) or 1
     hits, found = _new(_HITS, n_queries * room), ffi.new("uint32_t[]", n_queries)
     excluded = _NULL if excludes is None else _exclusions(excludes, items.n_items, n_queries)
+    steps = _NULL if prior is None else prior.pointer
     check(
-        lib.lfr_topk_batch(
-            items.pointer, items.n_items, items.code_bits, queries.pointer, n_queries, excluded, room, hits, found
+        lib.lfr_topk_batch_prior(
+            items.pointer,
+            items.n_items,
+            items.code_bits,
+            queries.pointer,
+            n_queries,
+            excluded,
+            steps,
+            room,
+            hits,
+            found,
         )
     )
     # Each part keeps the whole array alive through its owner.
