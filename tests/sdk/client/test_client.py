@@ -59,7 +59,7 @@ def test_recommendations_are_those_of_the_fitted_code(coordinators, open_client,
     model, code = client._user.model, client._user.code(client._user.model)
     ratings = Interactions((i, 2520) for i in range(rated))
     fitted = fit_for_use(model.published, ratings, code, recency=True, refine=is_refined)
-    assert got == [(ITEMS[row], similarity) for row, similarity in rank(fitted, model.codes, 20)]
+    assert got == [(ITEMS[item.item_index], item.similarity) for item in rank(fitted, model.codes, 20)]
 
 
 def test_everything_but_sync_and_participate_works_offline(coordinator, open_client):
