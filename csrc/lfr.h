@@ -119,7 +119,8 @@ typedef struct lfr_step {
 } lfr_step;
 
 /* A popularity prior: 1 .. LFR_MAX_STEPS steps. The first begins at row 0, first_item ascends, no offset is higher than
- * the one before it. LFR_ERR_COUNT or LFR_ERR_VALUE otherwise. Steps that begin behind the last row count for nothing. */
+ * the one before it. LFR_ERR_COUNT or LFR_ERR_VALUE otherwise. Steps that begin behind the last row count for nothing.
+ */
 typedef struct lfr_prior {
   const lfr_step* steps;
   uint32_t n_steps;

@@ -179,8 +179,8 @@ static void batch_some(const uint8_t* items, uint32_t n_items, uint32_t code_bit
     tops[j] = start_top(code_bits, excludes ? excludes + j * exclude_bytes : NULL, k, hits + (size_t)j * k);
   for (uint32_t i = 0; i < prior->n_steps && prior->steps[i].first_item < n_items; i++) {
     for (uint32_t j = 0; j < n_queries; j++) enter_step(&tops[j], base_of(prior, i));
-    lfr_current()->batch(items, prior->steps[i].first_item, end_of(prior, i, n_items), code_bits / 8, queries, n_queries,
-                         tops);
+    lfr_current()->batch(items, prior->steps[i].first_item, end_of(prior, i, n_items), code_bits / 8, queries,
+                         n_queries, tops);
   }
   for (uint32_t j = 0; j < n_queries; j++) {
     finish_top(&tops[j], prior);

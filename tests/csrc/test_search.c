@@ -26,7 +26,8 @@ static int by_cost_then_index(const void* a, const void* b) {
   return x->item_index < y->item_index ? -1 : x->item_index > y->item_index;
 }
 
-/* Every row that is not excluded, in order. While they are sorted, `distance` holds the cost, and more than any offset. */
+/* Every row that is not excluded, in order. While they are sorted, `distance` holds the cost, and more than any offset.
+ */
 static uint32_t naive_ranking(const uint8_t* items, uint32_t n_items, uint32_t code_bytes, const uint8_t* query,
                               const uint8_t* exclude, const lfr_prior* prior, lfr_hit* ranking) {
   uint32_t n = 0;
@@ -38,8 +39,7 @@ static uint32_t naive_ranking(const uint8_t* items, uint32_t n_items, uint32_t c
   }
   qsort(ranking, n, sizeof *ranking, by_cost_then_index);
   for (uint32_t i = 0; i < n; i++)
-    ranking[i].distance =
-        naive_distance(items + (size_t)ranking[i].item_index * code_bytes, query, code_bytes);
+    ranking[i].distance = naive_distance(items + (size_t)ranking[i].item_index * code_bytes, query, code_bytes);
   return n;
 }
 
@@ -135,8 +135,8 @@ static void check_hits(const search_case* at, const char* isa, uint32_t k, const
   uint32_t same = 0;
   while (n_hits == expected && same < expected && !memcmp(&hits[same], &ranking[same], sizeof *hits)) same++;
   CHECK(n_hits == expected && same == expected,
-        "%s: %" PRIu32 " bits, %" PRIu32 " %s items, exclusion %d, prior %d, k %" PRIu32 ": %" PRIu32 " hits, not %" PRIu32
-        ", of which %" PRIu32 " are right",
+        "%s: %" PRIu32 " bits, %" PRIu32 " %s items, exclusion %d, prior %d, k %" PRIu32 ": %" PRIu32
+        " hits, not %" PRIu32 ", of which %" PRIu32 " are right",
         isa, at->code_bits, at->n_items, catalogue_names[at->kind], at->excluded, at->prior, k, n_hits, expected, same);
 }
 

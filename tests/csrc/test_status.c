@@ -55,15 +55,16 @@ static void test_search_status(void) {
 static void test_prior_status(void) {
   lfr_hit hits[2];
   uint32_t n_hits[2];
-  const lfr_step good[2] = {{0, 5}, {1, 5}}, late[1] = {{1, 5}}, again[2] = {{0, 5}, {0, 4}}, rising[2] = {{0, 5}, {1, 6}};
+  const lfr_step good[2] = {{0, 5}, {1, 5}}, late[1] = {{1, 5}}, again[2] = {{0, 5}, {0, 4}},
+                 rising[2] = {{0, 5}, {1, 6}};
   const lfr_step high[1] = {{0, LFR_MAX_OFFSET + 1}}, low[1] = {{0, -LFR_MAX_OFFSET - 1}};
   const lfr_step limits[2] = {{0, LFR_MAX_OFFSET}, {1, -LFR_MAX_OFFSET}};
   const struct {
     int status;
     lfr_prior prior;
-  } cases[] = {{LFR_OK, {good, 2}},          {LFR_OK, {limits, 2}},       {LFR_ERR_NULL, {NULL, 1}},
-               {LFR_ERR_COUNT, {good, 0}},   {LFR_ERR_COUNT, {good, 65}}, {LFR_ERR_VALUE, {late, 1}},
-               {LFR_ERR_VALUE, {again, 2}},  {LFR_ERR_VALUE, {rising, 2}}, {LFR_ERR_VALUE, {high, 1}},
+  } cases[] = {{LFR_OK, {good, 2}},         {LFR_OK, {limits, 2}},        {LFR_ERR_NULL, {NULL, 1}},
+               {LFR_ERR_COUNT, {good, 0}},  {LFR_ERR_COUNT, {good, 65}},  {LFR_ERR_VALUE, {late, 1}},
+               {LFR_ERR_VALUE, {again, 2}}, {LFR_ERR_VALUE, {rising, 2}}, {LFR_ERR_VALUE, {high, 1}},
                {LFR_ERR_VALUE, {low, 1}}};
   for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
     const lfr_prior* prior = &cases[i].prior;
