@@ -31,6 +31,8 @@ _DEVIATIONS = 4
 _ROWS_TOO_MANY, _ONE_IN = 3, 100
 # The devices of an item agree in less than a fourth of what they say, most of all at first and when a model is spoilt.
 _AGREEMENT = 4
+# Fewer devices are too few to say what is usual.
+_ENERGY_FROM_DEVICES = 64
 # A row's trail, squared, may be so many times as long for its count as that of the middle row.
 _LONGEST_TRAIL = 3
 # A trail of one a round, squared. In any case such a trail is free, and a longer one among more devices.
@@ -105,8 +107,11 @@ def implausible_rows(rows: Numbers, counts: Counts, survivors: int) -> Mask:
 def require_plausible_energy(rows: Numbers, counts: Counts, survivors: int) -> None:
     """Raise ImplausibleSumError when the popular or the rare half of the rows have more in them than devices give.
 
-    Noise gives each number its variance, and each upload one, or more as far as devices agree.
+    Noise gives each number its variance, and each upload one, or more as far as devices agree. Small cohorts are not
+    judged by this.
     """
+    if survivors < _ENERGY_FROM_DEVICES:
+        return
     uploads = counts.uploads(survivors)
     usual = rows.shape[1] * (_ROW_VARIANCE + uploads + (uploads // _AGREEMENT) ** 2)
     energies, order = _energies(rows), np.argsort(counts.by_item, kind="stable")

@@ -39,7 +39,7 @@ export function plausible(
   const frozen = new Set(open.rows.filter(isTooLarge));
   if (frozen.size >= 3 && 100 * frozen.size > open.rows.length) return undefined;
   const others = open.rows.filter((row) => !frozen.has(row));
-  if (open.counts && !haveUsualEnergy(others, open.counts, devices, rowOf, f)) return undefined;
+  if (open.counts && devices >= 64 && !haveUsualEnergy(others, open.counts, devices, rowOf, f)) return undefined;
   return { sums: open.counts ? shortened(sums, devices, model, open.rows, open.counts, frozen, f) : sums, frozen };
 }
 
