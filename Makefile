@@ -70,7 +70,7 @@ adversary: $(VENV)/installed ## Attack 512 devices with a server that lies, and 
 bench-device: $(VENV)/installed ## Measure one real device from outside: memory, CPU, bytes at the TLS socket
 	$(BIN)/lightfr-harness bench device
 
-demo: $(VENV)/installed ## See it work: train in private on a generated catalogue, and recommend (one to two minutes)
+demo: $(VENV)/installed ## See it work: train in private on a generated catalogue, and recommend (three minutes)
 	@$(BIN)/lightfr-harness demo
 
 bench: $(VENV)/installed-bench ## Time the kernel against faiss, float64 and a plain read; draw Figure 1
