@@ -23,7 +23,7 @@ STEPS = ("share", "acknowledge", "sign_included", "upload", "sign_survivors", "r
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one simulated round ended: well, or in which step, and whether anything was unmasked."""
+    """How one simulated round ended: well, or in which step it failed."""
 
     ended_well: bool
     failed_in: str = ""
