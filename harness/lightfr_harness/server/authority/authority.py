@@ -33,8 +33,8 @@ from .registry import Registry
 RENEWAL = timedelta(days=30)
 TOKEN_BYTES = 24
 TOKEN_LENGTHS = range(16, 129)  # Characters that enrollment.proto allows.
-# Certificates of one device that have not ended, and so its memberships: the one that it uses and the next. Devices
-# count colluders by memberships, which cannot be taken back.
+# Certificates of one device that have not ended, and so its memberships: the one that it uses and the next. The
+# theorem of docs/secagg.md counts colluders by memberships, which cannot be taken back.
 MOST_UNENDED = 2
 LONGEST_INVITATION_SECONDS = 365 * 86_400
 

@@ -146,7 +146,7 @@ class Registry:
         return frozenset(device_id for (device_id,) in self._run("SELECT device_id FROM revocations"))
 
     def revoked_serials(self) -> list[str]:
-        """Of every certificate of every revoked device; that of the first one is the id."""
+        """Of every certificate of every revoked device; ended ones may be missing. That of the first one is the id."""
         renewed = "SELECT serial FROM renewals JOIN revocations USING (device_id)"
         return [serial for (serial,) in self._run(f"SELECT device_id FROM revocations UNION ALL {renewed}")]  # noqa: S608
 
