@@ -45,6 +45,20 @@ enum { /* message Noise */
   LFR_V1_NOISE_COUNTS_THOUSANDTHS = 3, /* 18 uint32 */
 };
 
+enum { /* enum RankBy */
+  LFR_V1_RANK_BY_UNSPECIFIED = 0,
+  LFR_V1_RANK_BY_CODES = 1,
+  LFR_V1_RANK_BY_POPULARITY = 2,
+  LFR_V1_RANK_BY_CHANCE = 3,
+};
+
+enum { /* enum Recency */
+  LFR_V1_RECENCY_UNSPECIFIED = 0,
+  LFR_V1_RECENCY_OFF = 1,
+  LFR_V1_RECENCY_WEAK = 2,
+  LFR_V1_RECENCY_STRONG = 3,
+};
+
 enum { /* message Artifact */
   LFR_V1_ARTIFACT_SHA256 = 1, /* 0a bytes */
   LFR_V1_ARTIFACT_SIZE_BYTES = 2, /* 10 uint64 */
@@ -65,6 +79,21 @@ enum { /* message Manifest */
   LFR_V1_MANIFEST_CATALOGUE = 7, /* 3a Artifact */
   LFR_V1_MANIFEST_OPEN_ROWS = 8, /* 42 Artifact */
   LFR_V1_MANIFEST_ARTIFACTS_ADDRESS = 9, /* 4a string */
+  LFR_V1_MANIFEST_PRIOR = 10, /* 52 Prior */
+  LFR_V1_MANIFEST_RANKINGS = 11, /* 5a repeated Ranking */
+  LFR_V1_MANIFEST_CANDIDATES = 12, /* 62 repeated Ranking */
+};
+
+enum { /* message Prior */
+  LFR_V1_PRIOR_FIRST_ROWS = 1, /* 0a repeated uint32 */
+  LFR_V1_PRIOR_POPULARITIES = 2, /* 12 repeated uint32 */
+};
+
+enum { /* message Ranking */
+  LFR_V1_RANKING_BY = 1, /* 08 RankBy */
+  LFR_V1_RANKING_PRIOR_FOURTHS = 2, /* 10 uint32 */
+  LFR_V1_RANKING_RECENCY = 3, /* 18 Recency */
+  LFR_V1_RANKING_REFINE = 4, /* 20 bool */
 };
 
 enum { /* message SignedManifest */
@@ -182,6 +211,7 @@ enum { /* enum RoundKind */
   LFR_V1_ROUND_KIND_UNSPECIFIED = 0,
   LFR_V1_ROUND_KIND_TRAINING = 1,
   LFR_V1_ROUND_KIND_GATE_REFRESH = 2,
+  LFR_V1_ROUND_KIND_EVALUATION = 3,
 };
 
 enum { /* enum RetryReason */

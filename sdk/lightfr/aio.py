@@ -71,6 +71,22 @@ class AsyncClient:
         """Keep several ratings at once."""
         await asyncio.to_thread(self._client.rate_many, ratings)
 
+    async def like(self, item_id: str | int) -> None:
+        """Keep that the user likes an item."""
+        await asyncio.to_thread(self._client.like, item_id)
+
+    async def dislike(self, item_id: str | int) -> None:
+        """Keep that the user dislikes an item."""
+        await asyncio.to_thread(self._client.dislike, item_id)
+
+    async def seen(self, item_id: str | int) -> None:
+        """Keep an event that is no rating."""
+        await asyncio.to_thread(self._client.seen, item_id)
+
+    async def hide(self, item_id: str | int) -> None:
+        """Never recommend an item again."""
+        await asyncio.to_thread(self._client.hide, item_id)
+
     async def unrate(self, item_id: str | int) -> bool:
         """Forget the rating of an item."""
         return await asyncio.to_thread(self._client.unrate, item_id)
@@ -92,9 +108,17 @@ class AsyncClient:
             self._client.recommend, k, exclude_rated=exclude_rated, exclude=exclude, among=among
         )
 
-    async def score(self, item_id: str | int) -> float:
-        """Return the similarity of one item."""
+    async def score(self, item_id: str | int) -> Recommendation:
+        """Return one item as recommend() would."""
         return await asyncio.to_thread(self._client.score, item_id)
+
+    async def similar(self, item_id: str | int, k: int = 10) -> list[Recommendation]:
+        """Return the k items that are most like an item."""
+        return await asyncio.to_thread(self._client.similar, item_id, k)
+
+    async def explain(self, item_id: str | int, k: int = 3) -> list[Recommendation]:
+        """Return the k liked items that are most like an item."""
+        return await asyncio.to_thread(self._client.explain, item_id, k)
 
     async def sync(self) -> bool:
         """Fetch the newest model."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from lightfr.client import Client
     from lightfr.device import Device
+    from lightfr.results import Recommendation
 
 _DEFAULT_FOLDER = "~/.lightfr"
 _EPILOG = """\
@@ -27,6 +28,13 @@ a first session:
   lightfr recommend
   lightfr participate                help to train; docs/embedding.md lists what leaves the device
 """
+# Each is a method of the client.
+_OPINIONS = {
+    "like": "keep that you like an item",
+    "dislike": "keep that you dislike an item: less of it will be recommended",
+    "seen": "keep that you have seen an item, and no more than that",
+    "hide": "never show an item again; that says nothing about your taste",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -55,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
         default=folder,
         help=f"the folder of the identity, the key and the data (default: {folder}; LIGHTFR_FOLDER sets another)",
     )
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
 
     def command(name: str, run: Callable[[argparse.Namespace], None], help: str) -> argparse.ArgumentParser:  # noqa: A002
         added = commands.add_parser(name, help=help, description=help)
@@ -68,7 +76,9 @@ def _parser() -> argparse.ArgumentParser:
     rate = command("rate", _rate, "keep a rating of an item")
     rate.add_argument("item", help="the item's id")
     rate.add_argument("rating", type=float, help="a number from 1 to 5")
-    command("unrate", _unrate, "forget the rating of an item").add_argument("item", help="the item's id")
+    for verb, help_text in _OPINIONS.items():
+        command(verb, _opinion, help_text).add_argument("item", help="the item's id")
+    command("unrate", _unrate, "forget what you think of an item").add_argument("item", help="the item's id")
     command("sync", _sync, "fetch the newest model")
     participate = command("participate", _participate, "take part in training rounds")
     participate.add_argument("--rounds", type=int, default=1, help="how many rounds to take part in (default: 1)")
@@ -80,6 +90,11 @@ def _parser() -> argparse.ArgumentParser:
     recommend = command("recommend", _recommend, "show the best items for you; works offline")
     recommend.add_argument("-k", type=int, default=10, help="how many items to show (default: 10)")
     recommend.add_argument("--include-rated", action="store_true", help="show items that you have rated, too")
+    similar = command("similar", _similar, "show the items that are most like an item")
+    explain = command("explain", _explain, "show which items that you like are most like an item")
+    for shown, usual in ((similar, 10), (explain, 3)):
+        shown.add_argument("item", help="the item's id")
+        shown.add_argument("-k", type=int, default=usual, help=f"how many items to show (default: {usual})")
     command("status", _status, "show the identity, the model and the counts of this device")
     command("export", _export, "print everything that this device keeps about you, as JSON")
     views = command("views", _views, "write what the server told this device in its last rounds, for comparison")
@@ -102,10 +117,15 @@ def _rate(options: argparse.Namespace) -> None:
         client.rate(_item_id(client, options.item), options.rating)
 
 
+def _opinion(options: argparse.Namespace) -> None:
+    with _client(options) as client:
+        getattr(client, options.command)(_item_id(client, options.item))
+
+
 def _unrate(options: argparse.Namespace) -> None:
     with _client(options) as client:
         there_was_one = client.unrate(_item_id(client, options.item))
-        print("The rating was forgotten." if there_was_one else "There was no such rating.")
+        print("It was forgotten." if there_was_one else "There was nothing to forget.")
 
 
 def _sync(options: argparse.Namespace) -> None:
@@ -140,8 +160,22 @@ def _participate(options: argparse.Namespace) -> None:
 
 def _recommend(options: argparse.Namespace) -> None:
     with _client(options) as client:
-        for place, item in enumerate(client.recommend(options.k, exclude_rated=not options.include_rated), start=1):
-            print(f"{place:3}  {item.similarity:4.0%}  {item.item_id}")
+        _show(client.recommend(options.k, exclude_rated=not options.include_rated))
+
+
+def _similar(options: argparse.Namespace) -> None:
+    with _client(options) as client:
+        _show(client.similar(_item_id(client, options.item), options.k))
+
+
+def _explain(options: argparse.Namespace) -> None:
+    with _client(options) as client:
+        _show(client.explain(_item_id(client, options.item), options.k))
+
+
+def _show(items: list[Recommendation]) -> None:
+    for place, item in enumerate(items, start=1):
+        print(f"{place:3}  {item.similarity:4.0%}  {item.item_id}")
 
 
 def _status(options: argparse.Namespace) -> None:

@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING
 
 from lightfr import _files
 from lightfr.budget import Budget, Ledger
-from lightfr.codes import ItemSet
 from lightfr.cohorts import DEFAULT_MINIMUM_COHORT, require_minimum_cohort
 from lightfr.device import Trust
-from lightfr.errors import InvalidInputError, LightFRError, UnknownItemError
-from lightfr.interactions import RatingScale
+from lightfr.errors import InvalidInputError, LightFRError
+from lightfr.interactions import HIDDEN, MIDDLE, RatingScale
 from lightfr.model.folder import ModelFolder
 from lightfr.participation import Terms
-from lightfr.ranking import rank, similarity_of
 from lightfr.results import ExportedData, ItemIdKind, Recommendation, Status
 from lightfr.store import Store
 from lightfr.user import USER_CODE, User, log
@@ -116,15 +114,37 @@ class Client:
             self._store.rate(levels)
             self._user.forget_computed()
 
+    def like(self, item_id: str | int) -> None:
+        """Keep that the user likes an item: the highest rating."""
+        self.rate(item_id, self._scale.maximum)
+
+    def dislike(self, item_id: str | int) -> None:
+        """Keep that the user dislikes an item: the lowest rating. Recommendations move away from it."""
+        self.rate(item_id, self._scale.minimum)
+
+    def seen(self, item_id: str | int) -> None:
+        """Keep an event that is no rating: a play, a click. A rating that the item has stays, as the newest opinion."""
+        with self._user.lock:
+            level = self._store.ratings.get(item_id, HIDDEN)
+            self._store.rate([(item_id, MIDDLE if level == HIDDEN else level)])
+            self._user.forget_computed()
+
+    def hide(self, item_id: str | int) -> None:
+        """Never recommend an item again. It teaches nothing, and takes the place of a rating; unrate() undoes it."""
+        with self._user.lock:
+            self._store.rate([(item_id, HIDDEN)])
+            self._user.forget_computed()
+
     def unrate(self, item_id: str | int) -> bool:
-        """Forget the rating of an item; say whether there was one."""
+        """Forget what the user thinks of an item; say whether there was anything."""
         with self._user.lock:
             self._user.forget_computed()
             return self._store.unrate(item_id)
 
     def ratings(self) -> list[tuple[str | int, float]]:
         """Return what the user rated, oldest first: for the user's own screen, not for logs."""
-        return [(item_id, self._scale.rating(level)) for item_id, level in self._store.ratings.items()]
+        kept = self._store.ratings.items()
+        return [(item_id, self._scale.rating(level)) for item_id, level in kept if level != HIDDEN]
 
     def recommend(
         self,
@@ -137,25 +157,33 @@ class Client:
         """Return the k best items for this user, best first. Works offline, but not before the first sync.
 
         `exclude` leaves more items out, and `among` asks about these items alone. Ids that the catalogue does not have
-        are ignored in both.
+        are ignored in both. Disliked and hidden items are never recommended.
         """
-        with self._user.lock:
-            model = self._user.require_model()
-            left_out = ItemSet(model.codes.n_items, model.rows_of(exclude))
-            for row in self._user.rated(model).arrays()[0] if exclude_rated else ():
-                left_out.add(row)
-            asked = None if among is None else model.rows_of(among)
-            ranked = rank(self._user.code_for_use(model), model.codes, k, exclude=left_out, among=asked)
-            return [Recommendation(model.catalogue.id_of(item.item_index), item.similarity) for item in ranked]
+        from lightfr import recommending
 
-    def score(self, item_id: str | int) -> float:
-        """Return the similarity of one item, as recommend() does. Raises UnknownItemError for an unknown id."""
         with self._user.lock:
-            model = self._user.require_model()
-            row = model.catalogue.row_of(item_id)
-            if row is None:
-                raise UnknownItemError
-            return similarity_of(self._user.code_for_use(model), model.codes, row)
+            return recommending.recommend(self._user, k, exclude_rated=exclude_rated, exclude=exclude, among=among)
+
+    def score(self, item_id: str | int) -> Recommendation:
+        """Return one item as recommend() would. Raises UnknownItemError for an unknown id."""
+        from lightfr import recommending
+
+        with self._user.lock:
+            return recommending.score(self._user, item_id)
+
+    def similar(self, item_id: str | int, k: int = 10) -> list[Recommendation]:
+        """Return the k items that are most like an item, whoever asks: the nearest first."""
+        from lightfr import recommending
+
+        with self._user.lock:
+            return recommending.similar(self._user, item_id, k)
+
+    def explain(self, item_id: str | int, k: int = 3) -> list[Recommendation]:
+        """Return the k items that the user likes and that are most like an item: the nearest first."""
+        from lightfr import recommending
+
+        with self._user.lock:
+            return recommending.explain(self._user, item_id, k)
 
     def sync(self) -> bool:
         """Fetch the newest model, a delta where that is smaller; say whether it is new. Resumes a broken download.
@@ -248,10 +276,11 @@ class Client:
 
     def status(self) -> Status:
         """Say how things stand, in numbers."""
+        from lightfr import recommending
         from lightfr.kept_rounds import kept_round
 
         with self._user.lock:
-            model, rating_count = self._user.model, len(self._store.ratings)
+            model, rating_count = self._user.model, len(self.ratings())
             return Status(
                 model_version=self._user.model_version,
                 item_count=model.codes.n_items if model else 0,
@@ -261,6 +290,7 @@ class Client:
                 unknown_ratings=rating_count - len(self._user.rated(model)) if model else 0,
                 rounds=self._user.rounds,
                 upload_pending=kept_round(self._store) is not None,
+                ranked_by=recommending.ranked_by(self._user),
             )
 
     def export_my_data(self) -> ExportedData:
@@ -275,6 +305,7 @@ class Client:
             return {
                 "ratings": [{"item_id": item_id, "rating": rating} for item_id, rating in self.ratings()],
                 "rating_scale": [self._scale.minimum, self._scale.maximum],
+                "hidden": self._user.hidden(),
                 "user_code": (self._store.get(USER_CODE) or b"").hex(),
                 "rounds": self._user.rounds,
                 "pending_upload": pending.outgoing.request.hex() if pending else "",

@@ -182,6 +182,9 @@ class ItemSet:
         if 0 <= item_index < self.n_items:
             self._bitmap[item_index >> 3] &= ~(1 << (item_index & 7))
 
+    def __contains__(self, item_index: int) -> bool:
+        return bool(self._bitmap[item_index >> 3] >> (item_index & 7) & 1)
+
     def bitmap(self, n_items: int) -> bytearray:
         """Give the kernel its view; the set must have been made for that many items."""
         if n_items != self.n_items:

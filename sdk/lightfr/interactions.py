@@ -1,4 +1,4 @@
-"""What one user rated: private, kept on the device, one rating per item, oldest first."""
+"""What one user thinks of items: private, kept on the device, one opinion per item, oldest first."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ if TYPE_CHECKING:
 
 # Ratings are kept as integers 0 .. LEVELS. 2520 is divisible by 1 to 10, so every scale of up to ten steps is exact.
 LEVELS = 2520
+# Below the middle of the scale a rating is a dislike, above it the item is liked. An event that says no more than that
+# an item was played or clicked is in the middle.
+MIDDLE = LEVELS // 2
+# Kept in the place of a level for an item that shall not be shown. It teaches nothing.
+HIDDEN = -1
 
 
 class _Range(NamedTuple):
@@ -71,6 +76,23 @@ class Interactions:
     def level_of(self, item_index: int) -> int:
         """Return the level of a rated item."""
         return self._levels[item_index]
+
+    def to_teach(self) -> Interactions:
+        """Return what training may use: no dislikes, and not the newest opinion, unless there is no other.
+
+        The newest is kept back so that an evaluation has one that the codes have not learned from.
+        """
+        opinions = list(self._levels.items())
+        kept_back = 1 if len(opinions) > 1 else 0
+        return Interactions((i, level) for i, level in opinions[: len(opinions) - kept_back] if level >= MIDDLE)
+
+    def newest(self) -> tuple[int, int] | None:
+        """Return the item index and the level of the newest opinion; None: there is none."""
+        return next(reversed(self._levels.items()), None)
+
+    def without(self, item_index: int) -> Interactions:
+        """Return the opinions of all other items."""
+        return Interactions((i, level) for i, level in self._levels.items() if i != item_index)
 
     def arrays(self) -> tuple[array[int], array[int]]:
         """Return the rated items as uint32, oldest first, and their levels as int32. Not to be changed."""

@@ -121,20 +121,22 @@ class Offer:
         """Return a pause if the budget has no room for this place; None: it has."""
         if _is_clear(model):
             return None
-        spent, is_gate_refresh = self._ledger.spent(), assignment.kind == coordinator.GATE_REFRESH
+        spent = self._ledger.spent()
         if model.manifest.model_version <= spent.revealed_version:
             return _PAUSE_ON_VERSION
-        loss, most = spent.privacy_loss + self._loss(model, is_gate_refresh), self._terms.require_dp
+        loss, most = spent.privacy_loss + self._loss(model, assignment.kind), self._terms.require_dp
         if most is not None and epsilon(loss) > most:
             return _PAUSE_AT_END
+        is_gate_refresh = assignment.kind == coordinator.GATE_REFRESH
         return _window(self._ledger.seconds_until_room(is_gate_refresh=is_gate_refresh))
 
-    def _loss(self, model: LoadedModel, is_gate_refresh: bool) -> float:
+    def _loss(self, model: LoadedModel, kind: int) -> float:
         published = model.published
         if published.noise is None:
             return 0.0
         cohort = self._terms.minimum_cohort
-        return round_loss(published.noise, published.code_bits, cohort, is_gate_refresh=is_gate_refresh)
+        is_training = kind == coordinator.TRAINING
+        return round_loss(published.noise, published.code_bits, cohort, is_training=is_training)
 
     def _resumed(self) -> Round | None:
         """Return the round that was begun before, unless the model has moved on since."""
@@ -179,7 +181,11 @@ class Offer:
             self._progress(_STAGES[method])
 
         budget = self._terms.budget
-        driver = Driver(store, self._channel, self._vector, self._spend, acknowledged, self._stop, budget)
+
+        def make_vector(kind: int, cohort: int) -> Vector:
+            return self._vector(kind, cohort, current.round_id if isinstance(current, RoundParticipant) else b"")
+
+        driver = Driver(store, self._channel, make_vector, self._spend, acknowledged, self._stop, budget)
         took_part = driver.finish(current)
         if took_part:
             self._user.count_round(_values_after(current, store))
@@ -190,22 +196,29 @@ class Offer:
         model = self._user.require_model()
         match current.outgoing.method:
             case "Upload":
-                loss = self._loss(model, current.is_gate_refresh)
-                return self._ledger.after_upload(is_gate_refresh=current.is_gate_refresh, privacy_loss=loss)
+                is_gate_refresh = current.kind == coordinator.GATE_REFRESH
+                loss = self._loss(model, current.kind)
+                return self._ledger.after_upload(is_gate_refresh=is_gate_refresh, privacy_loss=loss)
             case "RevealShares":
                 return self._ledger.after_reveal(model.manifest.model_version)
             case _:
                 return {}
 
-    def _vector(self, is_gate_refresh: bool, cohort: int) -> Vector:
+    def _vector(self, kind: int, cohort: int, round_id: bytes) -> Vector:
         """Return what this device adds to the sum of a cohort."""
         user = self._user
         model = user.require_model()
         # The gate is needed again after a restart in the middle of a round.
         model.published.set_open_rows(user.models.open_rows(self._channel, model.manifest))
         with user.lock:
-            if is_gate_refresh:
-                return gate_vector(model.published, user.rated(model), cohort)
+            if kind == coordinator.GATE_REFRESH:
+                return gate_vector(model.published, user.rated(model).to_teach(), cohort)
+            if kind == coordinator.EVALUATION:
+                from lightfr.evaluation import evaluation_vector
+
+                rated, code_of_before = user.rated(model), user.code(model)
+                rankings = model.manifest.rankings
+                return evaluation_vector(model.published, rankings, rated, code_of_before, round_id, cohort)
             update, code = user.update(model)
             model.codes.release_pages()
             user.store.update(code)

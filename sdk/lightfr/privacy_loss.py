@@ -16,18 +16,19 @@ DELTA = 1e-5
 _LEAST_THOUSANDTHS = 1_300
 
 
-def round_loss(noise: Noise, code_bits: int, minimum_cohort: int, *, is_gate_refresh: bool) -> float:
+def round_loss(noise: Noise, code_bits: int, minimum_cohort: int, *, is_training: bool) -> float:
     """Return rho (zero-concentrated differential privacy) of one round; infinite when the noise is too small to count.
 
     Only the noise of honest devices that uploaded hides a user. Uploads are added up only when at least
     `minimum_cohort` devices, and at least 7/10 of the roster, uploaded; up to 1/5 of the roster may collude. The fewest
     honest ones that this leaves are 5/7 of the minimum.
     """
-    if is_gate_refresh:
-        blocks = [(COUNTED_ITEMS, noise.counts_thousandths)]
-    else:
+    if is_training:
         length = CLIPPED_LENGTH * code_bits
         blocks = [(length * length, noise.rows_thousandths), (code_bits, noise.sums_thousandths)]
+    else:
+        # Gate refreshes and evaluations: numbers of 0 or 1, of which at most 64 are 1.
+        blocks = [(COUNTED_ITEMS, noise.counts_thousandths)]
     honest = 5 * minimum_cohort // 7
     if not honest or any(thousandths < _LEAST_THOUSANDTHS for _, thousandths in blocks):
         return inf

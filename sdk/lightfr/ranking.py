@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from lightfr import _kernel
@@ -89,10 +89,12 @@ def rank(
     return found if prior is None else sorted(found, key=lambda item: (-item.score, item.item_index))[:k]
 
 
-def similarity_of(user_code: UserCode, item_codes: ItemCodes, item_index: int) -> float:
-    """Return the similarity of one item."""
-    differing = int.from_bytes(user_code.reveal()) ^ int.from_bytes(item_codes.row(item_index))
-    return 1 - differing.bit_count() / item_codes.code_bits
+def popular(n_items: int, k: int, exclude: ItemSet, among: Iterable[int] | None = None) -> list[int]:
+    """Return the first k items: catalogues are numbered by popularity."""
+    if k < 1:
+        raise OutOfRangeError("k", k, 1, 2**31 - 1)
+    asked = range(n_items) if among is None else sorted(set(among))
+    return list(islice((i for i in asked if i not in exclude), k))
 
 
 def rank_batch(

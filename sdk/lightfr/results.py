@@ -7,10 +7,26 @@ from typing import Any, NamedTuple, TypedDict
 
 
 class Recommendation(NamedTuple):
-    """An item to show. Similarity is the share of bits in which its code equals the user's, in [0, 1]."""
+    """An item to show.
+
+    Similarity is the share of bits in which its code equals the user's, in [0, 1]. The score is what items are ranked
+    by: equal bits less other bits, and what popularity adds.
+    """
 
     item_id: str | int
     similarity: float
+    score: int
+
+
+class RankedBy(StrEnum):
+    """What recommendations go by at the moment."""
+
+    # The codes, in the way that an evaluation by many devices has chosen.
+    CODES = "codes"
+    # Popularity, until the codes are known to be better.
+    POPULARITY = "popularity"
+    # Codes that nobody has evaluated, and that may know nothing yet.
+    UNKNOWN = "unknown"
 
 
 class ItemIdKind(StrEnum):
@@ -33,6 +49,8 @@ class Status(NamedTuple):
     unknown_ratings: int
     rounds: int
     upload_pending: bool
+    # UNKNOWN before the first sync too.
+    ranked_by: RankedBy
 
 
 class ExportedRating(TypedDict):
@@ -47,6 +65,8 @@ class ExportedData(TypedDict):
 
     ratings: list[ExportedRating]
     rating_scale: list[float]
+    # Ids of the items that shall not be shown.
+    hidden: list[str | int]
     user_code: str
     rounds: int
     pending_upload: str

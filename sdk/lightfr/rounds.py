@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from lightfr.secagg import Vector
     from lightfr.training import RowUpdate
 
-    # Called with whether the round refreshes the gate, and the size of the cohort.
-    MakeVector = Callable[[bool, int], Vector]
+    # Called with the RoundKind and the size of the cohort.
+    MakeVector = Callable[[int, int], Vector]
     RandomBytes = Callable[[int], bytes]
 
 # Refusals that say that the round has gone on without this device.
@@ -172,9 +172,9 @@ class RoundParticipant:
         return Outgoing(method.decode(), request)
 
     @property
-    def is_gate_refresh(self) -> bool:
-        """Whether the round counts who rates what."""
-        return self._session.state.kind == coordinator.GATE_REFRESH
+    def kind(self) -> int:
+        """What the cohort adds up, a RoundKind."""
+        return self._session.state.kind
 
     def view(self) -> View:
         """Return what the server has told so far about who takes part, with its signatures."""
@@ -205,14 +205,13 @@ class RoundParticipant:
         return True
 
     def _share(self, step: secure.Share) -> list[tuple[int, bytes]]:
-        kind = self._session.state.kind
         numbers = step.degree, step.holders, step.threshold
-        roster = Roster(self.round_id, self.manifest_sha256, kind, *numbers, step.entries)
+        roster = Roster(self.round_id, self.manifest_sha256, self.kind, *numbers, step.entries)
         return self._session.share(roster, step.vouchers, step.signature)
 
     def _upload(self, step: secure.Upload, make_vector: MakeVector) -> bytes:
         session = self._session
-        vector = make_vector(self.is_gate_refresh, session.cohort)
+        vector = make_vector(self.kind, session.cohort)
         masked = session.mask(vector, *step)
         del vector
         upload_id = self._random(coordinator.UPLOAD_ID_BYTES)

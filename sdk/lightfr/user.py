@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING
 
 from lightfr.codes import UserCode
 from lightfr.errors import NotSyncedError
-from lightfr.interactions import Interactions
-from lightfr.training import fit_for_round, fit_for_use, make_update
-from lightfr.training.constants import REFINE_FROM_BITS, REFINE_FROM_RATINGS
-from lightfr.training.model import CATALOGUE
+from lightfr.interactions import HIDDEN, Interactions
+from lightfr.training import fit_for_round, fit_for_use, make_update, may_refine, taught_by
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from lightfr._wire.channel import Channel
     from lightfr.model.folder import LoadedModel, ModelFolder
+    from lightfr.rankings import Ranking
     from lightfr.store import Store
     from lightfr.training import RowUpdate
 
@@ -84,11 +83,16 @@ class User:
         self._interactions = self._code_for_use = None
 
     def rated(self, model: LoadedModel) -> Interactions:
-        """Return the ratings by row, oldest first; items that the catalogue lacks wait for one that has them."""
+        """Return the opinions by row, oldest first; items that the catalogue lacks wait for one that has them."""
         if self._interactions is None:
-            rows = ((model.catalogue.row_of(item_id), level) for item_id, level in self.store.ratings.items())
+            opinions = ((item_id, level) for item_id, level in self.store.ratings.items() if level != HIDDEN)
+            rows = ((model.catalogue.row_of(item_id), level) for item_id, level in opinions)
             self._interactions = Interactions((row, level) for row, level in rows if row is not None)
         return self._interactions
+
+    def hidden(self) -> list[str | int]:
+        """Return the items that the user does not want to see and has no other opinion of."""
+        return [item_id for item_id, level in self.store.ratings.items() if level == HIDDEN]
 
     def code(self, model: LoadedModel) -> UserCode:
         """Return the code of the last round, or a random one."""
@@ -97,19 +101,23 @@ class User:
             return UserCode(kept)
         return UserCode.random(model.codes.code_bits)
 
+    def ranking(self, model: LoadedModel) -> Ranking:
+        """Return how the server says to rank for a user with so many opinions."""
+        return model.manifest.rankings.for_user(len(self.rated(model)))
+
     def code_for_use(self, model: LoadedModel) -> UserCode:
         """Return the code to recommend with."""
         if self._code_for_use is None:
-            code, rated = self.code(model), self.rated(model)
-            is_enough = len(rated) >= REFINE_FROM_RATINGS and model.codes.code_bits >= REFINE_FROM_BITS
-            refine = is_enough and model.published.objective == CATALOGUE
-            self._code_for_use = fit_for_use(model.published, rated, code, recency=True, refine=refine)
+            code, rated, ranking = self.code(model), self.rated(model), self.ranking(model)
+            refine = ranking.refine and may_refine(model.published, rated)
+            self._code_for_use = fit_for_use(model.published, rated, code, recency=ranking.recency, refine=refine)
         return self._code_for_use
 
     def update(self, model: LoadedModel) -> tuple[RowUpdate, dict[str, bytes]]:
         """Return this device's gradients, and the user code behind them as the store keeps it."""
-        code = fit_for_round(model.published, self.rated(model), self.code(model))
-        return make_update(model.published, self.rated(model), code), {USER_CODE: code.reveal()}
+        taught = taught_by(model.published, self.rated(model))
+        code = fit_for_round(model.published, taught, self.code(model))
+        return make_update(model.published, taught, code), {USER_CODE: code.reveal()}
 
     @property
     def rounds(self) -> int:

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from lightfr import UserCode, _wire
 from lightfr.interactions import Interactions, RatingScale
-from lightfr.training import PublishedModel, RowUpdate, fit_for_round, fit_for_use, make_update
+from lightfr.training import PublishedModel, RowUpdate, fit_for_round, fit_for_use, make_update, taught_by
+from lightfr.training.constants import Recency
 from lightfr_harness.data.ratings import Ratings
 
 
@@ -42,10 +43,11 @@ class SimulatedDevice:
 
     def update(self, model: PublishedModel, random_bytes: Callable[[int], bytes]) -> RowUpdate:
         """Fit, then compute what this device has to say: PRIVATE until it is encoded or masked."""
-        self.code = fit_for_round(model, self.interactions, self.code)
-        return make_update(model, self.interactions, self.code, random_bytes)
+        taught = taught_by(model, self.interactions)
+        self.code = fit_for_round(model, taught, self.code)
+        return make_update(model, taught, self.code, random_bytes)
 
-    def code_for_use(self, model: PublishedModel, *, recency: bool, refine: bool = False) -> UserCode:
+    def code_for_use(self, model: PublishedModel, *, recency: Recency, refine: bool = False) -> UserCode:
         """Fit a code to recommend with; the code of the training rounds stays as it is."""
         return fit_for_use(model, self.interactions, self.code, recency=recency, refine=refine)
 

@@ -20,6 +20,7 @@ from lightfr._wire.channel import Channel
 from lightfr.cohorts import DEFAULT_MINIMUM_COHORT
 from lightfr.device import Identity, Trust
 from lightfr.errors import ProtocolError, RefusedError
+from lightfr.evaluation import evaluation_vector
 from lightfr.membership import Member
 from lightfr.model.folder import LoadedModel, ModelFolder
 from lightfr.participation import RoundStage
@@ -110,9 +111,15 @@ class RemoteFleet:
         secure.send(remote.channel, *ClearRound.begin(place, update).outgoing)
 
     def _walk(self, model: LoadedModel, remote: RemoteDevice, place: coordinator.Assignment) -> RoundWalk:
-        def make_vector(is_gate_refresh: bool, cohort: int) -> Vector:
-            if is_gate_refresh:
-                return gate_vector(model.published, remote.device.interactions, cohort, self._random_bytes)
+        def make_vector(kind: int, cohort: int) -> Vector:
+            interactions = remote.device.interactions
+            if kind == coordinator.GATE_REFRESH:
+                return gate_vector(model.published, interactions.to_teach(), cohort, self._random_bytes)
+            if kind == coordinator.EVALUATION:
+                rankings, code = model.manifest.rankings, remote.device.code
+                return evaluation_vector(
+                    model.published, rankings, interactions, code, place.round_id, cohort, self._random_bytes
+                )
             with self._fitting:
                 update = remote.device.update(model.published, self._random_bytes)
             return round_vector(model.published, update, cohort, self._random_bytes)

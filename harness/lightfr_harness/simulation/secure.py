@@ -142,7 +142,7 @@ class SecureRound:
         return self._participants[i].outgoing.request
 
     def _answered(self, i: int, body: bytes) -> bytes:
-        def make_vector(_: bool, cohort: int) -> Vector:
+        def make_vector(_: int, cohort: int) -> Vector:
             return round_vector(self._model, self._updates[i], cohort, self._noise_bytes)
 
         self._participants[i].answer(secure.decode_step(body), make_vector)

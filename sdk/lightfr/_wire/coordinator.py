@@ -25,6 +25,7 @@ ROUND_ID_BYTES = 16
 UPLOAD_ID_BYTES = 16
 UPLOAD_KINDS = (model_pb2.UPLOAD_KIND_TERNARY, model_pb2.UPLOAD_KIND_EXACT, model_pb2.UPLOAD_KIND_CODES)
 TRAINING, GATE_REFRESH = coordinator_pb2.ROUND_KIND_TRAINING, coordinator_pb2.ROUND_KIND_GATE_REFRESH
+EVALUATION = coordinator_pb2.ROUND_KIND_EVALUATION
 
 Answer = TypeVar("Answer", bound=Message)
 
@@ -39,7 +40,7 @@ class Assignment(NamedTuple):
     deadline_seconds: float
     # Modes with secure aggregation: this device's name in the round.
     peer_id: bytes
-    # What the cohort adds up, a RoundKind: TRAINING or GATE_REFRESH.
+    # What the cohort adds up, a RoundKind: TRAINING, GATE_REFRESH or EVALUATION.
     kind: int
 
 
@@ -88,7 +89,7 @@ def _assignment(message: coordinator_pb2.Assignment) -> Assignment:
     require(len(message.manifest_sha256) == 32, "manifest_sha256 must be 32 bytes")
     require(1 <= message.deadline_ms <= _DAY_MS, "a deadline is out of range")
     require(len(message.peer_id) in (0, ROUND_ID_BYTES), "peer_id must be 16 bytes")
-    require(message.kind in (0, TRAINING, GATE_REFRESH), "this release does not know the kind of the round")
+    require(message.kind in (0, TRAINING, GATE_REFRESH, EVALUATION), "this release does not know the kind of the round")
     return Assignment(
         message.round_id,
         message.model_version,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from google.protobuf.message import DecodeError
 
 from lightfr.errors import ManifestError
+from lightfr.rankings import Rankings
 from lightfr.v1 import manifest_pb2
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class Manifest:
         address = message.artifacts_address
         _require(not address or is_artifacts_address(address), "artifacts_address is not https://host:port")
         _check_artifacts(message)
+        # How popular items are, how to rank, and what evaluations compare.
+        self.rankings = Rankings.of(message)
 
     @property
     def model_version(self) -> int:

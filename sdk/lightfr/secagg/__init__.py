@@ -8,7 +8,7 @@ of, and what a server needs for the same arithmetic. Loaded only by those who ta
 from lightfr.secagg.contribution import blocks_of, gate_vector, round_vector
 from lightfr.secagg.roster import Roster, RosterEntry, VouchedEntry
 from lightfr.secagg.session import DeviceSession, Place, RevealedShares
-from lightfr.secagg.vector import Block, Vector, gate_blocks, round_blocks
+from lightfr.secagg.vector import Block, Vector, evaluation_blocks, gate_blocks, round_blocks
 
 __all__ = [
     "Block",
@@ -20,6 +20,7 @@ __all__ = [
     "Vector",
     "VouchedEntry",
     "blocks_of",
+    "evaluation_blocks",
     "gate_blocks",
     "gate_vector",
     "round_blocks",

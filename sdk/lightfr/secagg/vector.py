@@ -26,6 +26,9 @@ MAX_WEIGHT = 64  # the most that a device weighs, which is the most rows it uplo
 # Room for noise, in standard deviations of the sum: it leaves it with a probability below 2^-70 a number.
 _NOISE_ROOM = 10
 
+# Groups of users in an evaluation round, by how many opinions they have.
+_GROUPS = 4
+
 # A piece of mask stream: small enough for the second-level cache, large enough to make calls rare.
 _PIECE_BYTES = 65536
 _ZEROS = bytes(_PIECE_BYTES)
@@ -70,6 +73,16 @@ def gate_blocks(n_items: int, devices: int, noise: Noise | None = None) -> tuple
     """Return the one block of a gate refresh: 1 for each item that the device rated, else 0, and noise."""
     bits = _bits_for(devices, noise.counts_thousandths, devices) if noise else _ternary_bits(devices)
     return (Block("counts", n_items, bits),)
+
+
+def evaluation_blocks(n_candidates: int, devices: int, noise: Noise | None = None) -> tuple[Block, ...]:
+    """Return the one block of an evaluation round.
+
+    By group of users, and there for opinions that are no dislikes and for dislikes: 1 for a device that has one, then
+    for each candidate whether it showed the item, and whether that counts for its place. At most 63 ones a device.
+    """
+    bits = _bits_for(devices, noise.counts_thousandths, devices) if noise else _ternary_bits(devices)
+    return (Block("hits", 2 * _GROUPS * (1 + 2 * n_candidates), bits),)
 
 
 def _ternary_bits(devices: int) -> int:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from lightfr.errors import InvalidInputError, RatingError
-from lightfr.interactions import LEVELS
+from lightfr.interactions import HIDDEN, LEVELS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -87,8 +87,8 @@ class State:
 
 
 def require_level(level: int) -> int:
-    """Return the level if it is an int in 0 .. LEVELS."""
-    if type(level) is int and 0 <= level <= LEVELS:
+    """Return the level if it is an int in 0 .. LEVELS, or HIDDEN."""
+    if type(level) is int and HIDDEN <= level <= LEVELS:
         return level
     raise RatingError(0, LEVELS)
 

@@ -1,5 +1,6 @@
 """Constants of the catalogue objective: the same for every data set, chosen on validation data (docs/accuracy.md)."""
 
+from enum import IntEnum
 from math import exp, log
 
 ROUND_SWEEPS = 10
@@ -28,8 +29,22 @@ CLIPPED_WEIGHT = 20
 # There a device counts at most so many of its items in a gate refresh.
 COUNTED_ITEMS = 64
 
-# Recency, in the fit for use only: the newest rating weighs 41 times the oldest; the surplus halves every 5 ratings.
-RECENCY_WEIGHTS = tuple(WEIGHT_UNIT + int(40 * WEIGHT_UNIT * 2 ** (-age / 5) + 0.5) for age in range(52))
+
+class Recency(IntEnum):
+    """How much more newer opinions weigh in the fit for use; the numbers are those of the wire."""
+
+    OFF = 1
+    WEAK = 2
+    STRONG = 3
+
+
+# What the newest opinion weighs more than the oldest, in times; it halves every 5 opinions.
+_RECENCY_SURPLUS = {Recency.OFF: 0, Recency.WEAK: 10, Recency.STRONG: 40}
+# By age, 0 being the newest; older opinions weigh WEIGHT_UNIT. Items that are not liked weigh half of it.
+RECENCY_WEIGHTS = {
+    recency: tuple(WEIGHT_UNIT + int(surplus * WEIGHT_UNIT * 2 ** (-age / 5) + 0.5) for age in range(52))
+    for recency, surplus in _RECENCY_SURPLUS.items()
+}
 
 # A device refines its code for use from so many ratings and bits on. With fewer ratings there is too little to climb
 # by; shorter codes gain nothing that one would notice, and a watch would need most of a second (docs/accuracy.md).

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from lightfr import _kernel
 from lightfr.codes import UserCode
 from lightfr.errors import CodeLengthError
-from lightfr.interactions import LEVELS
+from lightfr.interactions import LEVELS, MIDDLE
 from lightfr.training.constants import (
     CATALOGUE_WEIGHT,
     LEAST_CATALOGUE_RATINGS,
     MEAN_PULL,
     RECENCY_WEIGHTS,
+    REFINE_FROM_BITS,
+    REFINE_FROM_RATINGS,
     REFINE_SWEEPS,
     ROUND_SWEEPS,
     USE_SWEEPS,
     WEIGHT_UNIT,
+    Recency,
     catalogue_target,
     rated_target,
     refine_temperature,
@@ -35,31 +38,75 @@ def fit_for_round(model: PublishedModel, interactions: Interactions, code: UserC
     _require_length(model, code)
     if model.objective == PAPER:
         return _fit_paper(model, interactions, code, ROUND_SWEEPS, model.balance)
-    return _fit_catalogue(model, interactions, code, ROUND_SWEEPS, recency=False)
+    rows, targets, n = _rated(model, interactions)
+    return _fit_catalogue(model, code, ROUND_SWEEPS, Weighed(rows, targets, None, n, WEIGHT_UNIT * n, n))
 
 
 def fit_for_use(
-    model: PublishedModel, interactions: Interactions, code: UserCode, *, recency: bool = False, refine: bool = False
+    model: PublishedModel,
+    interactions: Interactions,
+    code: UserCode,
+    *,
+    recency: Recency = Recency.OFF,
+    refine: bool = False,
 ) -> UserCode:
-    """Fit the user code to recommend with: more sweeps, and newer ratings may weigh more. Also the cold start.
+    """Fit the user code to recommend with: more sweeps, away from disliked items, and newer opinions may weigh more.
 
-    `refine` climbs a ranking objective from there: a little more accurate, at the cost of n_items * f look-ups a sweep.
-    The paper's objective has no recency, and its cold start leaves the balance term out.
+    Also the cold start. `refine` climbs a ranking objective from there: a little more accurate, at the cost of
+    n_items * f look-ups a sweep. The paper's objective knows neither dislikes nor recency, and its cold start leaves
+    the balance term out.
     """
     _require_length(model, code)
     if model.objective == PAPER:
-        fitted = _fit_paper(model, interactions, code, USE_SWEEPS, balance=0)
-    else:
-        fitted = _fit_catalogue(model, interactions, code, USE_SWEEPS, recency=recency)
-    return _refine(model, interactions, fitted, recency=recency) if refine else fitted
+        return _fit_paper(model, interactions, code, USE_SWEEPS, balance=0)
+    weighed = _weighed(model, interactions, recency)
+    fitted = _fit_catalogue(model, code, USE_SWEEPS, weighed)
+    return _refine(model, weighed, fitted) if refine else fitted
 
 
-def _refine(model: PublishedModel, interactions: Interactions, code: UserCode, *, recency: bool) -> UserCode:
-    rows, _, n = _rated(model, interactions)
-    weights = _recency_weights(n) if recency else None
+def may_refine(model: PublishedModel, interactions: Interactions) -> bool:
+    """Say whether refining a code can pay: only with enough items to climb by, and with enough bits."""
+    if model.code_bits < REFINE_FROM_BITS or model.objective == PAPER:
+        return False
+    return sum(level >= MIDDLE for level in interactions.arrays()[1]) >= REFINE_FROM_RATINGS
+
+
+class Weighed(NamedTuple):
+    """Items that a code is fitted to: those that it shall be near to first, then those that it shall be far from."""
+
+    rows: bytearray
+    targets: array[int]
+    # In units of 1 / WEIGHT_UNIT. None: all weigh 1.
+    weights: array[int] | None
+    # How many are to be near, and what these weigh.
+    n_near: int
+    near_weight: int
+    n: int
+
+
+def _weighed(model: PublishedModel, interactions: Interactions, recency: Recency) -> Weighed:
+    """Liked items weigh 1, the others half; where nothing is liked, the items in the middle of the scale weigh 1."""
+    opinions = list(zip(*interactions.arrays(), strict=True))
+    by_age = RECENCY_WEIGHTS[recency]
+    weights = [by_age[age] if age < len(by_age) else WEIGHT_UNIT for age in reversed(range(len(opinions)))]
+    best = MIDDLE + 1 if any(level > MIDDLE for _, level in opinions) else MIDDLE
+    near: list[tuple[int, int]] = []
+    far: list[tuple[int, int]] = []
+    for (item, level), weight in zip(opinions, weights, strict=True):
+        (near if level >= MIDDLE else far).append((item, weight if level >= best else weight >> 1))
+    items, target = near + far, rated_target(model.code_bits)
+    indices = array("I", [item for item, _ in items])
+    rows = _kernel.gather(model.codes.kernel_pointer(), indices, len(indices))
+    targets = array("i", [target] * len(near) + [-target] * len(far))
+    near_weight = sum(weight for _, weight in near)
+    return Weighed(rows, targets, array("H", [weight for _, weight in items]), len(near), near_weight, len(items))
+
+
+def _refine(model: PublishedModel, weighed: Weighed, code: UserCode) -> UserCode:
     refined = bytearray(code.reveal())
-    temperature = refine_temperature(model.code_bits)
-    _kernel.refine(model.codes.kernel_pointer(), rows, weights, n, temperature, REFINE_SWEEPS, refined)
+    temperature, near = refine_temperature(model.code_bits), weighed.n_near
+    rows, weights = weighed.rows[: near * model.code_bits // 8], (weighed.weights or array("H"))[:near]
+    _kernel.refine(model.codes.kernel_pointer(), rows, weights, near, temperature, REFINE_SWEEPS, refined)
     return UserCode(bytes(refined))
 
 
@@ -87,21 +134,17 @@ def _fit_paper(
     return UserCode(bytes(fitted))
 
 
-def _fit_catalogue(
-    model: PublishedModel, interactions: Interactions, code: UserCode, sweeps: int, *, recency: bool
-) -> UserCode:
+def _fit_catalogue(model: PublishedModel, code: UserCode, sweeps: int, weighed: Weighed) -> UserCode:
     """The catalogue objective times n_items, from two starts: the old code, and the signs of the linear term."""
-    rows, targets, n = _rated(model, interactions)
-    weights = _recency_weights(n) if recency else None
-    total = sum(weights) if weights else WEIGHT_UNIT * n
-    factor = model.n_items if weights else model.n_items * WEIGHT_UNIT
-    catalogue = CATALOGUE_WEIGHT * (total + WEIGHT_UNIT * max(0, LEAST_CATALOGUE_RATINGS - n))
+    factor = model.n_items if weighed.weights else model.n_items * WEIGHT_UNIT
+    short = max(0, LEAST_CATALOGUE_RATINGS - weighed.n_near)
+    catalogue = CATALOGUE_WEIGHT * (weighed.near_weight + WEIGHT_UNIT * short)
     fit = model.fit
     fit.prepare(
-        rows,
-        targets,
-        n,
-        weights=weights,
+        weighed.rows,
+        weighed.targets,
+        weighed.n,
+        weights=weighed.weights,
         row_factor=factor,
         target_factor=factor,
         gram_factor=catalogue + MEAN_PULL,
@@ -116,9 +159,3 @@ def _rated(model: PublishedModel, interactions: Interactions) -> tuple[bytearray
     indices, levels = interactions.arrays()
     rows = _kernel.gather(model.codes.kernel_pointer(), indices, len(indices))
     return rows, targets_of(model, levels, len(indices)), len(indices)
-
-
-def _recency_weights(n: int) -> array[int]:
-    """Weights of n ratings, oldest first."""
-    newest_first = [*RECENCY_WEIGHTS[:n], *[WEIGHT_UNIT] * (n - len(RECENCY_WEIGHTS))]
-    return array("H", newest_first[::-1])

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     RandomBytes = Callable[[int], bytes]
 
 
+def taught_by(model: PublishedModel, interactions: Interactions) -> Interactions:
+    """Return which of a user's opinions a round uses. The paper's objective knows no dislikes: it uses all ratings."""
+    return interactions if model.objective == PAPER else interactions.to_teach()
+
+
 class RowUpdate(NamedTuple):
     """Gradients of some rows. Private until it is summed with those of others: from it the ratings can be recovered."""
 

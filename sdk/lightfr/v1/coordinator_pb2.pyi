@@ -15,6 +15,7 @@ class RoundKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ROUND_KIND_UNSPECIFIED: _ClassVar[RoundKind]
     ROUND_KIND_TRAINING: _ClassVar[RoundKind]
     ROUND_KIND_GATE_REFRESH: _ClassVar[RoundKind]
+    ROUND_KIND_EVALUATION: _ClassVar[RoundKind]
 
 class RetryReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -36,6 +37,7 @@ class RoundState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
 ROUND_KIND_UNSPECIFIED: RoundKind
 ROUND_KIND_TRAINING: RoundKind
 ROUND_KIND_GATE_REFRESH: RoundKind
+ROUND_KIND_EVALUATION: RoundKind
 RETRY_REASON_UNSPECIFIED: RetryReason
 RETRY_REASON_ROUND_FULL: RetryReason
 RETRY_REASON_ALREADY_UPLOADED: RetryReason

@@ -1,0 +1,134 @@
+"""What the sums of evaluation rounds say: how well each candidate ranks, and which one devices shall use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lightfr.rankings import GROUPS, RankBy, Ranking
+from lightfr.secagg.noise import ternary_room
+from lightfr.training.constants import REFINE_FROM_BITS, Recency
+from lightfr.v1 import manifest_pb2
+from lightfr_harness.server.rules.plausible import ImplausibleSumError, Numbers
+
+# What popularity adds, in fourths.
+_PRIORS = (0, 4, 8, 16, 32, 64, 128)
+# With refinement there would be too many: these.
+_REFINED_PRIORS = (0, 8)
+# A group with fewer opinions than this goes by what is best for all.
+_FEWEST_OPINIONS = 100
+# Of a number in the sum, without devices that add none.
+_NOISE_VARIANCE = 8
+POPULARITY, CHANCE = Ranking(RankBy.POPULARITY), Ranking(RankBy.CHANCE)
+
+
+def candidates_for(code_bits: int, *, has_counts: bool) -> list[Ranking]:
+    """What an evaluation compares: at most 31 rankings."""
+    priors = _PRIORS if has_counts else (0,)
+    plain = [Ranking(RankBy.CODES, prior, recency, refine=False) for recency in Recency for prior in priors]
+    refined = [
+        Ranking(RankBy.CODES, prior, recency, refine=True)
+        for recency in Recency
+        for prior in _REFINED_PRIORS
+        if prior in priors and code_bits >= REFINE_FROM_BITS
+    ]
+    return [*plain, *refined, POPULARITY, CHANCE]
+
+
+def to_messages(rankings: list[Ranking]) -> list[manifest_pb2.Ranking]:
+    """The rankings as a manifest has them."""
+    return [
+        manifest_pb2.Ranking(
+            by=manifest_pb2.RankBy.Name(ranking.by),
+            prior_fourths=ranking.prior_fourths,
+            recency=manifest_pb2.Recency.Name(ranking.recency),
+            refine=ranking.refine,
+        )
+        for ranking in rankings
+    ]
+
+
+def require_plausible_hits(hits: Numbers, survivors: int) -> None:
+    """Raise ImplausibleSumError unless so many devices can have said this, but for the noise of mode SECAGG."""
+    reach = ternary_room(survivors)
+    if int(hits.min(initial=0)) < -reach or int(hits.max(initial=0)) > survivors + reach:
+        raise ImplausibleSumError("a number of an evaluation is below zero or above the number of devices")
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """Sums over one or more evaluation rounds with the same candidates.
+
+    `sums` has the axes group, opinion (0: no dislike, 1: dislike), and 1 + 2 * candidates numbers: how many, then
+    for each candidate how many were shown, and how many counted for their place. `rounds` were added up.
+    """
+
+    candidates: list[Ranking]
+    sums: Numbers
+    rounds: int = 1
+
+    @classmethod
+    def of(cls, candidates: list[Ranking], hits: Numbers) -> Evaluated:
+        """What a cohort added up: the block `hits` of docs/secagg.md."""
+        return cls(candidates, np.asarray(hits, np.int64).reshape(len(GROUPS), 2, 1 + 2 * len(candidates)))
+
+    def plus(self, other: Evaluated) -> Evaluated:
+        return Evaluated(self.candidates, self.sums + other.sums, self.rounds + other.rounds)
+
+    def nets(self, group: int | None = None) -> npt.NDArray[np.float64]:
+        """For each candidate, what counted for opinions less what counted for dislikes, for one opinion of the group.
+
+        That is mean NDCG@10 with disliked items counted negative. None: all groups.
+        """
+        sums = self.sums.sum(axis=0) if group is None else self.sums[group]
+        gains: npt.NDArray[np.float64] = (sums[0, 2::2] - sums[1, 2::2]) / self.opinions(group)
+        return gains
+
+    def opinions(self, group: int | None = None) -> int:
+        sums = self.sums.sum(axis=0) if group is None else self.sums[group]
+        return max(1, int(sums[0, 0] + sums[1, 0]))
+
+    def best(self) -> list[Ranking]:
+        """One ranking for each group: the best by its net; the first of equals, and never chance."""
+        return [self._best(g if self.opinions(g) >= _FEWEST_OPINIONS else None) for g in range(len(GROUPS))]
+
+    def _best(self, group: int | None) -> Ranking:
+        nets = self.nets(group)
+        order = sorted(range(len(nets)), key=lambda i: (-nets[i], i))
+        return next(self.candidates[i] for i in order if self.candidates[i].by != RankBy.CHANCE)
+
+    def figures(self, rankings: list[Ranking]) -> Figures:
+        """How well devices rank if each group uses its ranking."""
+        places = [self.candidates.index(ranking) for ranking in rankings]
+        chosen = np.stack([self.sums[g][:, [0, 1 + 2 * i, 2 + 2 * i]] for g, i in enumerate(places)]).sum(axis=0)
+        numbers = 2 * len(GROUPS) * self.rounds
+        return Figures.of(chosen, numbers)
+
+
+@dataclass(frozen=True)
+class Figures:
+    """HR@10 and NDCG@10 of opinions that are no dislikes, HR@10 of dislikes, and half widths of 95 % intervals."""
+
+    opinions: int
+    dislikes: int
+    hr: float
+    ndcg: float
+    disliked_hr: float
+    hr_within: float
+    ndcg_within: float
+
+    @classmethod
+    def of(cls, sums: Numbers, noisy_numbers: int) -> Figures:
+        """`sums` has for opinions and dislikes how many, shown and counted; each is a sum of noisy numbers."""
+        (n, shown, counted), (n_disliked, shown_disliked, _) = sums.tolist()
+        n, n_disliked = max(1, n), max(1, n_disliked)
+        hr, ndcg, disliked = (min(max(x, 0.0), 1.0) for x in (shown / n, counted / n, shown_disliked / n_disliked))
+        # Each device's number is 0 or 1, so a mean m has the variance m (1 - m) / n; noise comes on top.
+        noise = _NOISE_VARIANCE * noisy_numbers / n**2
+        return cls(n, n_disliked, hr, ndcg, disliked, _within(hr, n, noise), _within(ndcg, n, noise))
+
+
+def _within(mean: float, n: int, noise_variance: float) -> float:
+    return float(1.96 * (mean * (1 - mean) / n + noise_variance) ** 0.5)
