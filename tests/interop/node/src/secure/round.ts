@@ -26,7 +26,7 @@ import { isSigned, MEMBER_KEY_BYTES, memberOf } from "./members.js";
 import { Roster, type Entry } from "./roster.js";
 import { settle, type Settlement } from "./settling.js";
 import { areSharesOf, unmask } from "./unmask.js";
-import { signedBlocks, sumsOf, trainingBlocks, unpack, type Block } from "./vector.js";
+import { gateBlocks, signedBlocks, sumsOf, trainingBlocks, unpack, type Block } from "./vector.js";
 
 type StepAnswer = MessageInitShape<typeof GetStepResponseSchema>["step"];
 
@@ -45,6 +45,7 @@ export class SecureRound extends Round {
   private liars: string[] = [];
 
   constructor(
+    readonly kind: RoundKind,
     private readonly versions: Versions,
     private readonly authorityKeys: Uint8Array[],
     ...rest: ConstructorParameters<typeof Round>
@@ -89,6 +90,18 @@ export class SecureRound extends Round {
   }
 
   sums(): Sums | undefined {
+    const blocks = this.unmasked();
+    return blocks && sumsOf(blocks, this.uploads.size, this.versions.openRows, this.settings);
+  }
+
+  /** What a gate refresh comes to: how many devices rate each item. Undefined as for `sums`. */
+  counts(): number[] | undefined {
+    const blocks = this.unmasked();
+    return blocks && [...blocks[0]];
+  }
+
+  /** The sum of the survivors' vectors, block by block. */
+  private unmasked(): Int32Array[] | undefined {
     const byIndex = <Value>(step: Step, read: (device: string, body: Buffer) => Value): Map<number, Value> =>
       new Map([...this.delivered[step]].map(([device, body]) => [this.indexOf(device), read(device, body)]));
     const { sum, faulty } = unmask({
@@ -100,7 +113,7 @@ export class SecureRound extends Round {
       reveals: byIndex("reveal", (_, body) => fromBinary(RevealSharesRequestSchema, body)),
     });
     this.liars = this.devicesAt(faulty);
-    return sum && sumsOf(signedBlocks(sum, this.blocks), this.versions.openRows, this.settings);
+    return sum && signedBlocks(sum, this.blocks);
   }
 
   // What devices deliver: each throws unless it is what the step asks for.
@@ -232,8 +245,12 @@ export class SecureRound extends Round {
       this.entryOf(device, fromBinary(AdvertiseKeysRequestSchema, body)),
     );
     const { manifestSha256 } = this.version;
-    this.roster = new Roster({ roundId: this.id, manifestSha256, kind: RoundKind.TRAINING }, entries);
-    this.blocks = trainingBlocks(this.roster.size, this.versions.openRows.length, this.settings.codeBits);
+    this.roster = new Roster({ roundId: this.id, manifestSha256, kind: this.kind }, entries);
+    const { itemCount, codeBits, noise } = this.settings;
+    this.blocks =
+      this.kind === RoundKind.GATE_REFRESH
+        ? gateBlocks(this.roster.size, itemCount, noise)
+        : trainingBlocks(this.roster.size, this.versions.openRows.length, codeBits, noise);
   }
 
   private entryOf(
