@@ -17,6 +17,7 @@ import { plausible, type Plausible } from "./plausible.js";
 import { EndedRound, Round, type RoundEvent, type RoundSummary, type RoundView } from "./round.js";
 import { SecureRound } from "./secure/round.js";
 import type { Settings } from "./settings.js";
+import { Standing } from "./standing.js";
 import type { Versions } from "./versions.js";
 
 /** What the server's journal holds. A version and the end of its round are one record: never one without the other. */
@@ -30,20 +31,19 @@ export type ServerEvent =
 interface Next {
   model: Model;
   gate?: Gate;
+  /** Whether some rows say more than the devices can, and stay as they are. */
+  isSpoilt?: boolean;
 }
 
 const KEPT_ROUNDS = 16;
 const CLOCK_MS = 20;
-// A device that delivered so many times what did not fit together gets no place until this time has passed.
-const MOST_FAULTS = 3;
-const BARRED_MS = 24 * 3600 * 1000;
 
 export class Coordinator {
   round!: ClearRound | SecureRound;
   private roundJournal?: Journal<RoundEvent>;
   /** By id, oldest first. */
   private readonly ended = new Map<string, EndedRound>();
-  private readonly faults = new Map<string, { count: number; lastMs: number }>();
+  readonly standing = new Standing();
   private readonly moved = new EventEmitter().setMaxListeners(0);
   private isFinishing = false;
   private clock?: NodeJS.Timeout;
@@ -83,16 +83,11 @@ export class Coordinator {
     return round;
   }
 
-  /** For how long a device gets no place, because it has been faulty too often. */
-  barredMs(device: string, nowMs: number): number {
-    const fault = this.faults.get(device);
-    return fault && fault.count >= MOST_FAULTS ? Math.max(0, fault.lastMs + BARRED_MS - nowMs) : 0;
-  }
-
   /** Whether the device must wait for another round although this one has places left. */
   keepsOut(device: string): boolean {
     // The two refreshes of a pair have no device in common.
-    return this.isRefreshing && !!this.versions.gate.first?.devices.includes(device);
+    const hasCounted = this.isRefreshing && !!this.versions.gate.first?.devices.includes(device);
+    return hasCounted || this.standing.isLeftOut(device, this.round.id);
   }
 
   private get isRefreshing(): boolean {
@@ -104,7 +99,8 @@ export class Coordinator {
     const { round } = this;
     const { stage } = round;
     const outcome = round.advance(Date.now());
-    if (outcome === "abandoned") this.end({ type: "abandoned", round: round.summary(RoundState.ABANDONED, 0) });
+    if (outcome === "abandoned")
+      this.end({ type: "abandoned", round: round.summary(RoundState.ABANDONED, 0, "too few") });
     else if (!round.step && !this.isFinishing) {
       // Later, so that the last device has its receipt before the server starts to calculate.
       this.isFinishing = true;
@@ -146,10 +142,12 @@ export class Coordinator {
       console.error("a round has no sum, or none that its devices can have said: nothing is learnt from it");
       // Devices have revealed on this version and will not on it again: the same codes get a new number.
       const manifest = versions.prepare(versions.current.model);
-      return { type: "version", manifest, round: round.summary(RoundState.ABANDONED, 0) };
+      const verdict = round instanceof SecureRound && round.lacksShares ? "nothing" : "spoilt";
+      return { type: "version", manifest, round: round.summary(RoundState.ABANDONED, 0, verdict) };
     }
     const manifest = versions.prepare(next.model, next.gate);
-    const summary = round.summary(RoundState.FINISHED, versions.current.number + 1);
+    const verdict = next.isSpoilt ? "spoilt" : "good";
+    const summary = round.summary(RoundState.FINISHED, versions.current.number + 1, verdict);
     return { type: "version", manifest, gate: next.gate, round: summary };
   }
 
@@ -170,7 +168,7 @@ export class Coordinator {
       return { model: nextPaperModel(model, round.updates(), settings) };
     const learnt = this.learnable();
     const shape = { ...settings, isExact: settings.uploadKind === UploadKind.EXACT };
-    return learnt && { model: nextModel(model, learnt.sums, shape, learnt.frozen) };
+    return learnt && { model: nextModel(model, learnt.sums, shape, learnt.frozen), isSpoilt: learnt.frozen.size > 0 };
   }
 
   /** The round's sums, if they can be put together and are what its devices can have said. */
@@ -195,10 +193,7 @@ export class Coordinator {
   }
 
   private remember(summary: RoundSummary): void {
-    for (const device of summary.faulty) {
-      this.faults.set(device, { count: (this.faults.get(device)?.count ?? 0) + 1, lastMs: summary.endedMs });
-      console.error(`device ${device} delivered what did not fit together`);
-    }
+    this.standing.note(summary);
     this.ended.set(summary.id, new EndedRound(summary));
     if (this.ended.size > KEPT_ROUNDS) this.ended.delete(this.ended.keys().next().value!);
   }

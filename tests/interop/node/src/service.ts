@@ -69,7 +69,7 @@ export class Service implements ServiceImpl<typeof CoordinatorService> {
     if (!isCapable) return this.retry(RetryReason.NOT_CAPABLE);
     if (round.receipts.has(device)) return this.retry(RetryReason.ALREADY_UPLOADED);
     if (round.step && round.canGoOn(device)) return this.assignment(device);
-    const barredMs = this.coordinator.barredMs(device, Date.now());
+    const barredMs = this.coordinator.standing.barredMs(device, Date.now());
     if (barredMs > 0) return this.retry(RetryReason.FAULTY, barredMs);
     if (!round.step) return this.retry(RetryReason.AGGREGATING);
     if (!round.hasFreePlace() || this.coordinator.keepsOut(device)) return this.retry(RetryReason.ROUND_FULL);

@@ -43,6 +43,8 @@ export class SecureRound extends Round {
   /** By receiver, what others sealed for it, by ascending index of the sender. */
   private inboxes = new Map<number, Buffer[]>();
   private liars: string[] = [];
+  /** Whether no sum could be put together because devices were missing at the end. */
+  lacksShares = false;
 
   constructor(
     readonly kind: RoundKind,
@@ -104,7 +106,7 @@ export class SecureRound extends Round {
   private unmasked(): Int32Array[] | undefined {
     const byIndex = <Value>(step: Step, read: (device: string, body: Buffer) => Value): Map<number, Value> =>
       new Map([...this.delivered[step]].map(([device, body]) => [this.indexOf(device), read(device, body)]));
-    const { sum, faulty } = unmask({
+    const { sum, faulty, lacksShares } = unmask({
       roundId: this.id,
       roster: this.roster!,
       blocks: this.blocks,
@@ -113,6 +115,7 @@ export class SecureRound extends Round {
       reveals: byIndex("reveal", (_, body) => fromBinary(RevealSharesRequestSchema, body)),
     });
     this.liars = this.devicesAt(faulty);
+    this.lacksShares = lacksShares;
     return sum && signedBlocks(sum, this.blocks);
   }
 
