@@ -6,6 +6,11 @@ from tests.interop.devices import Cohort
 from tests.interop.servers import NodeProcess, make_kit
 
 
+def pytest_collection_modifyitems(items):
+    """Whole runs of the suite first: they take longest, and no process should be left alone with one at the end."""
+    items.sort(key=lambda item: item.path.name != "test_node_conformance.py")
+
+
 @pytest.fixture
 def node(tmp_path):
     """Start the coordinator in TypeScript from a new kit; killed at the end."""

@@ -78,7 +78,7 @@ class KitSettings:
 
 
 # places, goal, minimum, deadline_seconds. The crowd is large enough for a graph that is not complete.
-SIZES = {"clear": (6, 4, 2, 3), "secagg": (6, 6, 3, 3), "crowd": (130, 130, 100, 30), "gate": (6, 6, 3, 3)}
+SIZES = {"clear": (6, 4, 2, 3), "secagg": (6, 6, 3, 3), "crowd": (130, 130, 100, 20), "gate": (6, 6, 3, 3)}
 SIZES["noise"] = SIZES["secagg"]
 # Kits in the clear for the other kinds of upload: objective and kind. They are also the names of `serve --uploads`.
 UPLOADS = {"exact": ("catalogue", "exact"), "paper": ("paper", "exact"), "codes": ("paper", "codes")}
