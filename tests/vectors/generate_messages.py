@@ -156,6 +156,7 @@ ERROR = (
     (1, "reason", Name(2, "ERROR_REASON_WIRE_VERSION")),
     (2, "limitBytes", U64(1024)),
     (3, "wireVersions", [1, 2, 300]),
+    (4, "renewableUnixSeconds", U64(4_000_000_000)),
 )
 
 # (message, what is special about it, its fields)

@@ -20,6 +20,7 @@ REASONS = [
     ("UPLOAD_CONFLICT", 10, "already_exists", 409),
     ("UPLOAD_INVALID", 11, "invalid_argument", 400),
     ("OVERLOADED", 12, "unavailable", 503),
+    ("RENEWAL_EARLY", 13, "failed_precondition", 400),
 ]
 
 ROUND_ID, DIGEST, UPLOAD_ID = noise("refusals round", 16), noise("refusals manifest", 32), noise("refusals upload", 16)
@@ -228,7 +229,11 @@ def body(code, text, detail=None, *, padded=False):
 
 
 def known_answers():
-    extra = {"WIRE_VERSION": field(3, b"\x01\x02"), "TOO_LARGE": field(2, 1024)}
+    extra = {
+        "WIRE_VERSION": field(3, b"\x01\x02"),
+        "TOO_LARGE": field(2, 1024),
+        "RENEWAL_EARLY": field(4, 4_000_000_000),
+    }
     return [
         {
             "reason": reason(name),

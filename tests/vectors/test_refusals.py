@@ -160,7 +160,11 @@ def short(name):
 @pytest.mark.parametrize("known", vector("connect_errors")["answers"], ids=lambda known: short(known["reason"]))
 def test_a_refusal_as_the_server_writes_it_and_as_a_device_reads_it(known):
     number = error_pb2.ErrorReason.Value(known["reason"])
-    options = {"TOO_LARGE": {"limit_bytes": 1024}, "WIRE_VERSION": {"wire_versions": [1, 2]}}
+    options = {
+        "TOO_LARGE": {"limit_bytes": 1024},
+        "WIRE_VERSION": {"wire_versions": [1, 2]},
+        "RENEWAL_EARLY": {"renewable_unix_seconds": 4_000_000_000},
+    }
     refused = Refusal(number, "why", **options.get(short(known["reason"]), {}))
     assert json.loads(refused.body()) == json.loads(known["body"])
     assert (refused.code, STATUS_OF_CODE[refused.code]) == (known["code"], known["status"])

@@ -37,6 +37,7 @@ CODE_OF_REASON = {
     "UPLOAD_CONFLICT": "already_exists",
     "UPLOAD_INVALID": "invalid_argument",
     "OVERLOADED": "unavailable",
+    "RENEWAL_EARLY": "failed_precondition",
 }
 STATUS_OF_CODE = {
     "invalid_argument": 400,

@@ -7,6 +7,7 @@ import itertools
 import secrets
 import tempfile
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol, Self
@@ -156,15 +157,24 @@ class World:
         """A token that nobody has used."""
         return next(self._tokens)
 
-    def enroll(self, request: enrollment_pb2.EnrollRequest | bytes) -> Answer:
-        """Call Enroll on a new connection without an identity."""
+    def enroll(self, request: enrollment_pb2.EnrollRequest | bytes, identity: Path | None = None) -> Answer:
+        """Call Enroll on a new connection, usually without an identity."""
         body = request if isinstance(request, bytes) else request.SerializeToString()
-        return self._once(None, "Enroll", body)
+        return self._once(identity, "Enroll", body)
 
-    def renew(self, device: Device, request: enrollment_pb2.RenewCertificateRequest | bytes) -> Answer:
-        """Call RenewCertificate at the authority with the identity of a device."""
+    def renew(self, device: Device | None, request: enrollment_pb2.RenewCertificateRequest | bytes) -> Answer:
+        """Call RenewCertificate at the authority with the identity of a device, or without one."""
         body = request if isinstance(request, bytes) else request.SerializeToString()
-        return self._once(device.identity, "RenewCertificate", body)
+        return self._once(device.identity if device else None, "RenewCertificate", body)
+
+    def at_once(self, method: str, requests: Sequence[Message], identity: Path | None = None) -> list[Answer]:
+        """Call the authority with all requests at once. Connections are there before the first of them asks."""
+        clients = [self.client(identity, enrollment=True) for _ in requests]
+        for client in clients:
+            client.handshake()
+        with ThreadPoolExecutor(len(requests)) as pool:
+            bodies = [request.SerializeToString() for request in requests]
+            return list(pool.map(lambda client, body: client.post(ENROLLMENT + method, body), clients, bodies))
 
     def _once(self, identity: Path | None, method: str, body: bytes) -> Answer:
         """Call the authority on a new connection."""

@@ -24,15 +24,15 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16lightfr/v1/error.proto\x12\nlightfr.v1\"b\n\x0b\x45rrorDetail\x12\'\n\x06reason\x18\x01 \x01(\x0e\x32\x17.lightfr.v1.ErrorReason\x12\x13\n\x0blimit_bytes\x18\x02 \x01(\x04\x12\x15\n\rwire_versions\x18\x03 \x03(\r*\x94\x03\n\x0b\x45rrorReason\x12\x1c\n\x18\x45RROR_REASON_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x45RROR_REASON_MALFORMED\x10\x01\x12\x1d\n\x19\x45RROR_REASON_WIRE_VERSION\x10\x02\x12\x1a\n\x16\x45RROR_REASON_TOO_LARGE\x10\x03\x12\x19\n\x15\x45RROR_REASON_IDENTITY\x10\x04\x12\x16\n\x12\x45RROR_REASON_TOKEN\x10\x05\x12\x1e\n\x1a\x45RROR_REASON_ROUND_UNKNOWN\x10\x06\x12\x1d\n\x19\x45RROR_REASON_ROUND_CLOSED\x10\x07\x12\x1d\n\x19\x45RROR_REASON_NOT_ASSIGNED\x10\x08\x12\x1f\n\x1b\x45RROR_REASON_MODEL_MISMATCH\x10\t\x12 \n\x1c\x45RROR_REASON_UPLOAD_CONFLICT\x10\n\x12\x1f\n\x1b\x45RROR_REASON_UPLOAD_INVALID\x10\x0b\x12\x1b\n\x17\x45RROR_REASON_OVERLOADED\x10\x0c\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16lightfr/v1/error.proto\x12\nlightfr.v1\"\x82\x01\n\x0b\x45rrorDetail\x12\'\n\x06reason\x18\x01 \x01(\x0e\x32\x17.lightfr.v1.ErrorReason\x12\x13\n\x0blimit_bytes\x18\x02 \x01(\x04\x12\x15\n\rwire_versions\x18\x03 \x03(\r\x12\x1e\n\x16renewable_unix_seconds\x18\x04 \x01(\x04*\xb4\x03\n\x0b\x45rrorReason\x12\x1c\n\x18\x45RROR_REASON_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x45RROR_REASON_MALFORMED\x10\x01\x12\x1d\n\x19\x45RROR_REASON_WIRE_VERSION\x10\x02\x12\x1a\n\x16\x45RROR_REASON_TOO_LARGE\x10\x03\x12\x19\n\x15\x45RROR_REASON_IDENTITY\x10\x04\x12\x16\n\x12\x45RROR_REASON_TOKEN\x10\x05\x12\x1e\n\x1a\x45RROR_REASON_ROUND_UNKNOWN\x10\x06\x12\x1d\n\x19\x45RROR_REASON_ROUND_CLOSED\x10\x07\x12\x1d\n\x19\x45RROR_REASON_NOT_ASSIGNED\x10\x08\x12\x1f\n\x1b\x45RROR_REASON_MODEL_MISMATCH\x10\t\x12 \n\x1c\x45RROR_REASON_UPLOAD_CONFLICT\x10\n\x12\x1f\n\x1b\x45RROR_REASON_UPLOAD_INVALID\x10\x0b\x12\x1b\n\x17\x45RROR_REASON_OVERLOADED\x10\x0c\x12\x1e\n\x1a\x45RROR_REASON_RENEWAL_EARLY\x10\rb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'lightfr.v1.error_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_ERRORREASON']._serialized_start=139
-  _globals['_ERRORREASON']._serialized_end=543
-  _globals['_ERRORDETAIL']._serialized_start=38
-  _globals['_ERRORDETAIL']._serialized_end=136
+  _globals['_ERRORREASON']._serialized_start=172
+  _globals['_ERRORREASON']._serialized_end=608
+  _globals['_ERRORDETAIL']._serialized_start=39
+  _globals['_ERRORDETAIL']._serialized_end=169
 # @@protoc_insertion_point(module_scope)

@@ -21,6 +21,7 @@ class ErrorReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ERROR_REASON_UPLOAD_CONFLICT: _ClassVar[ErrorReason]
     ERROR_REASON_UPLOAD_INVALID: _ClassVar[ErrorReason]
     ERROR_REASON_OVERLOADED: _ClassVar[ErrorReason]
+    ERROR_REASON_RENEWAL_EARLY: _ClassVar[ErrorReason]
 ERROR_REASON_UNSPECIFIED: ErrorReason
 ERROR_REASON_MALFORMED: ErrorReason
 ERROR_REASON_WIRE_VERSION: ErrorReason
@@ -34,13 +35,16 @@ ERROR_REASON_MODEL_MISMATCH: ErrorReason
 ERROR_REASON_UPLOAD_CONFLICT: ErrorReason
 ERROR_REASON_UPLOAD_INVALID: ErrorReason
 ERROR_REASON_OVERLOADED: ErrorReason
+ERROR_REASON_RENEWAL_EARLY: ErrorReason
 
 class ErrorDetail(_message.Message):
-    __slots__ = ("reason", "limit_bytes", "wire_versions")
+    __slots__ = ("reason", "limit_bytes", "wire_versions", "renewable_unix_seconds")
     REASON_FIELD_NUMBER: _ClassVar[int]
     LIMIT_BYTES_FIELD_NUMBER: _ClassVar[int]
     WIRE_VERSIONS_FIELD_NUMBER: _ClassVar[int]
+    RENEWABLE_UNIX_SECONDS_FIELD_NUMBER: _ClassVar[int]
     reason: ErrorReason
     limit_bytes: int
     wire_versions: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, reason: _Optional[_Union[ErrorReason, str]] = ..., limit_bytes: _Optional[int] = ..., wire_versions: _Optional[_Iterable[int]] = ...) -> None: ...
+    renewable_unix_seconds: int
+    def __init__(self, reason: _Optional[_Union[ErrorReason, str]] = ..., limit_bytes: _Optional[int] = ..., wire_versions: _Optional[_Iterable[int]] = ..., renewable_unix_seconds: _Optional[int] = ...) -> None: ...

@@ -228,17 +228,43 @@ def test_a_revoked_device_gets_no_certificate(open_client, device_of_age, author
 
 
 @pytest.mark.parametrize("spoil", [lambda content: b"", lambda content: content[:-100]])
-def test_a_damaged_rest_of_a_renewal_is_begun_anew(open_client, device_of_age, answers, spoil):
+def test_a_damaged_rest_of_a_renewal_that_nobody_heard_of_is_begun_anew(
+    open_client, device_of_age, answers, monkeypatch, spoil
+):
     device = device_of_age(306)
-    client = open_client(device)
-    answers.lost = ServerUnavailableError("the answer was lost")
-    client.sync()
-    answers.lost = None
-    kept = device.identity.parent / "renewing.pem"
+    client, kept = open_client(device), device.folder / "renewing.pem"
+    with monkeypatch.context() as away:
+        away.setattr(calls, "renew", lambda *_: raise_(ServerUnavailableError("the request was lost")))
+        client.sync()
     kept.write_bytes(spoil(kept.read_bytes()))
     client.sync()
     assert days_left(device.identity) == 364
     assert not kept.exists()
+
+
+def raise_(error):
+    raise error
+
+
+def test_a_device_that_lost_the_keys_of_its_renewal_goes_on_with_the_old_certificate_and_asks_again(
+    open_client, device_of_age, answers, caplog
+):
+    """The authority gives no third certificate while two have not ended."""
+    device = device_of_age(306)
+    client, before = open_client(device), device.identity.read_bytes()
+    answers.lost = ServerUnavailableError("the answer was lost")
+    assert client.sync()
+    answers.lost = None
+    (device.folder / "renewing.pem").unlink()
+    caplog.clear()
+    for _ in range(2):
+        client.sync()
+    refused = f"{NOT_RENEWED}: RefusedError. {ADVICE}"
+    assert [record.getMessage() for record in caplog.records] == [refused] * 2, "once with every sync"
+    assert device.identity.read_bytes() == before
+    assert len(answers) == 1
+    client.close()
+    assert not open_client(device).sync(), "the old certificate still opens connections"
 
 
 def test_what_is_left_of_a_renewal_that_was_over_is_not_used_for_the_next(open_client, device_of_age, answers):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 from cryptography import x509
@@ -17,7 +16,7 @@ from lightfr.errors import PrivacyError
 from lightfr.membership import MEMBER_KEY_BYTES, MEMBERSHIP_BYTES, MemberKey, require_membership
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import enrollment_pb2
-from lightfr_harness.conformance.client import ENROLLMENT, SERVICE, Answer
+from lightfr_harness.conformance.client import SERVICE
 from lightfr_harness.conformance.expectations import Unexpected, expect, expect_between, expect_equal
 from lightfr_harness.conformance.kit import make_signing_request
 from lightfr_harness.conformance.registry import case
@@ -129,7 +128,7 @@ def spent_token(world: World) -> None:
 @case("enroll.race-for-a-token", "Of devices that come with one invitation at once, one gets in.", PLACE)
 def race_for_a_token(world: World) -> None:
     token = world.token()
-    answers = _enrolled_at_once(world, [_request(token) for _ in range(RACERS)])
+    answers = world.at_once("Enroll", [_request(token) for _ in range(RACERS)])
     expect_equal("devices that got a certificate", sum(answer.status == 200 for answer in answers), 1)
     for answer in answers:
         if answer.status != 200:
@@ -138,19 +137,18 @@ def race_for_a_token(world: World) -> None:
 
 @case("enroll.same-at-once", "A device may ask again while its first try is still being answered.", PLACE)
 def same_at_once(world: World) -> None:
-    answers = _enrolled_at_once(world, [_request(world.token())] * RACERS)
+    answers = world.at_once("Enroll", [_request(world.token())] * RACERS)
     messages = [answer.message(enrollment_pb2.EnrollResponse) for answer in answers]
     expect_equal("answers to the same request at once", messages, messages[:1] * RACERS)
 
 
-def _enrolled_at_once(world: World, requests: list[enrollment_pb2.EnrollRequest]) -> list[Answer]:
-    """Connections are there before the first of them asks."""
-    clients = [world.client(None, enrollment=True) for _ in requests]
-    bodies = [request.SerializeToString() for request in requests]
-    for client in clients:
-        client.handshake()
-    with ThreadPoolExecutor(len(requests)) as pool:
-        return list(pool.map(lambda one: one[0].post(ENROLLMENT + "Enroll", one[1]), zip(clients, bodies, strict=True)))
+@case("enroll.with-a-certificate", "Who has an identity may be invited again, and is then another device.", PLACE)
+def with_a_certificate(world: World) -> None:
+    device = world.device(0)
+    answer = world.enroll(_request(world.token()), device.identity).message(enrollment_pb2.EnrollResponse)
+    enrolled = x509.load_der_x509_certificate(answer.certificates[0])
+    before = x509.load_pem_x509_certificates(device.identity.read_bytes())[0]
+    expect(enrolled.subject != before.subject, "a new name for a new invitation", "that of the connection")
 
 
 @case("enroll.unknown-token", "An invitation that nobody gave must open nothing.", PLACE)

@@ -9,6 +9,7 @@ from .credentials import Admission, Credentials
 from .errors import (
     AuthorityError,
     AuthorityFolderError,
+    EarlyRenewalError,
     MemberKeyError,
     RenewalError,
     SigningRequestError,
@@ -21,6 +22,7 @@ __all__ = [
     "AuthorityError",
     "AuthorityFolderError",
     "Credentials",
+    "EarlyRenewalError",
     "MemberKeyError",
     "RenewalError",
     "SigningRequestError",

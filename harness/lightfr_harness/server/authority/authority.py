@@ -27,14 +27,15 @@ from .certificates import (
     requested_key,
 )
 from .credentials import Admission, utc_now
-from .errors import AuthorityError, MemberKeyError, RenewalError, TokenError
+from .errors import AuthorityError, EarlyRenewalError, MemberKeyError, RenewalError, TokenError
 from .registry import Registry
 
 RENEWAL = timedelta(days=30)
 TOKEN_BYTES = 24
 TOKEN_LENGTHS = range(16, 129)  # Characters that enrollment.proto allows.
-# Of one device: some thirty years. A bound, so that no device can fill the disk.
-MOST_RENEWALS = 32
+# Certificates of one device that have not ended, and so its memberships: the one that it uses and the next. The
+# theorem of docs/secagg.md counts colluders by memberships, which cannot be taken back.
+MOST_UNENDED = 2
 LONGEST_INVITATION_SECONDS = 365 * 86_400
 
 
@@ -126,19 +127,20 @@ class Authority:
     def renew(self, device_id: str, signing_request: bytes, member_key: bytes) -> Issued:
         """Give a device that is known by its certificate another one, of the same name. The old one stays good.
 
-        The same bytes again return the same answer.
+        The same bytes again return the same answer as long as that certificate lasts. Other bytes are refused while two
+        certificates of the device have not ended.
         """
         request_sha256 = _request_sha256(signing_request, member_key)
         with self._registry.transaction():
             if not self._registry.has_device(device_id) or device_id in self._registry.revoked():
-                raise RenewalError("The device is unknown or revoked.")
+                raise RenewalError
+            self._remove_ended_renewals(device_id)
             known = self._registry.renewals(device_id)
             if request_sha256 in known:
                 return self._issued(known[request_sha256], member_key)
             key, serial = requested_key(signing_request), new_device_id()
             self._claim(member_key, device_id)
-            if len(known) >= MOST_RENEWALS:
-                raise RenewalError(f"The device has renewed {len(known)} times.")
+            self._require_few_unended([self._registry.first_certificate(device_id), *known.values()])
             signed = make_device_certificate(self._issuer, key, device_id, self._now(), serial)
             certificate = signed.public_bytes(Encoding.DER)
             self._registry.add_renewal(serial, device_id, request_sha256, certificate)
@@ -174,10 +176,21 @@ class Authority:
         if len(member_key) != MEMBER_KEY_BYTES or self._registry.claim(member_key, device_id) != device_id:
             raise MemberKeyError
 
+    def _remove_ended_renewals(self, device_id: str) -> None:
+        """Forget what is of no use any more, so that a device cannot fill the disk. Its member keys stay its own."""
+        for request_sha256, certificate in self._registry.renewals(device_id).items():
+            if _end_unix_seconds(certificate) <= self._now().timestamp():
+                self._registry.remove_renewal(device_id, request_sha256)
+
+    def _require_few_unended(self, certificates: Sequence[bytes]) -> None:
+        """Refuse one more certificate of a device that has enough which have not ended."""
+        ends = sorted(map(_end_unix_seconds, certificates), reverse=True)[:MOST_UNENDED]
+        if len(ends) == MOST_UNENDED and ends[-1] > self._now().timestamp():
+            raise EarlyRenewalError(ends[-1])
+
     def _issued(self, certificate: bytes, member_key: bytes) -> Issued:
         """Add the membership, which follows from the certificate's end and the key."""
-        ends = int(x509.load_der_x509_certificate(certificate).not_valid_after_utc.timestamp())
-        statement = member_key + ends.to_bytes(8, "little")
+        statement = member_key + _end_unix_seconds(certificate).to_bytes(8, "little")
         return Issued([certificate], statement + self._membership_key.sign(MEMBERSHIP_CONTEXT + statement))
 
     def _renew_server_certificate(self, path: Path) -> None:
@@ -209,6 +222,10 @@ def _require_certified(address: str, certificate: Path) -> None:
     if parse_host(host) not in hosts:
         known = ", ".join(str(name.value) for name in hosts)
         raise AuthorityError(f"The server's certificate does not name {host}, devices would refuse it. Use: {known}.")
+
+
+def _end_unix_seconds(certificate: bytes) -> int:
+    return int(x509.load_der_x509_certificate(certificate).not_valid_after_utc.timestamp())
 
 
 def _request_sha256(signing_request: bytes, member_key: bytes) -> bytes:

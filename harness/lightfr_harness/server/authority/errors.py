@@ -43,4 +43,18 @@ class MemberKeyError(AuthorityError, InvalidInputError):
 
 
 class RenewalError(AuthorityError):
-    """A device that gets no new certificate: it must enrol again."""
+    """A device that is unknown or revoked gets no new certificate: it must enrol again."""
+
+    def __init__(self) -> None:
+        super().__init__("The device is unknown or revoked. Enrol it again.")
+
+
+class EarlyRenewalError(AuthorityError):
+    """A device has two certificates that have not ended: it goes on with the one that it uses."""
+
+    def __init__(self, renewable_unix_seconds: int) -> None:
+        self.renewable_unix_seconds = renewable_unix_seconds
+        super().__init__(
+            "Two certificates of the device have not ended. "
+            f"Renew when the first of them has ended, at {renewable_unix_seconds} in Unix seconds."
+        )

@@ -95,6 +95,9 @@ class Registry:
     def add_device(self, device_id: str, certificate: bytes) -> None:
         self._run("INSERT INTO devices VALUES (?, ?)", device_id, certificate)
 
+    def first_certificate(self, device_id: str) -> bytes:
+        return bytes(self._run("SELECT certificate FROM devices WHERE device_id = ?", device_id)[0][0])
+
     def has_device(self, device_id: str) -> bool:
         return bool(self._run("SELECT 1 FROM devices WHERE device_id = ?", device_id))
 
@@ -129,6 +132,9 @@ class Registry:
         rows = self._run("SELECT request_sha256, certificate FROM renewals WHERE device_id = ?", device_id)
         return dict(rows)
 
+    def remove_renewal(self, device_id: str, request_sha256: bytes) -> None:
+        self._run("DELETE FROM renewals WHERE device_id = ? AND request_sha256 = ?", device_id, request_sha256)
+
     def revoke(self, device_id: str) -> None:
         self._run("INSERT OR IGNORE INTO revocations (device_id) VALUES (?)", device_id)
 
@@ -140,7 +146,7 @@ class Registry:
         return frozenset(device_id for (device_id,) in self._run("SELECT device_id FROM revocations"))
 
     def revoked_serials(self) -> list[str]:
-        """Of every certificate of every revoked device; that of the first one is the id."""
+        """Of every certificate of every revoked device; ended ones may be missing. That of the first one is the id."""
         renewed = "SELECT serial FROM renewals JOIN revocations USING (device_id)"
         return [serial for (serial,) in self._run(f"SELECT device_id FROM revocations UNION ALL {renewed}")]  # noqa: S608
 

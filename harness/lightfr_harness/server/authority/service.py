@@ -12,7 +12,7 @@ from lightfr.v1 import enrollment_pb2, error_pb2
 from lightfr_harness.server.coordinator.refusals import Refusal
 from lightfr_harness.server.coordinator.service import Method, malformed, parse, require_length
 
-from .errors import MemberKeyError, RenewalError, SigningRequestError, TokenError
+from .errors import EarlyRenewalError, MemberKeyError, RenewalError, SigningRequestError, TokenError
 
 ENROLL_LIMIT_BYTES = 4096 + 128 + 128
 
@@ -62,8 +62,12 @@ class EnrollmentService:
         try:
             issued = await _issued(self._authority.renew, device, request)
         except RenewalError as error:
-            reason = "this device is revoked or unknown, or has renewed too often: enrol again"
+            reason = "this device is revoked or unknown: enrol again"
             raise Refusal(error_pb2.ERROR_REASON_IDENTITY, reason) from error
+        except EarlyRenewalError as error:
+            when = error.renewable_unix_seconds
+            reason = f"two certificates of this device have not ended: renew again at {when} in Unix seconds"
+            raise Refusal(error_pb2.ERROR_REASON_RENEWAL_EARLY, reason, renewable_unix_seconds=when) from error
         return enrollment_pb2.RenewCertificateResponse(
             certificates=issued.certificates, membership=issued.membership
         ).SerializeToString()

@@ -22,6 +22,7 @@ CODE_OF_REASON = {
     error_pb2.ERROR_REASON_UPLOAD_CONFLICT: "already_exists",
     error_pb2.ERROR_REASON_UPLOAD_INVALID: "invalid_argument",
     error_pb2.ERROR_REASON_OVERLOADED: "unavailable",
+    error_pb2.ERROR_REASON_RENEWAL_EARLY: "failed_precondition",
 }
 
 # The Connect protocol's own table, for the codes that we send.
@@ -43,12 +44,23 @@ class Refusal(Exception):  # noqa: N818 - an answer, not an error
     """A typed no. Not a LightFRError: it never leaves the coordinator except as an answer on the wire."""
 
     def __init__(
-        self, reason: ErrorReason, message: str, *, limit_bytes: int = 0, wire_versions: Sequence[int] = ()
+        self,
+        reason: ErrorReason,
+        message: str,
+        *,
+        limit_bytes: int = 0,
+        wire_versions: Sequence[int] = (),
+        renewable_unix_seconds: int = 0,
     ) -> None:
         super().__init__(message)
         self.reason = reason
         self.code = CODE_OF_REASON[reason]
-        self.detail = error_pb2.ErrorDetail(reason=reason, limit_bytes=limit_bytes, wire_versions=wire_versions)
+        self.detail = error_pb2.ErrorDetail(
+            reason=reason,
+            limit_bytes=limit_bytes,
+            wire_versions=wire_versions,
+            renewable_unix_seconds=renewable_unix_seconds,
+        )
 
     @property
     def name(self) -> str:

@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 import time
 
+from aiohttp import web as aiohttp_web
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
-from lightfr_harness.server.authority import Authority, SigningRequestError, TokenError, authority
+from lightfr.v1 import enrollment_pb2, error_pb2
+from lightfr_harness.server.authority import Authority, EarlyRenewalError, SigningRequestError, TokenError, authority
 from lightfr_harness.server.authority.credentials import Admission
+from lightfr_harness.server.authority.service import EnrollmentService
+from lightfr_harness.server.coordinator import serving, web
+from lightfr_harness.server.coordinator.refusals import Refusal
 from tests.harness.conformance.mutants import around, mutant
 from tests.harness.conformance.mutants.doors import with_context, without_list
 
@@ -116,9 +121,109 @@ def member_key_not_compared():
     authority._request_sha256 = lambda signing_request, member_key: authority._sha256(signing_request)
 
 
+@mutant("known-devices-turned-away", "who has a certificate cannot enrol", "enroll.with-a-certificate")
+def known_devices_turned_away():
+    @around(EnrollmentService, "enroll")
+    async def _(original, self, device, body):
+        if device:
+            raise Refusal(error_pb2.ERROR_REASON_IDENTITY, "this device is enrolled")
+        return await original(self, device, body)
+
+
 @mutant("renewals-without-end", "a device may renew as often as it likes", "renew.most")
 def renewals_without_end():
-    authority.MOST_RENEWALS = 10**6
+    authority.MOST_UNENDED = 10**6
+
+
+@mutant("first-certificate-not-counted", "a device may have two certificates beside its first", "renew.most")
+def first_certificate_not_counted():
+    authority.MOST_UNENDED += 1
+
+
+@mutant("renewals-looked-up-first", "requests that come at once all find one certificate", "renew.race")
+def renewals_looked_up_first():
+    @around(Authority, "renew")
+    def _(original, self, device_id, signing_request, member_key):
+        known = self._registry.renewals(device_id)
+        time.sleep(GAP_SECONDS)
+        try:
+            return original(self, device_id, signing_request, member_key)
+        except EarlyRenewalError:
+            if known:
+                raise
+            return self.issue(signing_request, member_key)[1]
+
+
+@mutant(
+    "member-key-not-compared-at-renewal",
+    "the same signing request is the same renewal, whatever the member key",
+    "renew.other-member-key",
+)
+def member_key_not_compared_at_renewal():
+    seen = {}
+
+    @around(Authority, "renew")
+    def _(original, self, device_id, signing_request, member_key):
+        member_key = seen.setdefault((device_id, signing_request), member_key)
+        return original(self, device_id, signing_request, member_key)
+
+
+@mutant(
+    "member-keys-of-before-free",
+    "a member key is free for others when its device has renewed",
+    "renew.member-key-of-before",
+)
+def member_keys_of_before_free():
+    @around(Authority, "renew")
+    def _(original, self, device_id, signing_request, member_key):
+        issued = original(self, device_id, signing_request, member_key)
+        forget = "DELETE FROM member_keys WHERE device_id = ? AND member_key != ?"
+        self._registry._run(forget, device_id, member_key)
+        return issued
+
+
+@mutant("own-member-key-refused", "a member key that is known is refused to its own device too", "renew.own-member-key")
+def own_member_key_refused():
+    @around(authority.Registry, "claim")
+    def _(original, self, member_key, device_id):
+        is_known = self._run("SELECT 1 FROM member_keys WHERE member_key = ?", member_key)
+        return "another" if is_known else original(self, member_key, device_id)
+
+
+@mutant("renewal-for-anybody", "who renews without a certificate gets a new name", "renew.no-certificate")
+def renewal_for_anybody():
+    @around(EnrollmentService, "renew_certificate")
+    async def _(original, self, device, body):
+        request = enrollment_pb2.RenewCertificateRequest.FromString(body)
+        if not device and request.signing_request:
+            device, _ = self._authority.issue(request.signing_request, request.member_key)
+        return await original(self, device, body)
+
+
+@mutant(
+    "renewal-at-both-doors",
+    "the coordinator has the authority's keys, and renews certificates too",
+    "renew.not-at-the-coordinator",
+)
+def renewal_at_both_doors():
+    services = []
+
+    @around(serving, "authority_beside")
+    def _(original, folder, *more):
+        services.append(EnrollmentService(Authority.open(folder)))
+        return original(folder, *more)
+
+    @around(web.HttpService, "application")
+    def _(original, self, *artifacts):
+        async def renew(request):
+            device = self._identify(request.get_extra_info("peercert"))
+            answer = await services[0].renew_certificate(device, await request.read())
+            return aiohttp_web.Response(body=answer, content_type="application/proto")
+
+        application = original(self, *artifacts)
+        if artifacts:
+            application.router.add_post(f"/{EnrollmentService.name}/RenewCertificate", renew)
+        return application
 
 
 @mutant("revoked-renew", "a revoked device gets a new certificate", "renew.nobody")

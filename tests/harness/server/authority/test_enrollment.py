@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -18,11 +19,13 @@ from lightfr.membership import require_membership
 from lightfr_harness.server.authority import (
     Authority,
     AuthorityError,
+    EarlyRenewalError,
     MemberKeyError,
     RenewalError,
     SigningRequestError,
     TokenError,
 )
+from lightfr_harness.server.authority import authority as authority_module
 from lightfr_harness.server.authority.certificates import common_name, new_key, requested_key
 from tests.certificates import member_key, signing_request
 
@@ -212,7 +215,6 @@ def test_the_same_renewal_again_gets_the_same_certificate_in_another_process_too
     other = Authority.open(authority.folder)
     assert other.renew(device_id, REQUEST, MEMBER) == first
     other.close()
-    assert authority.renew(device_id, signing_request(), MEMBER) != first
 
 
 def test_a_renewal_is_for_devices_that_are_known_and_not_revoked(authority):
@@ -230,13 +232,75 @@ def test_a_renewal_of_no_request_is_refused(authority):
         authority.renew(device_id, b"no request", MEMBER)
 
 
-def test_a_device_renews_at_most_32_times(authority):
+def end_of(issued):
+    return int(x509.load_der_x509_certificate(issued.certificates[0]).not_valid_after_utc.timestamp())
+
+
+@contextlib.contextmanager
+def at(authority, unix_seconds):
+    """The same authority at another time."""
+    other = Authority(authority.folder, now=lambda: datetime.fromtimestamp(unix_seconds, UTC))
+    with contextlib.closing(other):
+        yield other
+
+
+def test_a_device_has_two_unended_certificates_and_renews_again_when_the_first_has_ended(authority):
+    device_id, first = authority.issue(REQUEST, MEMBER)
+    ends = end_of(first)
+    with at(authority, ends - 60 * 86_400) as later:
+        second = later.renew(device_id, REQUEST, OTHER)
+    with at(authority, ends - 1) as later:
+        with pytest.raises(EarlyRenewalError) as refusal:
+            later.renew(device_id, signing_request(), member_key())
+        assert refusal.value.renewable_unix_seconds == ends
+        assert later.renew(device_id, REQUEST, OTHER) == second, "a lost answer is repeated"
+    with at(authority, ends) as later:
+        third = later.renew(device_id, signing_request(), member_key())
+        with pytest.raises(EarlyRenewalError) as refusal:
+            later.renew(device_id, signing_request(), member_key())
+    assert refusal.value.renewable_unix_seconds == end_of(second) < end_of(third)
+
+
+def test_a_device_that_got_many_certificates_of_an_earlier_release_waits_until_one_is_left(authority, monkeypatch):
     device_id, _ = authority.issue(REQUEST, MEMBER)
-    requests = [signing_request() for _ in range(33)]
-    renewed = [authority.renew(device_id, request, MEMBER) for request in requests[:32]]
-    with pytest.raises(RenewalError, match="32 times"):
-        authority.renew(device_id, requests[32], MEMBER)
-    assert authority.renew(device_id, requests[0], MEMBER) == renewed[0]
+    with monkeypatch.context() as earlier:
+        earlier.setattr(authority_module, "MOST_UNENDED", 33)
+        ends = []
+        for day in (3, 1, 2):
+            with at(authority, datetime.now(UTC).timestamp() + day * 86_400) as later:
+                ends.append(end_of(later.renew(device_id, signing_request(), MEMBER)))
+    with pytest.raises(EarlyRenewalError) as refusal:
+        authority.renew(device_id, signing_request(), MEMBER)
+    assert refusal.value.renewable_unix_seconds == sorted(ends)[-2]
+
+
+def test_ended_renewals_are_forgotten_and_their_member_keys_stay_taken(authority):
+    device_id, issued = authority.issue(REQUEST, MEMBER)
+    renewed = [member_key() for _ in range(5)]
+    for key in renewed:
+        with at(authority, end_of(issued) - 1) as later:
+            issued = later.renew(device_id, signing_request(), key)
+    assert len(authority._registry.renewals(device_id)) <= 2
+    for key in (MEMBER, *renewed):
+        with pytest.raises(MemberKeyError):
+            authority.issue(REQUEST, key)
+
+
+def test_of_renewals_that_come_at_once_one_succeeds(authority):
+    device_id, _ = authority.issue(REQUEST, MEMBER)
+    opened = [authority, Authority.open(authority.folder)]
+    requests = [(signing_request(), member_key()) for _ in range(8)]
+
+    def renew(n):
+        try:
+            return opened[n % 2].renew(device_id, *requests[n])
+        except EarlyRenewalError:
+            return None
+
+    with ThreadPoolExecutor(8) as pool:
+        issued = list(pool.map(renew, range(8)))
+    opened[1].close()
+    assert issued.count(None) == 7
 
 
 def keys_of(authority):
@@ -261,7 +325,9 @@ def test_the_same_signing_request_with_another_member_key_is_another_request(aut
     with pytest.raises(TokenError, match="spent"):
         authority.enroll(token, REQUEST, OTHER)
     device_id, _ = authority.issue(REQUEST, member_key())
-    assert authority.renew(device_id, REQUEST, OTHER) != authority.renew(device_id, REQUEST, member_key())
+    authority.renew(device_id, REQUEST, OTHER)
+    with pytest.raises(EarlyRenewalError):
+        authority.renew(device_id, REQUEST, member_key())
 
 
 @pytest.mark.parametrize("key", [b"", bytes(31), bytes(33), "another device's"])
@@ -286,8 +352,7 @@ def test_a_request_that_is_refused_does_not_keep_its_member_key(authority):
     with pytest.raises(SigningRequestError):
         authority.enroll(token, b"no request", MEMBER)
     device_id, _ = authority.issue(REQUEST, OTHER)
-    for _ in range(32):
-        authority.renew(device_id, signing_request(), OTHER)
-    with pytest.raises(RenewalError):
+    authority.renew(device_id, signing_request(), OTHER)
+    with pytest.raises(EarlyRenewalError):
         authority.renew(device_id, signing_request(), MEMBER)
     assert authority.issue(REQUEST, MEMBER)

@@ -6,7 +6,13 @@ import pytest
 
 from lightfr.identities import Issued
 from lightfr.v1 import enrollment_pb2
-from lightfr_harness.server.authority import MemberKeyError, RenewalError, SigningRequestError, TokenError
+from lightfr_harness.server.authority import (
+    EarlyRenewalError,
+    MemberKeyError,
+    RenewalError,
+    SigningRequestError,
+    TokenError,
+)
 from lightfr_harness.server.authority.service import EnrollmentService
 from lightfr_harness.server.coordinator.refusals import Refusal
 
@@ -25,7 +31,9 @@ class FakeAuthority:
         if signing_request == b"bad":
             raise SigningRequestError("is bad")
         if device_id == "revoked":
-            raise RenewalError("revoked")
+            raise RenewalError
+        if device_id == "early":
+            raise EarlyRenewalError(4_000_000_000)
         return self._issued(device_id.encode() + signing_request, member_key)
 
     def _issued(self, certificate, member_key):
@@ -40,7 +48,7 @@ SERVICE = EnrollmentService(FakeAuthority())
 def refused(call):
     with pytest.raises(Refusal) as refusal:
         asyncio.run(call)
-    return refusal.value.name
+    return refusal.value
 
 
 @pytest.mark.parametrize(
@@ -61,7 +69,7 @@ def refused(call):
 )
 def test_enrolment_is_refused_with_its_reason(token, signing_request, member_key, reason):
     request = enrollment_pb2.EnrollRequest(token=token, signing_request=signing_request, member_key=member_key)
-    assert refused(SERVICE.enroll("", request.SerializeToString())) == reason
+    assert refused(SERVICE.enroll("", request.SerializeToString())).name == reason
 
 
 def test_enrolment_answers_with_the_certificates_and_the_membership():
@@ -82,13 +90,16 @@ def test_enrolment_answers_with_the_certificates_and_the_membership():
         ("a", b"good", MINE + b"x", "malformed"),
         ("a", b"good", ANOTHERS, "malformed"),
         ("revoked", b"good", MINE, "identity"),
+        ("early", b"good", MINE, "renewal_early"),
         ("", b"good", MINE, "identity"),
         ("", b"", b"", "identity"),
     ],
 )
 def test_a_renewal_is_refused_with_its_reason(device, signing_request, member_key, reason):
     request = enrollment_pb2.RenewCertificateRequest(signing_request=signing_request, member_key=member_key)
-    assert refused(SERVICE.renew_certificate(device, request.SerializeToString())) == reason
+    refusal = refused(SERVICE.renew_certificate(device, request.SerializeToString()))
+    assert refusal.name == reason
+    assert refusal.detail.renewable_unix_seconds == (4_000_000_000 if device == "early" else 0)
 
 
 def test_a_renewal_is_for_the_device_of_the_connection():

@@ -302,7 +302,7 @@ def test_a_device_that_renews_has_a_share_of_its_own_at_the_authority(tmp_path, 
         return exchange(connection, "POST", ENROLLMENT + "RenewCertificate", request.SerializeToString())[0]
 
     with Live(tmp_path / "f", authority, for_newcomers=few) as live:
-        assert [renew(live, device) for _ in range(3)] == [200, 200, 503]
+        assert [renew(live, device) for _ in range(3)] == [200, 400, 503]
         assert renew(live, other_device(authority, tmp_path)) == 200
         assert serves(live, authority, tmp_path)
 

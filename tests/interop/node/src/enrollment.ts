@@ -14,7 +14,7 @@ import type { Token } from "./settings.js";
 
 const FIVE_MINUTES_MS = 5 * 60 * 1000;
 const YEAR_MS = 365 * 24 * 3600 * 1000;
-const MOST_RENEWALS = 32;
+const MOST_UNENDED = 2;
 const P256 = { name: "ECDSA", namedCurve: "P-256" };
 
 x509.cryptoProvider.set(webcrypto as Crypto);
@@ -45,8 +45,8 @@ type Wish = Pick<EnrollRequest, "signingRequest" | "memberKey">;
 export class Enrollment implements ServiceImpl<typeof EnrollmentService> {
   private readonly expiry = new Map<string, number>();
   private readonly spent = new Map<string, Enrolled>();
-  /** By device, then by the digest of the request. */
-  private readonly renewals = new Map<string, Map<string, Renewed>>();
+  /** By device, what it got and what has not ended. */
+  private readonly issued = new Map<string, (Enrolled | Renewed)[]>();
   /** The device of each member key. */
   private readonly owners = new Map<string, string>();
 
@@ -62,8 +62,8 @@ export class Enrollment implements ServiceImpl<typeof EnrollmentService> {
   /** Takes up what the journal remembers. */
   replay(record: Enrolled | Renewed): void {
     this.owners.set(record.memberKey, record.device);
+    this.issued.set(record.device, [...this.unendedOf(record.device), record]);
     if (record.type === "enrolled") this.spent.set(record.token, record);
-    else this.renewals.set(record.device, this.renewalsOf(record.device).set(record.request, record));
   }
 
   enroll = async (request: EnrollRequest) => {
@@ -82,21 +82,30 @@ export class Enrollment implements ServiceImpl<typeof EnrollmentService> {
     const { device } = context.values.get(callerKey);
     requireThat(device !== "", ErrorReason.IDENTITY, "renewal needs a certificate that is good now");
     checkSizes(request);
-    return answerOf(this.renewalsOf(device).get(digestOf(request)) ?? (await this.issueRenewal(device, request)));
+    return answerOf(this.renewedBefore(device, request) ?? (await this.issueRenewal(device, request)));
   };
 
-  private renewalsOf(device: string): Map<string, Renewed> {
-    return this.renewals.get(device) ?? new Map();
+  private unendedOf(device: string): (Enrolled | Renewed)[] {
+    return (this.issued.get(device) ?? []).filter((record) => endOf(record) * 1000 > Date.now());
   }
 
-  private async issueRenewal(device: string, wish: Wish): Promise<Renewed> {
+  /** What this very request of the device got before. */
+  private renewedBefore(device: string, wish: Wish): Enrolled | Renewed | undefined {
+    const request = digestOf(wish);
+    return this.unendedOf(device).find((record) => record.type === "renewed" && record.request === request);
+  }
+
+  private async issueRenewal(device: string, wish: Wish): Promise<Enrolled | Renewed> {
     const issued = await this.authority.certify(await checkedKey(wish.signingRequest), wish.memberKey, device, newId());
     // Checking and signing let others in between, perhaps with this very request.
-    const earlier = this.renewalsOf(device).get(digestOf(wish));
+    const earlier = this.renewedBefore(device, wish);
     if (earlier) return earlier;
     this.requireOwn(wish.memberKey, device);
-    const isInRange = this.renewalsOf(device).size < MOST_RENEWALS;
-    requireThat(isInRange, ErrorReason.IDENTITY, `this device has renewed ${MOST_RENEWALS} times`);
+    const ends = this.unendedOf(device).map(endOf);
+    if (ends.length >= MOST_UNENDED) {
+      const numbers = { renewableUnixSeconds: BigInt(Math.min(...ends)) };
+      throw refusal(ErrorReason.RENEWAL_EARLY, `${MOST_UNENDED} certificates of this device have not ended`, numbers);
+    }
     return this.record({ type: "renewed", ...recordOf(device, wish, issued) });
   }
 
@@ -147,6 +156,10 @@ const answerOf = ({ certificate, membership }: Enrolled | Renewed) => ({
   certificates: [fromBase64(certificate)],
   membership: fromBase64(membership),
 });
+
+/** When the membership ends, and the certificate with it, in Unix seconds. */
+const endOf = ({ membership }: Enrolled | Renewed): number =>
+  Number(fromBase64(membership).readBigUInt64LE(MEMBER_KEY_BYTES));
 
 const digest = (bytes: Uint8Array): string => hex(sha256(bytes));
 

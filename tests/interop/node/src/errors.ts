@@ -16,10 +16,11 @@ const codes: Record<Exclude<ErrorReason, ErrorReason.UNSPECIFIED>, Code> = {
   [ErrorReason.UPLOAD_CONFLICT]: Code.AlreadyExists,
   [ErrorReason.UPLOAD_INVALID]: Code.InvalidArgument,
   [ErrorReason.OVERLOADED]: Code.Unavailable,
+  [ErrorReason.RENEWAL_EARLY]: Code.FailedPrecondition,
 };
 
 type Reason = keyof typeof codes;
-type Numbers = { limitBytes?: bigint; wireVersions?: number[] };
+type Numbers = { limitBytes?: bigint; wireVersions?: number[]; renewableUnixSeconds?: bigint };
 
 /** The error to throw. `message` is for people: numbers, no user data. */
 export function refusal(reason: Reason, message: string, numbers: Numbers = {}): ConnectError {

@@ -107,6 +107,7 @@ test("errors have the known codes, statuses and details", () => {
     const detail = fromBinary(ErrorDetailSchema, base64Decode(JSON.parse(body).details[0].value));
     const ours = refusal(detail.reason as Exclude<ErrorReason, 0>, "why", {
       limitBytes: detail.limitBytes,
+      renewableUnixSeconds: detail.renewableUnixSeconds,
       wireVersions: detail.wireVersions,
     });
     const json = JSON.parse(JSON.stringify(errorToJson(ours, undefined)));
