@@ -45,8 +45,7 @@ def parts_of(kind):
 
 
 cases.load()
-LONGEST_FIRST = sorted(KITS, key=lambda kind: kind not in ("secagg", "crowd"))
-RUNS = [(kind, sorted(groups)) for kind in LONGEST_FIRST for groups in parts_of(kind)]
+RUNS = [(kind, sorted(groups)) for kind in KITS for groups in parts_of(kind)]
 
 
 @pytest.mark.parametrize(("kind", "groups"), RUNS, ids=[f"{kind}-{groups[0]}" for kind, groups in RUNS])

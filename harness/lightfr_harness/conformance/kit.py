@@ -72,8 +72,9 @@ class KitSettings:
         """The name by which cases say where they run: one of KITS in registry.py."""
         if self.gate_refreshes or self.noise:
             return "gate" if self.gate_refreshes else "noise"
-        if self.objective == "paper" or self.upload_kind == "exact":
-            return next(kind for kind, how in UPLOADS.items() if how == (self.objective, self.upload_kind))
+        for kind, how in UPLOADS.items():
+            if how == (self.objective, self.upload_kind):
+                return kind
         return "crowd" if self.privacy == "secagg" and self.places > LARGEST_COMPLETE else self.privacy
 
 

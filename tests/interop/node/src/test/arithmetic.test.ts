@@ -94,11 +94,13 @@ test("a pair of gate refreshes moves rows across the gate as known, and rows tha
   const open = openRowsOf(twice, settings);
   assert.deepEqual(open, [...bitsOf(bytes(pair.open_rows))]);
   assert.deepEqual(new Set(twice.everOpen), new Set([...everOpen, ...open]), "a row that closed keeps its code");
-  const cells = () => new Int32Array(16).fill(7);
+  const cells = () => new Int32Array(128).fill(7);
   const old: Model = { codes: Buffer.alloc(16), memory: cells(), trail: cells(), meanUser: [] };
   const next = withNewRows(old, [1], { codeBits: 64, itemCount: 2 });
   assert.notDeepEqual(next.codes.subarray(8), Buffer.alloc(8));
   assert.deepEqual(next.codes.subarray(0, 8), Buffer.alloc(8));
+  const emptied = cells().fill(0, 64);
+  assert.deepEqual([next.memory, next.trail, old.memory], [emptied, emptied, cells()]);
 });
 
 const bitsOf = (bitmap: Buffer): number[] =>
