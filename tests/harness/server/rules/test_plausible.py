@@ -155,3 +155,60 @@ def test_without_counts_no_row_may_say_more_than_all_devices():
     rule = server(gate=0, counts=np.zeros(ITEMS, np.int64), devices=0)
     assert train(rule, 1, push=(290, 250)) == 0
     assert train(rule, 1, push=(290, 320), first=1) == 1
+
+
+NOISE = model_pb2.Noise(rows_thousandths=34_000, sums_thousandths=4_300, counts_thousandths=500)
+
+
+def clipped(seed, n=N):
+    """Sums of mode SECAGG_DP as training has them: devices agree in a quarter of what they say, and noise."""
+    rng = np.random.default_rng(seed)
+    signal = rng.normal(0, 1, (ITEMS, BITS))
+    signal *= 8 * BITS * n / 4 / np.linalg.norm(signal)
+    rows = np.rint(signal + rng.normal(0, 34 * n**0.5, signal.shape)).astype(np.int64)
+    return {"rows": rows.ravel(), "user_sum": np.rint(rng.normal(0, 4.3 * n**0.5, BITS)).astype(np.int64)}
+
+
+def noisy_server():
+    return CatalogueRule(
+        np.zeros(ITEMS, np.int64), BITS, upload_kind=model_pb2.UPLOAD_KIND_EXACT, gate=0, max_rows=0, seed=1,
+        privacy_mode=model_pb2.PRIVACY_MODE_SECAGG_DP, noise=NOISE,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("n", [2, 24, 256, 2000])
+def test_honest_clipped_sums_are_plausible(n):
+    rule = noisy_server()
+    for seed in range(10):
+        assert rule.add_cohort(clipped(seed, n), n) == 0
+        rule.finish_round()
+
+
+@pytest.mark.parametrize("bits", [14, 16, 17])
+def test_garbage_of_one_device_spoils_a_clipped_sum(bits):
+    """At 256 devices the numbers of rows have 17 bits."""
+    sums, rng = clipped(0), np.random.default_rng(1)
+    sums["rows"] += rng.integers(-(2 ** (bits - 1)), 2 ** (bits - 1), ITEMS * BITS)
+    with pytest.raises(ImplausibleSumError, match="row"):
+        noisy_server().add_cohort(sums, N)
+
+
+# At 256 devices: 256 (38 + 64) and eight deviations of 16 * 34; the same of 16 * 4.3 on top of the devices.
+@pytest.mark.parametrize(
+    ("block", "most", "match"), [("rows", 256 * 102 + 4353, "a row"), ("user_sum", 256 + 551, "user sum")]
+)
+def test_one_number_beyond_what_devices_and_noise_reach_spoils_a_clipped_sum(block, most, match):
+    for sign in (-1, 1):
+        sums = clipped(0)
+        sums[block][3] = sign * most
+        noisy_server().add_cohort(sums, N)
+        sums[block][3] = sign * (most + 1)
+        with pytest.raises(ImplausibleSumError, match=match):
+            noisy_server().add_cohort(sums, N)
+
+
+def test_noisy_counts_below_zero_or_above_the_devices_spoil_a_refresh():
+    require_plausible_counts(np.array([-65, 256 + 65]), 256, NOISE)
+    for counts in ([-66], [256 + 66]):
+        with pytest.raises(ImplausibleSumError, match="count"):
+            require_plausible_counts(np.array(counts), 256, NOISE)
