@@ -21,6 +21,7 @@ from lightfr_harness.server.rules.bits import unpack_signs
 from lightfr_harness.server.rules.plausible import (
     Counts,
     Mask,
+    cut,
     implausible_rows,
     require_plausible_clipped,
     require_plausible_counts,
@@ -142,7 +143,10 @@ class CatalogueRule(AggregationRule):
         implausible = implausible_rows(rows, counts, survivors)
         require_plausible_energy(rows[~implausible], counts.of(~implausible), survivors)
         trails = self.trails[self.upload_rows].astype(np.int64)
-        return shortened(rows, trails - (trails >> FORGETTING_SHIFT), counts, survivors), implausible
+        # A row that stays as it is forgets nothing and gets nothing.
+        fading = np.where(implausible[:, None], 0, trails >> FORGETTING_SHIFT)
+        usual = np.where(implausible[:, None], 0, cut(rows, counts, survivors))
+        return shortened(usual, trails - fading, counts, survivors), implausible
 
     def weighted(self, sums: Mapping[str, npt.NDArray[np.int64]], survivors: int) -> dict[str, npt.NDArray[np.int64]]:
         """The sums as add_sums takes them. With noise all devices weigh the same, and no block says how much."""

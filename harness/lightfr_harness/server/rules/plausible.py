@@ -34,14 +34,16 @@ _ROWS_TOO_MANY, _ONE_IN = 3, 100
 _AGREEMENT = 4
 # All clipped gradients together agree in less than half of what they say.
 _CLIPPED_AGREEMENT = 2
+# Of noise and uploads: what is above is cut off.
+_CUT_DEVIATIONS = 3
 # Fewer devices are too few to say what is usual.
 _ENERGY_FROM_DEVICES = 64
 # A row's trail, squared, may be so many times as long for its count as that of the middle row.
 _LONGEST_TRAIL = 3
-# A trail of one a round, squared. In any case such a trail is free, and a longer one among more devices.
+# A trail of one a round, squared. Half of it is free in any case, and more among more devices.
 _PARTS = 256
 _TRAIL_UNIT = (16 * _PARTS) ** 2
-_TRAIL_FREE_DEVICES = 64
+_TRAIL_FREE_DEVICES = 128
 
 
 class ImplausibleSumError(LightFRError):
@@ -124,6 +126,13 @@ def require_plausible_energy(rows: Numbers, counts: Counts, survivors: int) -> N
             raise ImplausibleSumError("the rows together say more than their devices can")
 
 
+def cut(rows: Numbers, counts: Counts, survivors: int) -> Numbers:
+    """The rows with no number far above what is usual for their counts, so that one device cannot make a code alone."""
+    uploads = counts.uploads(survivors)
+    most = (uploads // 2 + _CUT_DEVIATIONS * _root(uploads + _ROW_VARIANCE))[:, None]
+    return np.clip(rows, -most, most)
+
+
 def shortened(rows: Numbers, trails: Numbers, counts: Counts, survivors: int) -> Numbers:
     """The rows, but those shorter that devices have pushed much further than other rows, for their counts.
 
@@ -134,7 +143,7 @@ def shortened(rows: Numbers, trails: Numbers, counts: Counts, survivors: int) ->
         return rows
     energies = _energies(trails + _PARTS * rows) // _TRAIL_UNIT
     usual = int(np.median(1024 * energies // np.maximum(counts.by_item, 1)))
-    free = rows.shape[1] * (survivors + _TRAIL_FREE_DEVICES) // _TRAIL_FREE_DEVICES
+    free = rows.shape[1] * (survivors + _TRAIL_FREE_DEVICES) // (2 * _TRAIL_FREE_DEVICES)
     bounds = free + _LONGEST_TRAIL * usual * counts.by_item // 1024
     result, longer = rows.copy(), np.flatnonzero(energies > bounds)
     for eighths in reversed(range(8)):
