@@ -153,12 +153,12 @@ def n_finished(live):
     return len(events(live, "round_finished"))
 
 
-def top_tens(clients):
+def lists_of(clients, length):
     """What each client but the liar recommends by the newest version."""
     honest = clients[:LIAR] + clients[LIAR + 1 :]
     for client in honest:
         client.sync()
-    return [{item.item_id for item in client.recommend(10)} for client in honest]
+    return [{item.item_id for item in client.recommend(length)} for client in honest]
 
 
 def trained_with(monkeypatch, authority, folder, kind, n_finished, **plan):
@@ -199,8 +199,8 @@ def test_spoilt_sums_are_dropped_until_halving_finds_the_liar(monkeypatch, autho
     assert dropped == abandoned
 
 
-def test_one_loud_push_brings_an_item_into_no_list(monkeypatch, authority, tmp_path):
-    """An item that nobody has rated gets the code of the mean user. With the row believed, most lists have it."""
+def test_one_loud_push_does_not_bring_an_item_into_the_lists(monkeypatch, authority, tmp_path):
+    """The liar wants the code of the mean user for an item that nobody rates. When believed, it gets 10 to 23 of 23."""
     counts = [50 - i for i in range(N_ITEMS)] + [10] * (CATALOGUE - N_ITEMS)
     items, settings = (
         ItemList([f"item-{i}" for i in range(CATALOGUE)], counts, "0" * 64),
@@ -217,13 +217,15 @@ def test_one_loud_push_brings_an_item_into_no_list(monkeypatch, authority, tmp_p
         clients_of(live, authority, tmp_path, N, minimum_cohort=6, budget=BUDGET) as clients,
     ):
         train(clients, lambda: n_finished(live) >= 2)
-        lists = top_tens(clients)
+        # It is far from every list.
+        lists = lists_of(clients, 60)
         target = next(i for i in range(N_ITEMS, CATALOGUE) if not any(f"item-{i}" in one for one in lists))
         pattern = [1 if value >= 0 else -1 for value in live.coordinator._rule.mean_user.tolist()]
         liar = Liar(monkeypatch, tmp_path / f"device-{LIAR}")
         push = Push(liar, target, pattern, lambda: n_finished(live))
         train(clients, lambda: push.after is not None and n_finished(live) > push.after)
-        assert not any(f"item-{target}" in one for one in top_tens(clients))
+        # All other rows and the users move in a round, so an item may come into a list or two by itself.
+        assert sum(f"item-{target}" in one for one in lists_of(clients, 10)) <= 2
         assert [event["rows"] for event in events(live, "rows_implausible")] == [1]
 
 
