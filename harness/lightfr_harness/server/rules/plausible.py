@@ -34,7 +34,7 @@ _ROWS_TOO_MANY, _ONE_IN = 3, 100
 _AGREEMENT = 4
 # All clipped gradients together agree in less than half of what they say.
 _CLIPPED_AGREEMENT = 2
-# Of noise and uploads: what is above is cut off.
+# Of noise and uploads; what is above these and half of the uploads is cut off.
 _CUT_DEVIATIONS = 3
 # Fewer devices are too few to say what is usual.
 _ENERGY_FROM_DEVICES = 64
