@@ -8,7 +8,7 @@ import { hex } from "./bytes.js";
 import { ClearRound } from "./clear.js";
 import type { Enrolled, Renewed } from "./enrollment.js";
 import { ErrorReason, refusal } from "./errors.js";
-import { arePlausible, isRefreshDue, refreshed, withNewRows, type Gate } from "./gate.js";
+import { isRefreshDue, refreshed, withNewRows, type Gate } from "./gate.js";
 import { RoundKind, RoundState } from "./gen/lightfr/v1/coordinator_pb.js";
 import { Objective, PrivacyMode, UploadKind } from "./gen/lightfr/v1/model_pb.js";
 import { Journal } from "./journal.js";
@@ -155,8 +155,8 @@ export class Coordinator {
   private counted(round: SecureRound): Next | undefined {
     const { versions, settings } = this;
     const counts = round.counts();
-    if (!counts || !arePlausible(counts, round.uploads.size, settings)) return undefined;
-    const gate = refreshed(versions.gate, counts, [...round.uploads.keys()], settings);
+    if (!counts) return undefined;
+    const gate = refreshed(versions.gate, [...counts], [...round.uploads.keys()], settings);
     const opened = gate.everOpen.filter((row) => !versions.gate.everOpen.includes(row));
     return { model: withNewRows(versions.current.model, opened, settings), gate };
   }
@@ -176,7 +176,8 @@ export class Coordinator {
     const { round, versions, settings } = this;
     const sums = round.sums();
     if (!sums || settings.privacy !== PrivacyMode.SECAGG) return sums && { sums, frozen: new Set() };
-    const open = { rows: versions.openRows, counts: settings.gate > 0 ? versions.gate.counts : undefined };
+    const { counts, counted } = versions.gate;
+    const open = { rows: versions.openRows, counts: settings.gate > 0 ? counts : undefined, counted };
     return plausible(sums, round.uploads.size, versions.current.model, open, settings);
   }
 

@@ -1,20 +1,19 @@
 // Which rows are open: docs/protocol.md, "The gate". Devices count who rates what in pairs of refreshes.
 import { randomBytes } from "node:crypto";
 import type { Model, Shape } from "./aggregate.js";
-import { PrivacyMode } from "./gen/lightfr/v1/model_pb.js";
 import type { Item, Settings } from "./settings.js";
 
 /** What is known of who rates what. It is kept as JSON. */
 export interface Gate {
   /** Devices that rate each item. */
   counts: number[];
+  /** How many devices have counted. Absent: somebody gave the counts. */
+  counted?: number;
   /** Rows that have been open at some time, and so have codes of their own. */
   everOpen: number[];
   /** The first refresh of a pair, until the second has come. */
   first?: { counts: number[]; devices: string[] };
 }
-
-const LARGEST_NOISE = 32;
 
 export const openRowsOf = ({ counts }: Gate, { gate }: Settings): number[] =>
   [...counts.keys()].filter((row) => counts[row] >= gate);
@@ -29,18 +28,13 @@ export function firstGate(items: Item[], settings: Settings): Gate {
 export const isRefreshDue = (gate: Gate, settings: Settings): boolean =>
   settings.gateRefreshes && (gate.first !== undefined || openRowsOf(gate, settings).length === 0);
 
-/** Whether so many devices can have these counts; with the noise of mode SECAGG_DP nobody can tell. */
-export function arePlausible(counts: number[], devices: number, { privacy }: Settings): boolean {
-  const reach = Math.min(devices, LARGEST_NOISE);
-  return privacy === PrivacyMode.SECAGG_DP || counts.every((count) => count >= -reach && count <= devices + reach);
-}
-
 /** After a refresh by these devices: the first of a pair is kept, the second moves rows across the gate. */
 export function refreshed(gate: Gate, counts: number[], devices: string[], settings: Settings): Gate {
   const { first, everOpen } = gate;
   if (!first) return { ...gate, first: { counts, devices } };
   const medians = counts.map((count, row) => median([gate.counts[row], first.counts[row], count]));
-  const next = { counts: medians, everOpen };
+  const counted = Math.min(first.devices.length, devices.length);
+  const next = { counts: medians, counted, everOpen };
   return { ...next, everOpen: [...new Set([...everOpen, ...openRowsOf(next, settings)])] };
 }
 

@@ -118,7 +118,7 @@ export abstract class Round implements RoundView {
   /** Whether the round can go on with those who delivered in this stage. */
   protected abstract isEnough(): boolean;
 
-  /** What the cohort's uploads come to. Undefined: they cannot be put together. */
+  /** What the cohort's uploads come to. Undefined: they cannot be put together, or devices cannot have said it. */
   abstract sums(): Sums | undefined;
 
   /** Devices whose deliveries did not fit together, as far as is known. */

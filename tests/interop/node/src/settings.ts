@@ -2,13 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Objective, PrivacyMode, UploadKind } from "./gen/lightfr/v1/model_pb.js";
-
-/** Standard deviations of what devices add in mode SECAGG_DP, in thousandths. */
-export interface Noise {
-  rowsThousandths: number;
-  sumsThousandths: number;
-  countsThousandths: number;
-}
+import type { Noise } from "./plausible.js";
 
 export interface Settings {
   privacy: PrivacyMode;

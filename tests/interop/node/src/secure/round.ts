@@ -19,6 +19,7 @@ import {
   type RevealSharesRequest,
   type ShareKeysRequest,
 } from "../gen/lightfr/v1/secure_pb.js";
+import { arePlausibleCounts, isPlausibleClipped } from "../plausible.js";
 import { Round, type RoundEvent, type Step } from "../round.js";
 import type { Versions } from "../versions.js";
 import { isLowOrder } from "./keys.js";
@@ -93,13 +94,15 @@ export class SecureRound extends Round {
 
   sums(): Sums | undefined {
     const blocks = this.unmasked();
+    const { noise } = this.settings;
+    if (noise && blocks && !isPlausibleClipped(blocks[0], blocks[1], this.uploads.size, noise)) return undefined;
     return blocks && sumsOf(blocks, this.uploads.size, this.versions.openRows, this.settings);
   }
 
   /** What a gate refresh comes to: how many devices rate each item. Undefined as for `sums`. */
-  counts(): number[] | undefined {
-    const blocks = this.unmasked();
-    return blocks && [...blocks[0]];
+  counts(): Int32Array | undefined {
+    const counts = this.unmasked()?.[0];
+    return counts && arePlausibleCounts(counts, this.uploads.size, this.settings.noise) ? counts : undefined;
   }
 
   /** The sum of the survivors' vectors, block by block. */

@@ -4,7 +4,7 @@
 // bits at the end.
 import { createCipheriv } from "node:crypto";
 import { emptySums, type Shape, type Sums } from "../aggregate.js";
-import type { Noise } from "../settings.js";
+import type { Noise } from "../plausible.js";
 
 export interface Block {
   values: number;
