@@ -1,6 +1,7 @@
 // Whether the devices of a cohort can have said what a sum says: docs/protocol.md, "Plausible sums". Integers only; roots
 // are rounded up.
 import { floorDivide, nextTrail, type Model, type Shape, type Sums } from "./aggregate.js";
+import { largestRowNoise } from "./secure/vector.js";
 
 /** What is known about the open rows. */
 export interface OpenRows {
@@ -17,8 +18,6 @@ export interface Plausible {
   frozen: Set<number>;
 }
 
-const LARGEST_NOISE = 32;
-
 /** What may be learnt from a sum of so many survivors. Undefined: the sum is dropped. */
 export function plausible(
   sums: Sums,
@@ -33,7 +32,7 @@ export function plausible(
   const rowOf = (row: number) => sums.rows.subarray(row * f, (row + 1) * f);
   const raters = mostRaters(devices, open);
   const isTooLarge = (row: number) => {
-    const bound = rowBound(devices, raters.get(row)!);
+    const bound = rowBound(devices, raters.get(row)!, f);
     return rowOf(row).some((value) => Math.abs(value) > bound);
   };
   const frozen = new Set(open.rows.filter(isTooLarge));
@@ -51,8 +50,14 @@ function mostRaters(devices: number, { rows, counts }: OpenRows): Map<number, nu
   return new Map(rows.map((row) => [row, Math.min(devices, expected(counts[row]))]));
 }
 
-const rowBound = (devices: number, raters: number): number =>
-  Math.min(devices + Math.min(devices, LARGEST_NOISE), raters + 4 * rootAbove(raters) + 16);
+/** The variance of the noise in a sum of rows; a longer row has more. */
+const rowVariance = (f: number): number => Math.max(8, f / 8);
+
+const rowBound = (devices: number, raters: number, f: number): number =>
+  Math.min(
+    devices + largestRowNoise(devices, f),
+    raters + 4 * rootAbove(raters) + Math.floor(Math.sqrt(32 * rowVariance(f))),
+  );
 
 /** Whether the rarer and the more popular half of the rows each have no more in them than their devices and the noise. */
 function haveUsualEnergy(
@@ -68,7 +73,7 @@ function haveUsualEnergy(
   const usual = (row: number) => {
     const raters = floorDivide(devices * counts[row], counted);
     const uploads = Math.min(raters, floorDivide(64 * devices * counts[row], Math.max(total, 1))) + 1;
-    return f * (8 + uploads + floorDivide(uploads, 4) ** 2);
+    return f * (rowVariance(f) + uploads + floorDivide(uploads, 4) ** 2);
   };
   const middle = Math.floor(ordered.length / 2);
   return [ordered.slice(0, middle), ordered.slice(middle)].every((half) => {

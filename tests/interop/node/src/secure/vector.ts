@@ -13,13 +13,17 @@ export interface Block {
 /** ceil(log2(count)). */
 const bitsFor = (count: number): number => Math.ceil(Math.log2(count));
 
+/** What the noise of a sum of rows comes to at most: secagg.md, "room". */
+export const largestRowNoise = (devices: number, codeBits: number): number =>
+  Math.min(devices, Math.floor(Math.sqrt(16 * Math.max(codeBits, 64))));
+
 /** The blocks of a training round among `devices`: rows, user_sum, weight. Each has room for the devices' noise. */
 export function trainingBlocks(devices: number, openRows: number, codeBits: number): Block[] {
   const thousandths = isqrt(16_000_000n * BigInt(devices));
   const sumRoom = Math.ceil(Number(isqrt(BigInt(devices) * (10n * thousandths) ** 2n)) / 1000);
   const sumBits = bitsFor(2 * (64 * devices + sumRoom) + 1);
   return [
-    { values: openRows * codeBits, bits: bitsFor(2 * (devices + Math.min(devices, 32)) + 1) },
+    { values: openRows * codeBits, bits: bitsFor(2 * (devices + largestRowNoise(devices, codeBits)) + 1) },
     { values: codeBits, bits: sumBits },
     { values: 1, bits: sumBits },
   ];
