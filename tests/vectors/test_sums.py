@@ -55,7 +55,7 @@ def test_noise(known):
 @pytest.mark.parametrize("known", vector("ternary_noise"))
 def test_ternary_noise(known):
     numbers = memoryview(array("h", [0]) * len(known["numbers"]))
-    add_ternary_noise(numbers, known["devices"], Replay(known["random"]))
+    add_ternary_noise(numbers, known["devices"], known["variance"], Replay(known["random"]))
     assert numbers.tolist() == known["numbers"]
 
 

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.ciphers.modes import CTR
 
 from lightfr import _kernel
 from lightfr.errors import BufferSizeError, InvalidInputError
-from lightfr.secagg.noise import ternary_room, user_sum_thousandths
+from lightfr.secagg.noise import COUNT_VARIANCE, row_variance, ternary_room, user_sum_thousandths
 from lightfr.training.constants import rated_target
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def round_blocks(open_rows: int, code_bits: int, devices: int, noise: Noise | No
         )
     sum_bits = _bits_for(MAX_WEIGHT * devices, user_sum_thousandths(devices), devices)
     return (
-        Block("rows", open_rows * code_bits, _ternary_bits(devices)),
+        Block("rows", open_rows * code_bits, _ternary_bits(devices, row_variance(code_bits))),
         Block("user_sum", code_bits, sum_bits),
         Block("weight", 1, sum_bits),
     )
@@ -68,13 +68,14 @@ def round_blocks(open_rows: int, code_bits: int, devices: int, noise: Noise | No
 
 def gate_blocks(n_items: int, devices: int, noise: Noise | None = None) -> tuple[Block, ...]:
     """Return the one block of a gate refresh: 1 for each item that the device rated, else 0, and noise."""
-    bits = _bits_for(devices, noise.counts_thousandths, devices) if noise else _ternary_bits(devices)
-    return (Block("counts", n_items, bits),)
+    if noise:
+        return (Block("counts", n_items, _bits_for(devices, noise.counts_thousandths, devices)),)
+    return (Block("counts", n_items, _ternary_bits(devices, COUNT_VARIANCE)),)
 
 
-def _ternary_bits(devices: int) -> int:
+def _ternary_bits(devices: int, variance: int) -> int:
     """Return the bits of sums from -devices to devices and of their ternary noise on top."""
-    return (2 * (devices + ternary_room(devices))).bit_length()
+    return (2 * (devices + ternary_room(devices, variance))).bit_length()
 
 
 def _bits_for(largest_sum: int, noise_thousandths: int, devices: int) -> int:

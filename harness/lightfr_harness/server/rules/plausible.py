@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lightfr.errors import LightFRError
-from lightfr.secagg.noise import ternary_room
+from lightfr.secagg.noise import COUNT_VARIANCE, row_variance, ternary_room
 from lightfr.secagg.vector import MAX_WEIGHT
 from lightfr.training.constants import CLIPPED_LENGTH, LEAST_CATALOGUE_RATINGS, rated_target
 from lightfr.v1.model_pb2 import Noise
@@ -21,9 +21,8 @@ from lightfr.v1.model_pb2 import Noise
 Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-# Variance of the ternary noise in a sum, and five standard deviations.
-_ROW_VARIANCE = 8
-_ROW_REACH = 16
+# More than five standard deviations of the noise in a row: the root of so many variances.
+_ROW_REACH = 32
 # Six standard deviations of the noise in weight and user sum, per device of the cohort.
 _WEIGHT_REACH, _USER_SUM_REACH = 6, 24
 # Of counts and of what is drawn by them.
@@ -68,7 +67,7 @@ class Counts:
 
     def raters(self, survivors: int) -> Numbers:
         """How many of the survivors rate each item at most, on the average: the counts may be too low by chance."""
-        highest = self.by_item + _DEVIATIONS * _root(self.by_item + _ROW_VARIANCE)
+        highest = self.by_item + _DEVIATIONS * _root(self.by_item + COUNT_VARIANCE)
         raters: Numbers = np.minimum(survivors * highest // self._asked + 1, survivors)
         return raters
 
@@ -81,7 +80,7 @@ class Counts:
 
 def require_plausible_counts(counts: Numbers, survivors: int, noise: Noise | None = None) -> None:
     """Raise ImplausibleSumError unless each count of a gate refresh is one that so many devices can reach."""
-    reach = _noise_reach(noise.counts_thousandths, survivors) if noise else ternary_room(survivors)
+    reach = _noise_reach(noise.counts_thousandths, survivors) if noise else ternary_room(survivors, COUNT_VARIANCE)
     if len(counts) and (int(counts.min()) < -reach or int(counts.max()) > survivors + reach):
         raise ImplausibleSumError("a count is below zero or above the number of devices")
 
@@ -100,8 +99,9 @@ def implausible_rows(rows: Numbers, counts: Counts, survivors: int) -> Mask:
 
     Raises ImplausibleSumError when they are many.
     """
-    raters, most = counts.raters(survivors), survivors + ternary_room(survivors)
-    bounds = np.minimum(raters + _DEVIATIONS * _root(raters) + _ROW_REACH, most)
+    variance = row_variance(rows.shape[1])
+    raters, most = counts.raters(survivors), survivors + ternary_room(survivors, variance)
+    bounds = np.minimum(raters + _DEVIATIONS * _root(raters) + isqrt(_ROW_REACH * variance), most)
     implausible: Mask = (np.abs(rows) > bounds[:, None]).any(axis=1)
     n_bad = int(implausible.sum())
     if n_bad >= _ROWS_TOO_MANY and n_bad * _ONE_IN > len(rows):
@@ -118,7 +118,7 @@ def require_plausible_energy(rows: Numbers, counts: Counts, survivors: int) -> N
     if survivors < _ENERGY_FROM_DEVICES:
         return
     uploads = counts.uploads(survivors)
-    usual = rows.shape[1] * (_ROW_VARIANCE + uploads + (uploads // _AGREEMENT) ** 2)
+    usual = rows.shape[1] * (row_variance(rows.shape[1]) + uploads + (uploads // _AGREEMENT) ** 2)
     energies, order = _energies(rows), np.argsort(counts.by_item, kind="stable")
     for half in (order[: len(order) // 2], order[len(order) // 2 :]):
         expected, n_numbers = int(usual[half].sum()), rows.shape[1] * len(half)
@@ -129,7 +129,7 @@ def require_plausible_energy(rows: Numbers, counts: Counts, survivors: int) -> N
 def cut(rows: Numbers, counts: Counts, survivors: int) -> Numbers:
     """The rows with no number far above what is usual for their counts, so that one device cannot make a code alone."""
     uploads = counts.uploads(survivors)
-    most = (uploads // 2 + _CUT_DEVIATIONS * _root(uploads + _ROW_VARIANCE))[:, None]
+    most = (uploads // 2 + _CUT_DEVIATIONS * _root(uploads + row_variance(rows.shape[1])))[:, None]
     return np.clip(rows, -most, most)
 
 

@@ -11,6 +11,7 @@ from lightfr_harness.server.rules.plausible import (
     cut,
     implausible_rows,
     require_plausible_counts,
+    require_plausible_energy,
     require_plausible_users,
     shortened,
 )
@@ -61,6 +62,16 @@ def test_honest_sums_are_plausible_whether_or_not_it_is_known_how_many_counted(n
         sums = honest(seed, n)
         assert not implausible_rows(sums["rows"].reshape(-1, BITS), Counts(COUNTS, devices), n).any()
         require_plausible_users(sums["user_sum"], int(sums["weight"][0]), n)
+
+
+@pytest.mark.parametrize("code_bits", [128, 256, 1024])
+def test_the_noise_of_longer_codes_is_plausible_and_much_more_is_not(code_bits):
+    counts, rng = Counts(COUNTS[-100:], 1000), np.random.default_rng(code_bits)
+    noise = np.rint(rng.normal(0, (code_bits / 8) ** 0.5, (100, code_bits))).astype(np.int64)
+    assert not implausible_rows(noise, counts, N).any()
+    require_plausible_energy(noise, counts, N)
+    with pytest.raises(ImplausibleSumError, match="rows together say more"):
+        require_plausible_energy(2 * noise, counts, N)
 
 
 def test_honest_rounds_are_learnt_from_but_for_the_tails_of_noise():

@@ -1,6 +1,7 @@
 // Whether the devices of a cohort can have said what a sum says: docs/protocol.md, "Plausible sums". Integers only; roots
 // are rounded up.
 import { floorDivide, nextTrail, type Model, type Shape, type Sums } from "./aggregate.js";
+import { largestRowNoise, ternaryRoom } from "./secure/vector.js";
 
 /** What is known about the open rows. */
 export interface OpenRows {
@@ -26,8 +27,6 @@ export interface Plausible {
   frozen: Set<number>;
 }
 
-const LARGEST_NOISE = 32;
-
 /** What may be learnt from a sum of so many survivors. Undefined: the sum is dropped. */
 export function plausible(
   sums: Sums,
@@ -42,7 +41,7 @@ export function plausible(
   const rowOf = (row: number) => sums.rows.subarray(row * f, (row + 1) * f);
   const raters = mostRaters(devices, open);
   const isTooLarge = (row: number) => {
-    const bound = rowBound(devices, raters.get(row)!);
+    const bound = rowBound(devices, raters.get(row)!, f);
     return rowOf(row).some((value) => Math.abs(value) > bound);
   };
   const frozen = new Set(open.rows.filter(isTooLarge));
@@ -63,8 +62,14 @@ function mostRaters(devices: number, { rows, counts, counted: asked }: OpenRows)
   return new Map(rows.map((row) => [row, Math.min(devices, expected(counts[row]))]));
 }
 
-const rowBound = (devices: number, raters: number): number =>
-  Math.min(devices + Math.min(devices, LARGEST_NOISE), raters + 4 * rootAbove(raters) + 16);
+/** The variance of the noise in a sum of rows; a longer row has more. */
+const rowVariance = (f: number): number => Math.max(8, f / 8);
+
+const rowBound = (devices: number, raters: number, f: number): number =>
+  Math.min(
+    devices + largestRowNoise(devices, f),
+    raters + 4 * rootAbove(raters) + Math.floor(Math.sqrt(32 * rowVariance(f))),
+  );
 
 /** N, at least the largest count of these rows. */
 const countedDevices = (rows: number[], counts: number[], counted = 1): number =>
@@ -86,7 +91,7 @@ function uploadsOf(rows: number[], counts: number[], asked: number | undefined, 
 function cut(sums: Sums, rows: number[], uploads: Map<number, number>, f: number): Sums {
   const result = Int32Array.from(sums.rows);
   for (const row of rows) {
-    const most = floorDivide(uploads.get(row)!, 2) + 3 * rootAbove(uploads.get(row)! + 8);
+    const most = floorDivide(uploads.get(row)!, 2) + 3 * rootAbove(uploads.get(row)! + rowVariance(f));
     for (let at = row * f; at < (row + 1) * f; at++) result[at] = Math.max(-most, Math.min(most, result[at]));
   }
   return { ...sums, rows: result };
@@ -103,7 +108,7 @@ function haveUsualEnergy(
 ): boolean {
   const ordered = [...rows].sort((left, right) => counts[left] - counts[right] || left - right);
   const uploads = uploadsOf(rows, counts, asked, devices);
-  const usual = (row: number) => f * (8 + uploads.get(row)! + floorDivide(uploads.get(row)!, 4) ** 2);
+  const usual = (row: number) => f * (rowVariance(f) + uploads.get(row)! + floorDivide(uploads.get(row)!, 4) ** 2);
   const middle = Math.floor(ordered.length / 2);
   return [ordered.slice(0, middle), ordered.slice(middle)].every((half) => {
     const expected = half.reduce((sum, row) => sum + usual(row), 0);
@@ -158,7 +163,7 @@ export function isPlausibleClipped(rows: Int32Array, userSum: Int32Array, device
 
 /** Whether so many devices can have these counts in a gate refresh. `noise` is that of mode SECAGG_DP. */
 export function arePlausibleCounts(counts: Int32Array, devices: number, noise?: Noise): boolean {
-  const reach = noise ? noiseReach(noise.countsThousandths, devices) : Math.min(devices, LARGEST_NOISE);
+  const reach = noise ? noiseReach(noise.countsThousandths, devices) : ternaryRoom(devices);
   return counts.every((count) => count >= -reach && count <= devices + reach);
 }
 

@@ -21,7 +21,11 @@ const bitsFor = (largest: number, room: number): number => Math.ceil(Math.log2(2
 const gaussianRoom = (devices: number, thousandths: number): number =>
   Math.ceil(Number(isqrt(BigInt(devices) * (10n * BigInt(thousandths)) ** 2n)) / 1000);
 
-const ternaryRoom = (devices: number): number => Math.min(devices, 32);
+export const ternaryRoom = (devices: number): number => Math.min(devices, 32);
+
+/** What the noise of a sum of rows comes to at most: secagg.md, "room". */
+export const largestRowNoise = (devices: number, codeBits: number): number =>
+  Math.min(devices, Math.floor(Math.sqrt(16 * Math.max(codeBits, 64))));
 
 /** The blocks of a training round among `devices`: rows, user_sum and, unless all weigh the same, weight. */
 export function trainingBlocks(devices: number, openRows: number, codeBits: number, noise?: Noise): Block[] {
@@ -36,7 +40,7 @@ export function trainingBlocks(devices: number, openRows: number, codeBits: numb
   }
   const sumBits = bitsFor(64 * devices, gaussianRoom(devices, Number(isqrt(16_000_000n * BigInt(devices)))));
   return [
-    { values: openRows * codeBits, bits: bitsFor(devices, ternaryRoom(devices)) },
+    { values: openRows * codeBits, bits: bitsFor(devices, largestRowNoise(devices, codeBits)) },
     { values: codeBits, bits: sumBits },
     { values: 1, bits: sumBits },
   ];
