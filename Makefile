@@ -41,7 +41,7 @@ coverage: $(VENV)/installed ## Check that tests walk at least 95 % of the branch
 	$(BIN)/python -m pytest --numprocesses 3 --cov --cov-report=term tests/sdk
 
 test-conformance: $(VENV)/installed ## Try the coordinator as a crowd of devices would: what takes too long for `make test`
-	$(BIN)/python -m pytest --numprocesses 3 -m conformance tests/harness/conformance
+	$(BIN)/python -m pytest --numprocesses 3 --maxschedchunk 1 -m conformance tests/harness/conformance
 
 # npm writes this file last, when all is installed.
 INTEROP := tests/interop/node
@@ -55,7 +55,7 @@ node-there:
 test-interop: node-there $(VENV)/installed ## Try lightfr with other programs: curl, nginx, a coordinator in Node.js (takes minutes)
 	@$(MAKE) --no-print-directory $(INTEROP)/node_modules/.package-lock.json
 	@cd $(INTEROP) && npm run --silent build && npm run --silent lint && npm test --silent
-	$(BIN)/python -m pytest --numprocesses 3 tests/interop
+	$(BIN)/python -m pytest --numprocesses 3 --maxschedchunk 1 tests/interop
 
 kill: $(VENV)/installed ## Kill the store, the device and the coordinator 200 times each, and look for anything lost (takes minutes)
 	$(BIN)/python -m tests.campaigns.kill_store --kills 200

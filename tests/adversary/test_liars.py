@@ -17,6 +17,7 @@ from lightfr.device import Identity
 from lightfr.errors import LightFRError
 from lightfr.secagg import DeviceSession, RevealedShares
 from lightfr.secagg.views import bitmap_of
+from lightfr_harness.server.coordinator.options import ItemList
 from tests.adversary.live import clients_of
 from tests.certificates import common_name_of
 from tests.harness.server.coordinator.helpers import N_ITEMS
@@ -24,10 +25,12 @@ from tests.harness.server.coordinator.live import Live
 from tests.harness.server.coordinator.secure import SECURE, UNCOUNTED
 
 N, LIAR = 24, 5
+# Most items are rated by nobody.
+CATALOGUE = 200
 # Rounds go on with the devices that come first, so that there are others to fill the places of suspects.
 PLAN = {"goal": 12, "over_selection": 1.0, "minimum": 6, "deadline_seconds": 30}
 BUDGET = Budget(rounds_per_month=1000, gate_refreshes_per_month=1000)
-LONGEST_SECONDS = 60
+LONGEST_SECONDS = 120
 
 
 class Liar:
@@ -92,6 +95,23 @@ def uploads_garbage(liar):
     liar.lie("mask", mask)
 
 
+class Push:
+    """One row with one pattern in all of its values, as much as the block has room for, in one round."""
+
+    def __init__(self, liar, row, pattern, finished):
+        # Rounds that were finished before the lie; None: it has not lied yet.
+        self.after = None
+        self._row, self._pattern, self._finished = row, pattern, finished
+        liar.lie("mask", self._mask)
+
+    def _mask(self, honest, device, vector, *claimed):
+        if self.after is None:
+            self.after, block = self._finished(), vector.blocks[0]
+            for place, sign in enumerate(self._pattern, self._row * len(self._pattern)):
+                vector["rows"][place] = sign * (2 ** (block.bits - 1) - 1)
+        return honest(device, vector, *claimed)
+
+
 def counts_ten(liar):
     """Ten of everything, which alone is what the gate asks for."""
 
@@ -127,6 +147,18 @@ def train(clients, is_over):
 
 def events(live, name):
     return [event for line in live.log.getvalue().splitlines() if (event := json.loads(line))["event"] == name]
+
+
+def n_finished(live):
+    return len(events(live, "round_finished"))
+
+
+def lists_of(clients, length):
+    """What each client but the liar recommends by the newest version."""
+    honest = clients[:LIAR] + clients[LIAR + 1 :]
+    for client in honest:
+        client.sync()
+    return [{item.item_id for item in client.recommend(length)} for client in honest]
 
 
 def trained_with(monkeypatch, authority, folder, kind, n_finished, **plan):
@@ -165,6 +197,36 @@ def test_spoilt_sums_are_dropped_until_halving_finds_the_liar(monkeypatch, autho
     )
     assert fault["round"] in dropped
     assert dropped == abandoned
+
+
+def test_one_loud_push_does_not_bring_an_item_into_the_lists(monkeypatch, authority, tmp_path):
+    """The liar wants the code of the mean user for an item that nobody rates. When believed, it gets 10 to 23 of 23."""
+    counts = [50 - i for i in range(N_ITEMS)] + [10] * (CATALOGUE - N_ITEMS)
+    items, settings = (
+        ItemList([f"item-{i}" for i in range(CATALOGUE)], counts, "0" * 64),
+        replace(SECURE, bits=64, gate=10),
+    )
+    with (
+        Live(
+            tmp_path / "coordinator",
+            authority,
+            items=items,
+            settings=settings,
+            **{**PLAN, "goal": N, "deadline_seconds": 5},
+        ) as live,
+        clients_of(live, authority, tmp_path, N, minimum_cohort=6, budget=BUDGET) as clients,
+    ):
+        train(clients, lambda: n_finished(live) >= 2)
+        # It is far from every list.
+        lists = lists_of(clients, 60)
+        target = next(i for i in range(N_ITEMS, CATALOGUE) if not any(f"item-{i}" in one for one in lists))
+        pattern = [1 if value >= 0 else -1 for value in live.coordinator._rule.mean_user.tolist()]
+        liar = Liar(monkeypatch, tmp_path / f"device-{LIAR}")
+        push = Push(liar, target, pattern, lambda: n_finished(live))
+        train(clients, lambda: push.after is not None and n_finished(live) > push.after)
+        # All other rows and the users move in a round, so an item may come into a list or two by itself.
+        assert sum(f"item-{target}" in one for one in lists_of(clients, 10)) <= 2
+        assert [event["rows"] for event in events(live, "rows_implausible")] == [1]
 
 
 def test_one_device_does_not_open_the_gate(monkeypatch, authority, tmp_path):

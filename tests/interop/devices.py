@@ -3,11 +3,13 @@
 import os
 import time
 
+import numpy as np
+
 from lightfr import _wire
 from lightfr._wire import coordinator
 from lightfr.device import Trust
 from lightfr.rounds import RoundParticipant, Trusted
-from lightfr.secagg import round_vector
+from lightfr.secagg import gate_vector, round_vector
 from lightfr.v1 import coordinator_pb2, model_pb2
 from lightfr_harness.server.authority import Authority
 from lightfr_harness.simulation.fleet import stream
@@ -31,6 +33,10 @@ class Cohort:
         self._noise = [stream(SEED, "noise", user) for user in range(count)]
         self.channels = [remote.channel for remote in self._fleet.devices]
         self._fleet.sync()
+        # What each device had to say in its last round with secure aggregation, before it was masked; by block.
+        self.vectors = {}
+        # What a device adds to its weight that it should not, by its number.
+        self.lies = {}
 
     @property
     def model(self):
@@ -41,6 +47,11 @@ class Cohort:
         """The item codes, fetched and checked as a device does, by way of deltas where there are some."""
         return (self._folder / "models" / self.model.manifest.message.codes.sha256.hex()).read_bytes()
 
+    @property
+    def open_rows(self):
+        """The bitmap of open rows, as the server publishes it."""
+        return (self._folder / "models" / self.model.manifest.message.open_rows.sha256.hex()).read_bytes()
+
     def update(self, user):
         """What a device has to say in this round."""
         return self._fleet.devices[user].device.update(self.model.published)
@@ -49,6 +60,12 @@ class Cohort:
         answer = coordinator.check_in(self.channels[user], self.model.manifest.model_version, [mode])
         assert isinstance(answer, coordinator.Assignment), answer
         return answer
+
+    def has_place(self, user):
+        """Whether the server gives this device a place now."""
+        modes = [self.model.manifest.message.model.privacy_mode]
+        answer = coordinator.check_in(self.channels[user], self.model.manifest.model_version, modes)
+        return isinstance(answer, coordinator.Assignment)
 
     def status(self, user, round_id):
         request = coordinator_pb2.GetRoundStatusRequest(round_id=round_id).SerializeToString()
@@ -72,11 +89,19 @@ class Cohort:
 
     def walk(self, user):
         """A device with a place in a round of secure aggregation, which it has not begun."""
-        place, update = self.check_in(user, model_pb2.PRIVACY_MODE_SECAGG), self.update(user)
+        place = self.check_in(user, self.model.manifest.message.model.privacy_mode)
         member, key = self._fleet.devices[user].member, self.model.manifest.signing_key
 
-        def make_vector(_, size):
-            return round_vector(self.model.published, update, size, self._noise[user])
+        def make_vector(is_gate_refresh, size):
+            device, noise = self._fleet.devices[user].device, self._noise[user]
+            if is_gate_refresh:
+                vector = gate_vector(self.model.published, device.interactions, size, noise)
+            else:
+                vector = round_vector(self.model.published, self.update(user), size, noise)
+            if user in self.lies:
+                vector["weight"][0] += self.lies[user]
+            self.vectors[user] = {block.name: np.array(vector[block.name], np.int64) for block in vector.blocks}
+            return vector
 
         trusted = Trusted(key, self._membership_keys, member, time.time())
         participant = RoundParticipant.begin(place, trusted, MINIMUM_COHORT)
@@ -91,9 +116,9 @@ class Cohort:
         else:
             self.train_masked({})
 
-    def train_masked(self, stages_of):
+    def train_masked(self, stages_of, users=None):
         """One round with secure aggregation, stage by stage; some devices leave after so many stages."""
-        walks = {user: self.walk(user) for user in range(len(self.channels))}
+        walks = {user: self.walk(user) for user in users or range(len(self.channels))}
         for done, _ in enumerate(STAGES):
             for user, walk in walks.items():
                 if stages_of.get(user, len(STAGES)) > done:

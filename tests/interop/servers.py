@@ -3,10 +3,11 @@
 import json
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
+from lightfr_harness.conformance import kit as conformance_kit
 from lightfr_harness.conformance.kit import Kit
+from lightfr_harness.conformance.vectors import DEFAULT_FOLDER, Vectors
 from lightfr_harness.server.coordinator.child import CoordinatorProcess
 
 NODE = Path(__file__).parent / "node"
@@ -14,10 +15,8 @@ MAIN = NODE / "dist/main.js"
 
 
 def make_kit(folder, kind, **settings):
-    """A kit of kind clear, secagg or crowd, with some settings changed."""
-    crowd = ["--privacy", "secagg", "--crowd"] if kind == "crowd" else ["--privacy", kind]
-    command = [sys.executable, "-m", "lightfr_harness", "conformance-kit", folder, *crowd]
-    subprocess.run(command, check=True, capture_output=True)
+    """A kit of a kind, with some settings changed."""
+    conformance_kit.make_kit(folder, kind, "localhost", Vectors.read(DEFAULT_FOLDER))
     path = folder / "settings.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | settings))
     return folder

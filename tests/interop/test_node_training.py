@@ -1,39 +1,82 @@
 """A server written in another language, from the documents alone, trains the same model as ours: bit for bit."""
 
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
 import pytest
 
+from lightfr_harness.server.coordinator.options import ItemList, Settings, make_rule
 from tests.interop.servers import SERVERS, make_kit
 
 DEVICES = 6
-ROUNDS = 10
 # Nobody is late on a slow machine: a round ends when all have delivered.
 UNHURRIED = {"places": DEVICES, "goal": DEVICES, "minimum": 3, "deadline_seconds": 60}
 
 
-@pytest.mark.parametrize("mode", ["clear", "secagg"])
-def test_after_each_of_ten_rounds_both_servers_have_the_same_codes(mode, cohort, tmp_path):
-    kit = make_kit(tmp_path / "kit", mode, **UNHURRIED)
+@pytest.mark.parametrize(("kind", "rounds"), [("clear", 10), ("secagg", 10), ("noise", 3)])
+def test_after_each_round_both_servers_have_the_same_codes(kind, rounds, cohort, tmp_path):
+    kit = make_kit(tmp_path / "kit", kind, **UNHURRIED)
     history = {}
     for name, make_server in SERVERS.items():
         with make_server(kit, tmp_path / name) as server:
             devices = cohort(DEVICES, kit, server)
             history[name] = [devices.codes]
-            for _ in range(ROUNDS):
+            for _ in range(rounds):
                 devices.train()
                 history[name].append(devices.codes)
     assert history["node"][0] == (kit / "codes.bin").read_bytes()
-    assert len(set(history["python"])) == ROUNDS + 1, "every round moved the codes"
+    assert len(set(history["python"])) == rounds + 1, "every round moved the codes"
     for version, (ours, theirs) in enumerate(zip(history["python"], history["node"], strict=True), start=1):
         assert ours == theirs, f"version {version} differs"
 
 
 def test_both_servers_take_the_masks_of_devices_that_left_off_alike(cohort, tmp_path):
     """One device leaves before it uploads and one after it has: their phases end by the deadline."""
-    kit, codes = make_kit(tmp_path / "kit", "secagg", **UNHURRIED | {"deadline_seconds": 8}), {}
-    for name, make_server in SERVERS.items():
-        with make_server(kit, tmp_path / name) as server:
+    kit = make_kit(tmp_path / "kit", "secagg", **UNHURRIED | {"deadline_seconds": 8})
+
+    def codes(name):
+        with SERVERS[name](kit, tmp_path / name) as server:
             devices = cohort(DEVICES, kit, server)
             devices.train_masked({2: 4, 4: 5})
-            codes[name] = devices.codes
-    assert codes["node"] == codes["python"]
-    assert codes["node"] != (kit / "codes.bin").read_bytes()
+            return devices.codes
+
+    # Both at once, since most of it is waiting.
+    with ThreadPoolExecutor() as pool:
+        ours, theirs = pool.map(codes, ("python", "node"))
+    assert ours == theirs
+    assert ours != (kit / "codes.bin").read_bytes()
+
+
+def sums_of(devices):
+    """What the devices of the last round said, added up by block."""
+    names = next(iter(devices.vectors.values()))
+    return {name: sum(vector[name] for vector in devices.vectors.values()) for name in names}
+
+
+def test_rows_open_and_move_as_our_own_rule_has_it(node, cohort):
+    """Rows that open get random codes, so there are no two servers to compare: ours is the rule alone."""
+    kit, server = node("gate", **UNHURRIED)
+    ours = make_rule(Settings(32, 3, 0, False, "", "secagg"), ItemList.read(kit / "items.tsv", integer_ids=False))
+    devices = cohort(2 * DEVICES, kit, server)
+    for users in (range(DEVICES), range(DEVICES, 2 * DEVICES)):
+        devices.vectors.clear()
+        devices.train_masked({}, users)
+        ours.set_gate(**sums_of(devices), seed=0, devices=DEVICES)
+    assert devices.open_rows == ours.open_rows_bitmap()
+    assert 0 < ours.open_rows.sum() < ours.n_items
+    ours.codes = np.frombuffer(devices.codes, np.uint8).reshape(ours.codes.shape).copy()
+    for _ in range(3):
+        devices.vectors.clear()
+        devices.train_masked({}, range(DEVICES))
+        ours.add_cohort(sums_of(devices), DEVICES)
+        ours.finish_round()
+        assert devices.codes == ours.codes.tobytes()
+
+
+def test_a_sum_that_is_spoilt_is_dropped_and_half_of_its_devices_must_wait(node, cohort):
+    kit, server = node("secagg", **UNHURRIED)
+    devices = cohort(DEVICES, kit, server)
+    devices.lies[5] = 1000
+    devices.train()
+    assert devices.codes == (kit / "codes.bin").read_bytes()
+    assert sum(devices.has_place(user) for user in range(DEVICES)) == DEVICES // 2

@@ -19,9 +19,14 @@ def room(devices, thousandths):
     return -(-isqrt(devices * (10 * thousandths) ** 2) // 1000)
 
 
-def threshold(devices):
+def row_variance(f):
+    """V of the ternary noise of rows; that of counts is 8."""
+    return max(8, f // 8)
+
+
+def threshold(devices, variance):
     """T of ternary noise."""
-    return min(21845, 262144 // devices)
+    return min(21845, 32768 * variance // devices)
 
 
 def sums_level(devices):
@@ -34,8 +39,8 @@ def weight_level(devices):
     return isqrt(1_000_000 * devices)
 
 
-def ternary_bits(devices):
-    return bits_for(2 * (devices + min(devices, 32)))
+def ternary_bits(devices, variance):
+    return bits_for(2 * (devices + min(devices, isqrt(128 * variance))))
 
 
 def training_blocks(open_rows, f, devices, levels=None):
@@ -45,11 +50,12 @@ def training_blocks(open_rows, f, devices, levels=None):
         sum_bits = bits_for(2 * (devices + room(devices, levels[1])))
         return [["rows", open_rows * f, row_bits], ["user_sum", f, sum_bits]]
     sum_bits = bits_for(2 * (64 * devices + room(devices, sums_level(devices))))
-    return [["rows", open_rows * f, ternary_bits(devices)], ["user_sum", f, sum_bits], ["weight", 1, sum_bits]]
+    row_bits = ternary_bits(devices, row_variance(f))
+    return [["rows", open_rows * f, row_bits], ["user_sum", f, sum_bits], ["weight", 1, sum_bits]]
 
 
 def gate_blocks(items, devices, levels=None):
-    bits = bits_for(2 * (devices + room(devices, levels[2]))) if levels else ternary_bits(devices)
+    bits = bits_for(2 * (devices + room(devices, levels[2]))) if levels else ternary_bits(devices, 8)
     return [["counts", items, bits]]
 
 
@@ -59,7 +65,10 @@ def packed_bytes(blocks):
 
 def block_cases():
     cases = []
-    for open_rows, f, devices in ((0, 8, 2), (72, 32, 6), (2000, 64, 512), (1, 1024, 8192), (7, 8, 255), (7, 8, 256)):
+    sizes = [(0, 8, 2), (72, 32, 6), (2000, 64, 512), (1, 1024, 8192), (7, 8, 255), (7, 8, 256)]
+    # Devices for whom the noise of longer codes takes one bit more, and with one device less does not.
+    sizes += [(7, 64, 448), (7, 256, 447), (7, 256, 448), (7, 1024, 383), (7, 1024, 384)]
+    for open_rows, f, devices in sizes:
         for levels in (None, [500, 500, 500], [2000, 1_000_000, 2000]):
             blocks = training_blocks(open_rows, f, devices, levels)
             case = {"kind": "training", "open_rows": open_rows, "code_bits": f, "devices": devices, "noise": levels}
@@ -110,20 +119,28 @@ def noise_cases():
     return cases
 
 
-def ternary_drawn(random, devices):
+def ternary_drawn(random, devices, variance):
     """Ternary noise of 2 random bytes a number."""
+    t = threshold(devices, variance)
     numbers = [int.from_bytes(random[at : at + 2], "little") for at in range(0, len(random), 2)]
-    return [int(u < threshold(devices)) - int(u >= 65536 - threshold(devices)) for u in numbers]
+    return [int(u < t) - int(u >= 65536 - t) for u in numbers]
 
 
-def ternary_noise_case(devices):
+def ternary_noise_case(devices, variance):
     """On both sides of the thresholds, at the ends, and at random."""
-    t = threshold(devices)
+    t = threshold(devices, variance)
     edges = [0, t - 1, t, 65535 - t, 65536 - t, 65535]
     random = little(edges, 2) + noise(f"ternary noise {devices}", 2 * 200)
-    numbers = ternary_drawn(random, devices)
+    numbers = ternary_drawn(random, devices, variance)
     assert numbers[:6] == [1, 1, 0, 0, -1, -1]
-    return {"devices": devices, "threshold": t, "random": random, "numbers": numbers}
+    return {"devices": devices, "variance": variance, "threshold": t, "random": random, "numbers": numbers}
+
+
+def ternary_noise_cases():
+    """Of counts and rows up to 64 bits, and of rows of 128, 256 and 1,024."""
+    cases = [(2, 8), (15, 8), (512, 8), (8192, 8)]
+    cases += [(512, row_variance(128)), (513, row_variance(256)), (191, row_variance(1024)), (193, row_variance(1024))]
+    return [ternary_noise_case(*case) for case in cases]
 
 
 def low_bits(values, bits):
@@ -183,7 +200,7 @@ def contribution_case(name, n, levels):
         vector.append([weight])
     sums = [levels[1]] if levels else [sums_level(DEVICES), weight_level(DEVICES)]
     random = noise(f"contribution noise {n}", (16 if levels else 2) * len(vector[0]))
-    added = [drawn(random, levels[0]) if levels else ternary_drawn(random, DEVICES)]
+    added = [drawn(random, levels[0]) if levels else ternary_drawn(random, DEVICES, row_variance(F))]
     for level, values in zip(sums, vector[1:], strict=True):
         draw = noise(f"contribution noise {n} {level}", 16 * len(values))
         added.append(drawn(draw, level))
@@ -224,7 +241,7 @@ def gate_file():
     rated = [chosen(f"gate {u}", range(items), size) for u, size in enumerate((0, 21, 9, 8, 7, 5, 1))]
     draws = [noise(f"gate noise {u}", 2 * items) for u in range(devices)]
     counts = [
-        [(i in mine) + x for i, x in enumerate(ternary_drawn(draw, devices))]
+        [(i in mine) + x for i, x in enumerate(ternary_drawn(draw, devices, 8))]
         for mine, draw in zip(rated, draws, strict=True)
     ]
     blocks, total = gate_blocks(items, devices), [sum(column) for column in zip(*counts, strict=True)]
@@ -282,7 +299,7 @@ def vectors():
     return {
         "blocks.json": block_cases(),
         "noise.json": noise_cases(),
-        "ternary_noise.json": [ternary_noise_case(devices) for devices in (2, 15, 512, 8192)],
+        "ternary_noise.json": ternary_noise_cases(),
         "contribution.json": contribution_file(),
         "gate.json": gate_file(),
     }

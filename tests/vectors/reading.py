@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from lightfr.v1 import model_pb2
+
 FOLDER = Path(__file__).parents[2] / "vectors" / "v1"
 
 
@@ -27,3 +29,10 @@ class Replay:
         drawn, self.left = self.left[:n], self.left[n:]
         assert len(drawn) == n
         return drawn
+
+
+def noise_of(levels: list[int]) -> model_pb2.Noise | None:
+    """The noise of a model; an empty list stands for none."""
+    if not levels:
+        return None
+    return model_pb2.Noise(rows_thousandths=levels[0], sums_thousandths=levels[1], counts_thousandths=levels[2])

@@ -1,11 +1,14 @@
 """The server's rules give the known answers of vectors/v1."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
 from lightfr.v1 import model_pb2
 from lightfr_harness.server.rules import CatalogueRule, PaperRule, balance_of
-from tests.vectors.reading import by_name, vector
+from lightfr_harness.server.rules.plausible import ImplausibleSumError, require_plausible_counts
+from tests.vectors.reading import by_name, noise_of, vector
 
 
 def matrix_of(known, name="codes"):
@@ -115,3 +118,44 @@ def test_the_rows_that_a_pair_of_gate_refreshes_opens():
     server.set_gate(np.array(known["pair"]["second"]), seed=2)
     assert server.device_counts.tolist() == known["pair"]["counts"]
     assert server.open_rows_bitmap().hex() == known["pair"]["open_rows"]
+
+
+def judging_server(known, counts, trail=None, noise=None):
+    """A server in front of a sum; there is a gate where counts are known."""
+    is_noisy = noise is not None
+    server = CatalogueRule(
+        np.array(counts or [0] * len(known["rows"])), vector("plausible")["code_bits"], gate=2 if counts else 0,
+        upload_kind=model_pb2.UPLOAD_KIND_EXACT if is_noisy else model_pb2.UPLOAD_KIND_TERNARY, max_rows=64, seed=1,
+        privacy_mode=model_pb2.PRIVACY_MODE_SECAGG_DP if is_noisy else model_pb2.PRIVACY_MODE_SECAGG, noise=noise,
+    )  # fmt: skip
+    if trail:
+        server.trails[:] = trail
+    return server
+
+
+@pytest.mark.parametrize("known", vector("plausible")["sums"], ids=lambda known: known["name"])
+def test_what_is_learnt_from_a_sum(known):
+    server = judging_server(known, known["counts"], known["trail"])
+    server.counted_devices = known["counted"]
+    sums = {"rows": np.ravel(known["rows"]), "user_sum": np.array(known["user_sum"]), "weight": [known["weight"]]}
+    if known["dropped"]:
+        with pytest.raises(ImplausibleSumError):
+            server.add_cohort(sums, known["devices"])
+        return
+    assert server.add_cohort(sums, known["devices"]) == len(known["frozen"])
+    server.finish_round()
+    assert server.trails.tolist() == known["trail_after"]
+
+
+@pytest.mark.parametrize("known", vector("plausible")["clipped"], ids=lambda known: known["name"])
+def test_which_clipped_sums_are_dropped(known):
+    server = judging_server(known, [], noise=noise_of(vector("plausible")["noise"]))
+    sums = {"rows": np.ravel(known["rows"]), "user_sum": np.array(known["user_sum"])}
+    with pytest.raises(ImplausibleSumError) if known["dropped"] else nullcontext():
+        server.add_cohort(sums, known["devices"])
+
+
+@pytest.mark.parametrize("known", vector("plausible")["counts"])
+def test_which_counts_are_dropped(known):
+    with pytest.raises(ImplausibleSumError) if known["dropped"] else nullcontext():
+        require_plausible_counts(np.array(known["counts"]), known["devices"], noise_of(known["noise"]))

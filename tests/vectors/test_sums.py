@@ -11,13 +11,7 @@ from lightfr.secagg.noise import _table, add_noise, add_ternary_noise
 from lightfr.secagg.vector import Vector, gate_blocks, round_blocks
 from lightfr.training import PublishedModel, RowUpdate
 from lightfr.v1 import model_pb2, update_pb2
-from tests.vectors.reading import Replay, by_name, vector
-
-
-def noise_of(levels):
-    if not levels:
-        return None
-    return model_pb2.Noise(rows_thousandths=levels[0], sums_thousandths=levels[1], counts_thousandths=levels[2])
+from tests.vectors.reading import Replay, by_name, noise_of, vector
 
 
 def model_of(known, levels, open_rows=""):
@@ -61,7 +55,7 @@ def test_noise(known):
 @pytest.mark.parametrize("known", vector("ternary_noise"))
 def test_ternary_noise(known):
     numbers = memoryview(array("h", [0]) * len(known["numbers"]))
-    add_ternary_noise(numbers, known["devices"], Replay(known["random"]))
+    add_ternary_noise(numbers, known["devices"], known["variance"], Replay(known["random"]))
     assert numbers.tolist() == known["numbers"]
 
 

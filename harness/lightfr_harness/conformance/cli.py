@@ -31,17 +31,26 @@ def conformance_kit(
     gate: Annotated[
         bool, typer.Option("--gate", help="Use secagg without counts: devices count who rates what.")
     ] = False,
+    uploads: Annotated[
+        str,
+        typer.Option(
+            help="With --privacy clear: ternary, exact, or as the paper has them, paper (gradients) or codes."
+        ),
+    ] = "ternary",
     host: Annotated[str, typer.Option(help="The host name in the server's certificate.")] = "localhost",
     vectors: VectorsOption = None,
 ) -> None:
     """Write the files that a server under test starts with: keys, tokens, catalogue, first codes, settings."""
-    from lightfr_harness.conformance.kit import make_kit
+    from lightfr_harness.conformance.kit import UPLOADS, make_kit
     from lightfr_harness.conformance.vectors import DEFAULT_FOLDER, Vectors
 
     with errors_as_messages():
         if privacy not in ("clear", "secagg", "secagg+dp") or crowd + gate > (privacy == "secagg"):
             raise CannotRunError("use --privacy clear, secagg or secagg+dp; secagg alone, with --crowd or with --gate")
+        if uploads != "ternary" and (uploads not in UPLOADS or privacy != "clear"):
+            raise CannotRunError(f"use --uploads ternary or, with --privacy clear, one of {', '.join(UPLOADS)}")
         kind = "crowd" if crowd else "gate" if gate else "noise" if privacy == "secagg+dp" else privacy
+        kind = uploads if uploads in UPLOADS else kind
         make_kit(folder, kind, host, Vectors.read(vectors or DEFAULT_FOLDER))
         typer.echo(f"The kit {folder} is ready for one run. Start a server with it (docs/conformance.md), then run:")
         typer.echo(f"  lightfr-harness conformance https://{host}:PORT --enrollment https://{host}:PORT --kit {folder}")

@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from lightfr.interactions import LEVELS
 from lightfr.membership import MEMBERSHIP_CONTEXT, MemberKey
 from lightfr_harness.conformance.cohort import LARGEST_COMPLETE
 from lightfr_harness.conformance.vectors import Vectors
@@ -61,18 +62,30 @@ class KitSettings:
     gate_refreshes: bool = False
     # Privacy secagg+dp: the fields of RoundModel.noise.
     noise: dict[str, int] | None = None
+    # catalogue or paper; ternary, exact or codes; the balance of RoundModel.
+    objective: str = "catalogue"
+    upload_kind: str = "ternary"
+    balance: int = 0
 
     @property
     def kind(self) -> str:
-        """The name by which cases say where they run: clear, secagg, crowd, gate or noise."""
+        """The name by which cases say where they run: one of KITS in registry.py."""
         if self.gate_refreshes or self.noise:
             return "gate" if self.gate_refreshes else "noise"
+        for kind, how in UPLOADS.items():
+            if how == (self.objective, self.upload_kind):
+                return kind
         return "crowd" if self.privacy == "secagg" and self.places > LARGEST_COMPLETE else self.privacy
 
 
 # places, goal, minimum, deadline_seconds. The crowd is large enough for a graph that is not complete.
-SIZES = {"clear": (6, 4, 2, 3), "secagg": (6, 6, 3, 3), "crowd": (130, 130, 100, 30), "gate": (6, 6, 3, 3)}
+SIZES = {"clear": (6, 4, 2, 3), "secagg": (6, 6, 3, 3), "crowd": (130, 130, 100, 20), "gate": (6, 6, 3, 3)}
 SIZES["noise"] = SIZES["secagg"]
+# Kits in the clear for the other kinds of upload: objective and kind. They are also the names of `serve --uploads`.
+UPLOADS = {"exact": ("catalogue", "exact"), "paper": ("paper", "exact"), "codes": ("paper", "codes")}
+SIZES |= dict.fromkeys(UPLOADS, SIZES["clear"])
+# Of the paper's objective: as much as the gradients of a few devices. For codes of 32 bits this is a lambda of 0.001.
+BALANCE = 10_322
 # The least that six devices with codes of 32 bits do not refuse, rounded up.
 NOISE = {"rows_thousandths": 42_000, "sums_thousandths": 9000, "counts_thousandths": 2000}
 
@@ -122,12 +135,20 @@ class Kit:
             "deadline_seconds": settings.deadline_seconds,
             "privacy": settings.privacy,
             "gate_every": 1_000_000_000,
+            **self._uploads(),
             **{f"noise_{name.split('_')[0]}": level / 1000 for name, level in (settings.noise or {}).items()},
         }
 
+    def _uploads(self) -> dict[str, Any]:
+        """The options that say what devices upload in the clear."""
+        settings = self.settings
+        if settings.kind not in UPLOADS:
+            return {}
+        return {"uploads": settings.kind, "lambda": settings.balance / (4 * settings.code_bits**2 * LEVELS)}
+
 
 def make_kit(folder: Path, kind: str, host: str, vectors: Vectors) -> Kit:
-    """Write a new kit of kind clear, secagg, crowd, gate or noise."""
+    """Write a new kit of a kind of KITS in registry.py."""
     try:
         folder.mkdir(parents=True)
         (folder / "tester").mkdir()
@@ -135,19 +156,24 @@ def make_kit(folder: Path, kind: str, host: str, vectors: Vectors) -> Kit:
         reason = f"cannot make the kit {folder} ({error.strerror})"
         raise CannotRunError(f"{reason}: name a folder that is not there") from error
     places, goal, minimum, deadline = SIZES[kind]
-    privacy, is_gate = {"clear": "clear", "noise": "secagg+dp"}.get(kind, "secagg"), kind == "gate"
+    privacies = {"clear": "clear", "noise": "secagg+dp"} | dict.fromkeys(UPLOADS, "clear")
+    privacy, is_gate = privacies.get(kind, "secagg"), kind == "gate"
+    objective, upload_kind = UPLOADS.get(kind, ("catalogue", "exact" if kind == "noise" else "ternary"))
     settings = KitSettings(
         privacy=privacy,
         code_bits=vectors.code_bits,
         item_count=vectors.item_count,
         gate=LOW_GATE if is_gate else GATE,
-        max_rows=0 if kind == "noise" else MAX_ROWS,
+        max_rows=MAX_ROWS if upload_kind == "ternary" else 0,
         places=places,
         goal=goal,
         minimum=minimum,
         deadline_seconds=deadline,
         gate_refreshes=is_gate,
         noise=NOISE if kind == "noise" else None,
+        objective=objective,
+        upload_kind=upload_kind,
+        balance=BALANCE if objective == "paper" else 0,
     )
     (folder / "settings.json").write_text(json.dumps(asdict(settings), indent=2) + "\n")
     (folder / "codes.bin").write_bytes(vectors.codes)

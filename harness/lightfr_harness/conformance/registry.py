@@ -16,9 +16,13 @@ if TYPE_CHECKING:
 
 # The group of cases that restart the server.
 RESTART = "restart"
-KITS = ("clear", "secagg", "crowd", "gate", "noise")
-# Cases that say nothing run on these; the others have cases of their own alone.
+KITS = ("clear", "exact", "paper", "codes", "secagg", "crowd", "gate", "noise")
+# Those in the clear: one for each kind of upload.
+CLEAR_KITS = ("clear", "exact", "paper", "codes")
+# Cases that say nothing run on these.
 USUAL_KITS = ("clear", "secagg", "crowd")
+# Those whose model is the usual one but for the kind of upload.
+COMMON_KITS = (*CLEAR_KITS, "secagg", "crowd")
 _ID = re.compile(r"[a-z]+(\.[a-z0-9]+(-[a-z0-9]+)*)+")
 _PLACE = re.compile(r"(docs/[a-z-]+\.md|proto/lightfr/v1/[a-z]+\.proto)#[\w-]+")
 

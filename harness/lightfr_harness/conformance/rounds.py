@@ -6,6 +6,7 @@ import hashlib
 import random
 import struct
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from lightfr_harness.conformance.expectations import Unexpected, expect, expect_
 from lightfr_harness.conformance.twin import Contribution
 
 if TYPE_CHECKING:
+    from lightfr_harness.conformance.kit import Kit
     from lightfr_harness.conformance.world import Device, World
 
 # Between two questions about a round that is being added up.
@@ -64,9 +66,13 @@ class ClearRound:
         return pb.UploadRequest(**{**fields, **changes})  # type: ignore[arg-type]
 
     def random_update(self, rows: int | None = None) -> update_pb2.RowUpdate:
-        """Some open rows with random ternary elements, and a random user code."""
-        kit = self._world.kit
-        return random_update(kit.open_rows, kit.settings.code_bits, kit.settings.max_rows, rows)
+        """Some open rows with random elements, and a random user code, as the kit has them."""
+        return self.update_of(random_part(self._world.kit, rows))
+
+    def update_of(self, part: Contribution) -> update_pb2.RowUpdate:
+        """What a device says, in the kind that the kit asks for."""
+        settings = self._world.kit.settings
+        return part.as_update(settings.upload_kind, has_user_code=settings.objective == "catalogue")
 
     def send(self, device: Device, request: Message | bytes) -> Answer:
         """Upload and say what came; remembers what was accepted."""
@@ -115,10 +121,11 @@ class ClearRound:
     def _contributions(self) -> list[Contribution]:
         """What was accepted, without what no server could have added up; its case has said so."""
         kit, legal = self._world.kit.settings, []
+        user_bits = kit.code_bits if kit.objective == "catalogue" else 0
         for update in (one.row_update for one in self.counted.values()):
             with suppress(ValueError, IndexError, struct.error):
                 part = Contribution.of(update)
-                if len(part.user) == kit.code_bits and max(part.rows, default=0) < kit.item_count:
+                if len(part.user) == user_bits and max(part.rows, default=0) < kit.item_count:
                     legal.append(part)
         return legal
 
@@ -179,6 +186,22 @@ def random_update(is_open: list[bool], code_bits: int, most: int, rows: int | No
         row: np.array(generator.choices((-1, 0, 1), k=code_bits)) for row in generator.sample(candidates, count)
     }
     return Contribution(elements, np.array(generator.choices((-1, 1), k=code_bits))).as_update()
+
+
+def random_part(kit: Kit, rows: int | None = None) -> Contribution:
+    """What a device in the clear may say about `rows` open rows, or about a random number of them."""
+    settings, generator = kit.settings, random.Random()
+    if settings.upload_kind == "ternary":
+        return Contribution.of(random_update(kit.open_rows, settings.code_bits, settings.max_rows, rows))
+    candidates = [row for row, it_is in enumerate(kit.open_rows) if it_is]
+    count = generator.randint(0, len(candidates)) if rows is None else rows
+    # What a gradient reaches at most: docs/protocol.md, "The device" and "The paper's objective".
+    largest = 2 * settings.code_bits * (2520 if settings.objective == "paper" else 1)
+    elements: Sequence[int] = (-1, 1) if settings.upload_kind == "codes" else range(-largest, largest + 1)
+    made = {
+        row: np.array(generator.choices(elements, k=settings.code_bits)) for row in generator.sample(candidates, count)
+    }
+    return Contribution(made, np.array(generator.choices((-1, 1), k=settings.code_bits)))
 
 
 def random_gradients(is_open: list[bool], code_bits: int) -> Contribution:

@@ -26,12 +26,22 @@ from lightfr_harness.conformance.expectations import Unexpected, expect, expect_
 from lightfr_harness.conformance.kit import Kit, make_signing_request, write_identity
 from lightfr_harness.conformance.rounds import ClearRound, ClearRounds
 from lightfr_harness.conformance.secure_rounds import SecureRounds
-from lightfr_harness.conformance.twin import Twin
+from lightfr_harness.conformance.twin import PaperTwin, Twin
 from lightfr_harness.conformance.vectors import Vectors
 from lightfr_harness.server.authority.certificates import new_key
 from lightfr_harness.server.rules import PRIVACY_MODES
 
 MANIFEST_CONTEXT = b"lightfr manifest v1\n"
+
+
+def _twin_of(kit: Kit) -> Twin:
+    """A right server at version 1."""
+    settings = kit.settings
+    if settings.objective == "paper":
+        has_codes = settings.upload_kind == "codes"
+        return PaperTwin(kit.codes, settings.code_bits, balance=settings.balance, has_codes=has_codes)
+    is_exact, is_clipped = settings.upload_kind == "exact", settings.noise is not None
+    return Twin(kit.codes, settings.code_bits, is_exact=is_exact, is_clipped=is_clipped)
 
 
 class Issued(Protocol):
@@ -82,7 +92,7 @@ class World:
         """`restart` kills the server, starts it again on what it has stored, and returns when it listens."""
         self._restart = restart
         self.server, self.enrollment, self.kit, self.vectors = server, enrollment, kit, vectors
-        self.twin = Twin(kit.codes, kit.settings.code_bits, is_clipped=kit.settings.noise is not None)
+        self.twin = _twin_of(kit)
         self._folder = tempfile.TemporaryDirectory(prefix="lightfr-conformance-")
         self._devices: list[Device] = []
         self._clients: list[RawClient] = []
@@ -179,12 +189,16 @@ class World:
     @property
     def capabilities(self) -> pb.Capabilities:
         """Of a device that can do what the kit's rounds ask for."""
-        is_exact = self.kit.settings.noise is not None
         return pb.Capabilities(
             wire_versions=[1],
-            upload_kinds=[model_pb2.UPLOAD_KIND_EXACT if is_exact else model_pb2.UPLOAD_KIND_TERNARY],
+            upload_kinds=[self.upload_kind],  # type: ignore[list-item]
             privacy_modes=[PRIVACY_MODES[self.kit.settings.privacy]],
         )
+
+    @property
+    def upload_kind(self) -> int:
+        """What the kit's rounds ask for."""
+        return int(model_pb2.UploadKind.Value(f"UPLOAD_KIND_{self.kit.settings.upload_kind.upper()}"))
 
     @property
     def manifest_key(self) -> Ed25519PublicKey:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from lightfr import _wire
 from lightfr.errors import InvalidInputError
 from lightfr.secagg.contribution import blocks_of, vector_without_noise
-from lightfr.secagg.noise import ternary_threshold, user_sum_thousandths, weight_thousandths
+from lightfr.secagg.noise import row_variance, ternary_threshold, user_sum_thousandths, weight_thousandths
 from lightfr.training import PublishedModel, RowUpdate
 from lightfr.v1 import model_pb2
 from lightfr_harness.server.coordinator.cohort import REVEALING, UPLOADING
@@ -116,15 +116,21 @@ def sums_without_masks(
         totals["rows"] += _gaussian_sum(model.noise.rows_thousandths, n, totals["rows"].size, random)
         totals["user_sum"] += _gaussian_sum(model.noise.sums_thousandths, n, model.code_bits, random)
     else:
-        totals["rows"] += ternary_sum(devices, n, totals["rows"].size, random)
+        variance = row_variance(model.code_bits)
+        totals["rows"] += ternary_sum(devices, n, variance, totals["rows"].size, random)
         totals["user_sum"] += _gaussian_sum(user_sum_thousandths(devices), n, model.code_bits, random)
         totals["weight"] += _gaussian_sum(weight_thousandths(devices), n, 1, random)
     return totals
 
 
-def ternary_sum(devices: int, survivors: int, n: int, random: np.random.Generator) -> npt.NDArray[np.int64]:
-    """n sums of the ternary noise of so many survivors of a roster: exactly their distribution."""
-    chance = ternary_threshold(devices) / 65536
+def ternary_sum(
+    devices: int, survivors: int, variance: int, n: int, random: np.random.Generator
+) -> npt.NDArray[np.int64]:
+    """n sums of the ternary noise of so many survivors of a roster: exactly their distribution.
+
+    `variance` is that of the sum over all of the roster.
+    """
+    chance = ternary_threshold(devices, variance) / 65536
     not_zero = random.binomial(survivors, 2 * chance, n)
     return 2 * random.binomial(not_zero, 0.5) - not_zero
 

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 from lightfr import _kernel
 from lightfr.errors import CodeLengthError, InvalidInputError, ItemIndexError, OutOfRangeError
 from lightfr.secagg.noise import (
+    COUNT_VARIANCE,
     add_noise,
     add_ternary_noise,
     require_enough,
+    row_variance,
     user_sum_thousandths,
     weight_thousandths,
 )
@@ -48,7 +50,7 @@ def round_vector(
         add_noise(vector["rows"], model.noise.rows_thousandths, random_bytes)
         add_noise(vector["user_sum"], model.noise.sums_thousandths, random_bytes)
     else:
-        add_ternary_noise(vector["rows"], devices, random_bytes)
+        add_ternary_noise(vector["rows"], devices, row_variance(model.code_bits), random_bytes)
         add_noise(vector["user_sum"], user_sum_thousandths(devices), random_bytes)
         add_noise(vector["weight"], weight_thousandths(devices), random_bytes)
     return vector
@@ -96,7 +98,7 @@ def add_count_noise(
         require_enough(model.noise, model.code_bits, devices)
         add_noise(counts, model.noise.counts_thousandths, random_bytes)
     else:
-        add_ternary_noise(counts, devices, random_bytes)
+        add_ternary_noise(counts, devices, COUNT_VARIANCE, random_bytes)
 
 
 def _require_fit(model: PublishedModel, update: RowUpdate) -> None:

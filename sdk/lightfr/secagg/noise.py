@@ -27,17 +27,16 @@ if TYPE_CHECKING:
 
     from lightfr.v1.model_pb2 import Noise
 
-# What 65536 n times the chance of +1 is at most: the sum over n devices has the variance 8, and 6.4 without a fifth of
-# them, who may collude. docs/accuracy.md and the privacy audit have the figures behind it.
-_TERNARY_SHARE = 262_144
+# Variance of the ternary noise in a sum over all devices; a fifth less without a fifth of them, who may collude.
+# docs/accuracy.md and the privacy audit have the figures behind it.
+COUNT_VARIANCE = 8
 # With few devices each adds all that ternary noise has: -1, 0 and +1 are equally likely.
 _MOST_TERNARY = 21_845
-# What the sum of ternary noise reaches at most, but for a chance below 2^-51: eleven standard deviations.
-_TERNARY_REACH = 32
+# The sum of ternary noise reaches at most the root of so many variances, eleven standard deviations, but for a chance
+# below 2^-51.
+_TERNARY_REACH = 128
 
-# Of the sum over a cohort, at least, in mode SECAGG_DP: as much as ternary noise has, and 4 * 256 / 48, 48 being the
-# usual weight.
-_LEAST_VARIANCE = 8
+# Of the sum over a cohort, at least, in mode SECAGG_DP: 4 * 256 / 48, 48 being the usual weight.
 _LEAST_SUM_VARIANCE = 455
 
 # Numbers end at so many standard deviations: less than 2^-102 lies beyond.
@@ -50,25 +49,33 @@ _AT_A_TIME = 4096
 _TERNARY_AT_A_TIME = 32768
 
 
-def add_ternary_noise(target: memoryview[int], devices: int, random_bytes: Callable[[int], bytes]) -> None:
+def row_variance(code_bits: int) -> int:
+    """Return the variance of the ternary noise in each number of a summed row: a longer row says more, and has more."""
+    return max(COUNT_VARIANCE, code_bits // 8)
+
+
+def add_ternary_noise(
+    target: memoryview[int], devices: int, variance: int, random_bytes: Callable[[int], bytes]
+) -> None:
     """Add the ternary noise of one of so many devices to each number (16 bits) in place.
 
-    `random_bytes` must be cryptographic, except in simulations; docs/secagg.md says what becomes of its bytes.
+    `variance` is that of the sum. `random_bytes` must be cryptographic, except in simulations; docs/secagg.md says what
+    becomes of its bytes.
     """
-    threshold = ternary_threshold(devices)
+    threshold = ternary_threshold(devices, variance)
     for first in range(0, len(target), _TERNARY_AT_A_TIME):
         piece = target[first : first + _TERNARY_AT_A_TIME]
         _kernel.ternary_noise(piece, len(piece), threshold, random_bytes(2 * len(piece)))
 
 
-def ternary_threshold(devices: int) -> int:
+def ternary_threshold(devices: int, variance: int) -> int:
     """Return how many of 65536 draws give +1, and as many -1, on one of so many devices."""
-    return min(_MOST_TERNARY, _TERNARY_SHARE // devices)
+    return min(_MOST_TERNARY, 32768 * variance // devices)
 
 
-def ternary_room(devices: int) -> int:
+def ternary_room(devices: int, variance: int) -> int:
     """Return what the ternary noise of so many devices comes to at most."""
-    return min(devices, _TERNARY_REACH)
+    return min(devices, isqrt(_TERNARY_REACH * variance))
 
 
 def user_sum_thousandths(devices: int) -> int:
@@ -91,9 +98,9 @@ def require_enough(noise: Noise, code_bits: int, devices: int) -> None:
     mode SECAGG_DP.
     """
     least = (
-        (noise.rows_thousandths, _LEAST_VARIANCE * code_bits * code_bits),
+        (noise.rows_thousandths, row_variance(code_bits) * code_bits * code_bits),
         (noise.sums_thousandths, _LEAST_SUM_VARIANCE),
-        (noise.counts_thousandths, _LEAST_VARIANCE),
+        (noise.counts_thousandths, COUNT_VARIANCE),
     )
     if any(devices * thousandths**2 < 1_000_000 * variance for thousandths, variance in least):
         raise PrivacyError(

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.ciphers.modes import CTR
 
 from lightfr import _kernel
 from lightfr.errors import BufferSizeError, InvalidInputError
-from lightfr.secagg.noise import ternary_room, user_sum_thousandths
+from lightfr.secagg.noise import COUNT_VARIANCE, row_variance, ternary_room, user_sum_thousandths
 from lightfr.training.constants import rated_target
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def round_blocks(open_rows: int, code_bits: int, devices: int, noise: Noise | No
         )
     sum_bits = _bits_for(MAX_WEIGHT * devices, user_sum_thousandths(devices), devices)
     return (
-        Block("rows", open_rows * code_bits, _ternary_bits(devices)),
+        Block("rows", open_rows * code_bits, _ternary_bits(devices, row_variance(code_bits))),
         Block("user_sum", code_bits, sum_bits),
         Block("weight", 1, sum_bits),
     )
@@ -71,8 +71,7 @@ def round_blocks(open_rows: int, code_bits: int, devices: int, noise: Noise | No
 
 def gate_blocks(n_items: int, devices: int, noise: Noise | None = None) -> tuple[Block, ...]:
     """Return the one block of a gate refresh: 1 for each item that the device rated, else 0, and noise."""
-    bits = _bits_for(devices, noise.counts_thousandths, devices) if noise else _ternary_bits(devices)
-    return (Block("counts", n_items, bits),)
+    return (Block("counts", n_items, _count_bits(devices, noise)),)
 
 
 def evaluation_blocks(n_candidates: int, devices: int, noise: Noise | None = None) -> tuple[Block, ...]:
@@ -81,13 +80,19 @@ def evaluation_blocks(n_candidates: int, devices: int, noise: Noise | None = Non
     By group of users, and there for opinions that are no dislikes and for dislikes: 1 for a device that has one, then
     for each candidate whether it showed the item, and whether that counts for its place. At most 63 ones a device.
     """
-    bits = _bits_for(devices, noise.counts_thousandths, devices) if noise else _ternary_bits(devices)
-    return (Block("hits", 2 * _GROUPS * (1 + 2 * n_candidates), bits),)
+    return (Block("hits", 2 * _GROUPS * (1 + 2 * n_candidates), _count_bits(devices, noise)),)
 
 
-def _ternary_bits(devices: int) -> int:
+def _count_bits(devices: int, noise: Noise | None) -> int:
+    """Return the bits of sums of 0 or 1 over so many devices, and of their noise."""
+    if noise:
+        return _bits_for(devices, noise.counts_thousandths, devices)
+    return _ternary_bits(devices, COUNT_VARIANCE)
+
+
+def _ternary_bits(devices: int, variance: int) -> int:
     """Return the bits of sums from -devices to devices and of their ternary noise on top."""
-    return (2 * (devices + ternary_room(devices))).bit_length()
+    return (2 * (devices + ternary_room(devices, variance))).bit_length()
 
 
 def _bits_for(largest_sum: int, noise_thousandths: int, devices: int) -> int:

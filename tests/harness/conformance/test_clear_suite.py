@@ -43,6 +43,18 @@ def test_our_coordinator_passes_every_case_and_is_then_no_longer_fresh(kit, tmp_
     assert conformance(*addresses, kit, "--known-failing", known).exit_code == 2
 
 
+@pytest.mark.conformance
+@pytest.mark.parametrize("kind", ["exact", "paper", "codes"])
+def test_our_coordinator_passes_every_case_of_the_other_uploads(kind, tmp_path):
+    kit = make_kit(tmp_path / "kit", kind, "localhost", Vectors.read(DEFAULT_FOLDER))
+    report = tmp_path / "report.json"
+    with coordinator(kit, tmp_path) as running:
+        conformance(running.addresses["server"], running.addresses["enrollment"], kit, "--json", report)
+    result = json.loads(report.read_text())
+    assert [one for one in result["cases"] if one["outcome"] != "passed"] == []
+    assert (result["is_good"], result["kit"], len(result["cases"]) >= 26) == (True, kind, True)
+
+
 def test_a_server_that_is_not_there_cannot_be_tried(kit):
     result = conformance("https://127.0.0.1:1", "https://127.0.0.1:1", kit)
     assert result.exit_code == 2

@@ -18,6 +18,7 @@ from lightfr_harness.conformance.vectors import DEFAULT_FOLDER, Vectors
 from lightfr_harness.errors import CannotRunError
 from lightfr_harness.server.authority import Authority, TokenError
 from lightfr_harness.server.authority.certificates import common_name, new_key
+from lightfr_harness.server.rules import balance_of
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +40,9 @@ def test_the_settings_are_those_of_the_document(kit):
         "integer_ids": False,
         "gate_refreshes": False,
         "noise": None,
+        "objective": "catalogue",
+        "upload_kind": "ternary",
+        "balance": 0,
     }
     assert kit.settings.kind == "clear"
 
@@ -152,3 +156,17 @@ def test_the_command_makes_a_kit_without_counts(tmp_path):
     gate = Kit(tmp_path / "kit")
     assert (gate.settings.kind, gate.settings.gate, any(gate.open_rows)) == ("gate", 3, False)
     assert (gate.folder / "items.tsv").read_text().startswith("item-00\nitem-01\n")
+
+
+@pytest.mark.parametrize("uploads", ["exact", "paper", "codes"])
+def test_the_command_makes_a_kit_for_each_kind_of_upload(uploads, tmp_path):
+    arguments = ["conformance-kit", str(tmp_path / "kit"), "--uploads", uploads, "--privacy"]
+    assert CliRunner().invoke(app, [*arguments, "clear"]).exit_code == 0
+    kit = Kit(tmp_path / "kit")
+    assert (kit.settings.kind, kit.settings.privacy, kit.settings.max_rows) == (uploads, "clear", 0)
+    # Our coordinator, started so, has the very balance of the kit.
+    balance = balance_of(kit.serve_options()["lambda"], kit.settings.code_bits)
+    assert balance == kit.settings.balance == (0 if uploads == "exact" else 10_322)
+    wrong = CliRunner().invoke(app, [*arguments, "secagg"])
+    assert wrong.exit_code == 2
+    assert "with --privacy clear" in wrong.output

@@ -1,5 +1,6 @@
 """The suite's own server: equal to the vectors, and to the coordinator's rule, with which it shares no code."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from lightfr.v1 import model_pb2, update_pb2
 from lightfr_harness import oracle
 from lightfr_harness.cli import app
 from lightfr_harness.conformance.rounds import random_update
-from lightfr_harness.conformance.twin import Contribution, Twin, signs_of
+from lightfr_harness.conformance.twin import Contribution, PaperTwin, Twin, signs_of
 from lightfr_harness.conformance.vectors import DEFAULT_FOLDER, Vectors, find_vectors
 from lightfr_harness.errors import CannotRunError
 from lightfr_harness.server.rules import CatalogueRule, UploadReader
@@ -44,6 +45,33 @@ def test_the_twin_moves_as_the_coordinator_does():
         assert (twin.mean_user == server.mean_user).all()
 
 
+def test_the_twin_of_exact_gradients_moves_as_the_coordinator_does(tmp_path):
+    """With 24 bits, so that a gradient's part of 256 has to be rounded."""
+    server = CatalogueRule(np.full(50, 20), 24, upload_kind=model_pb2.UPLOAD_KIND_EXACT, gate=10, max_rows=0, seed=1)
+    twin, source = Twin(server.codes.tobytes(), 24, is_exact=True), np.random.default_rng(2)
+    for _ in range(6):
+        parts = [
+            Contribution({int(row): source.integers(-48, 49, 24) for row in rows}, source.choice([-1, 1], 24))
+            for rows in (source.choice(50, 40, replace=False) for _ in range(3))
+        ]
+        for part in parts:
+            server.add(part.as_update("exact").SerializeToString())
+        server.finish_round()
+        twin.finish_round(parts)
+        assert twin.codes == server.codes.tobytes()
+        assert (twin.memory == server.memory).all()
+
+
+def test_the_twins_of_the_paper_walk_the_vectors():
+    for known in json.loads((DEFAULT_FOLDER / "paper.json").read_text())["rounds"]:
+        for kind, rule in (("exact", "grad"), ("codes", "para")):
+            codes, has_codes = bytes.fromhex(known["codes"]), kind == "codes"
+            twin = PaperTwin(codes, known["code_bits"], balance=known["balance"], has_codes=has_codes)
+            uploads = [update_pb2.RowUpdate.FromString(bytes.fromhex(device[kind])) for device in known["devices"]]
+            twin.finish_round([Contribution.of(upload) for upload in uploads])
+            assert twin.codes.hex() == known[f"codes_after_agg_{rule}"]
+
+
 def test_a_round_without_uploads_keeps_the_mean_user():
     twin = Twin(bytes([0x4D, 0xB2]), 8)
     twin.mean_user = np.arange(8)
@@ -56,6 +84,19 @@ def test_bits_are_those_of_the_document():
     signs = signs_of(bytes([0x4D]), 8)
     assert signs.tolist() == [[1, -1, 1, 1, -1, -1, 1, -1]]
     assert oracle.pack(signs) == bytes([0x4D])
+
+
+@pytest.mark.parametrize("kind", ["ternary", "exact", "codes"])
+def test_every_kind_of_upload_comes_back_as_it_was(kind):
+    rows = {3: np.array([1, -1] * 8), 5: -np.ones(16, np.int64)}
+    for has_user_code in (True, False):
+        update = Contribution(rows, np.ones(16, np.int64)).as_update(kind, has_user_code=has_user_code)
+        back = Contribution.of(update)
+        assert update.WhichOneof("rows") == kind
+        assert {row: elements.tolist() for row, elements in back.rows.items()} == {
+            row: elements.tolist() for row, elements in rows.items()
+        }
+        assert back.user.tolist() == ([1] * 16 if has_user_code else [])
 
 
 @pytest.mark.parametrize("rows", [0, 1, 5, None])

@@ -5,7 +5,7 @@ import pytest
 
 from lightfr.errors import InvalidInputError
 from lightfr.secagg import round_vector
-from lightfr.secagg.noise import ternary_threshold
+from lightfr.secagg.noise import row_variance, ternary_threshold
 from lightfr.secagg.roster import usual_numbers
 from lightfr.secagg.vector import Vector, round_blocks
 from lightfr.v1 import model_pb2
@@ -135,7 +135,8 @@ def test_noise_drawn_for_the_sum_is_distributed_as_that_of_all_survivors_togethe
         trained(ratings, mode, noise, rounds=1, dropout=0.2, **options)
     places, (plain, n) = round(0.4 * ratings.n_users), sums["none"]
     assert n < places
-    rows, user_sum = (20, 10) if noise else (np.sqrt(2 * ternary_threshold(places) / 65536), 4 * np.sqrt(places))
+    ternary = np.sqrt(2 * ternary_threshold(places, row_variance(16)) / 65536)
+    rows, user_sum = (20, 10) if noise else (ternary, 4 * np.sqrt(places))
     for found, same_n in (sums["masked"], sums["unmasked"]):
         assert same_n == n
         added = {name: found[name] - plain[name] for name in plain}

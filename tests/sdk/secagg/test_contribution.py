@@ -90,10 +90,15 @@ def test_bits_behind_the_last_item_of_the_gate_do_not_count():
 
 
 @pytest.mark.parametrize(
-    ("fields", "of_rows", "of_sums"), [(NOISY, 20, 9), ({}, np.sqrt(8 / DEVICES), 4 * np.sqrt(DEVICES))]
+    ("fields", "code_bits", "of_rows", "of_sums"),
+    [
+        (NOISY, 64, 20, 9),
+        ({}, 64, np.sqrt(8 / DEVICES), 4 * np.sqrt(DEVICES)),
+        ({}, 256, np.sqrt(32 / DEVICES), 4 * np.sqrt(DEVICES)),
+    ],
 )
-def test_noise_is_drawn_for_every_number_with_the_deviation_of_its_block(fields, of_rows, of_sums):
-    model = model_of(500, 64, **fields)
+def test_noise_is_drawn_for_every_number_with_the_deviation_of_its_block(fields, code_bits, of_rows, of_sums):
+    model = model_of(500, code_bits, **fields)
     update = update_of(model, range(0, 500, 9))
     plain, noisy = (round_vector(model, update, DEVICES, source) for source in (no_noise, stream("noise")))
     deviation = {b.name: np.std(np.array(noisy[b.name]) - np.array(plain[b.name])) for b in plain.blocks}
@@ -164,11 +169,14 @@ def quiet_after(n_bytes):
     return lambda n: stream("chosen")(n) if n == n_bytes else no_noise(n)
 
 
-@pytest.mark.parametrize(("rows", "sums", "counts"), [(40_000, 9000, 3000), (41_000, 4700, 3000), (41_000, 9000, 600)])
-def test_a_device_refuses_an_epsilon_whose_noise_is_less_than_that_of_mode_secagg(rows, sums, counts):
-    """For 64 bits and 20 devices: less than 64 sqrt(8 / 20), sqrt(455 / 20) or sqrt(8 / 20) a device."""
+@pytest.mark.parametrize(
+    ("code_bits", "rows", "sums", "counts"),
+    [(64, 40_000, 9000, 3000), (64, 41_000, 4700, 3000), (64, 41_000, 9000, 600), (256, 323_000, 9000, 3000)],
+)
+def test_a_device_refuses_an_epsilon_whose_noise_is_less_than_that_of_mode_secagg(code_bits, rows, sums, counts):
+    """With 20 devices: less than 64 sqrt(8 / 20), or 256 sqrt(32 / 20), sqrt(455 / 20) or sqrt(8 / 20) a device."""
     noise = model_pb2.Noise(rows_thousandths=rows, sums_thousandths=sums, counts_thousandths=counts)
-    model = model_of(20, 64, **{**NOISY, "noise": noise})
+    model = model_of(20, code_bits, **{**NOISY, "noise": noise})
     for devices, is_enough in ((20, False), (500, True)):
         refusal = nullcontext() if is_enough else pytest.raises(PrivacyError, match="less than mode secagg")
         with refusal:

@@ -9,7 +9,14 @@ import pytest
 
 from lightfr.errors import OutOfRangeError
 from lightfr.secagg import noise
-from lightfr.secagg.noise import add_noise, add_ternary_noise, ternary_room, ternary_threshold
+from lightfr.secagg.noise import (
+    COUNT_VARIANCE,
+    add_noise,
+    add_ternary_noise,
+    row_variance,
+    ternary_room,
+    ternary_threshold,
+)
 from lightfr_harness.simulation.fleet import stream
 
 
@@ -97,26 +104,33 @@ def test_deviations_outside_their_range_are_refused(thousandths):
 
 @pytest.mark.parametrize("devices", [12, 16, 64, 256, 512, 2000, 8192])
 def test_ternary_noise_of_a_cohort_has_the_variance_8_however_large_it_is(devices):
-    variance = devices * 2 * ternary_threshold(devices) / 65536
+    variance = devices * 2 * ternary_threshold(devices, COUNT_VARIANCE) / 65536
     assert 7.7 < variance <= 8
     assert 0.8 * variance > 6.2  # of all but a fifth, who may collude
 
 
+@pytest.mark.parametrize(("code_bits", "variance"), [(8, 8), (64, 8), (72, 9), (128, 16), (256, 32), (1024, 128)])
+def test_the_noise_of_a_row_grows_with_its_length_beyond_64_bits(code_bits, variance):
+    assert row_variance(code_bits) == variance
+    assert 256 * 2 * ternary_threshold(256, row_variance(code_bits)) == 65536 * variance
+
+
 def test_a_few_devices_add_as_much_ternary_noise_as_there_is():
-    assert {ternary_threshold(devices) for devices in (1, 2, 12)} == {65536 // 3}
+    assert {ternary_threshold(devices, COUNT_VARIANCE) for devices in (1, 2, 12)} == {65536 // 3}
 
 
 def test_the_ternary_noise_of_a_device_has_the_thresholds_frequencies():
     numbers = memoryview(array("h", [5]) * 200_000)
-    add_ternary_noise(numbers, 64, stream("ternary"))
+    add_ternary_noise(numbers, 64, COUNT_VARIANCE, stream("ternary"))
     found = np.bincount(np.array(numbers) - 4, minlength=3) / len(numbers)
     chance = 262_144 / 64 / 65536
     assert found == pytest.approx([chance, 1 - 2 * chance, chance], rel=0.03)
 
 
+@pytest.mark.parametrize("variance", [8, 9, 32, 128])
 @pytest.mark.parametrize("devices", [2, 15, 33, 64, 512, 8192])
-def test_the_sum_of_ternary_noise_leaves_its_room_with_a_chance_below_2_to_the_51(devices):
-    chance, room = ternary_threshold(devices) / 65536, ternary_room(devices)
+def test_the_sum_of_ternary_noise_leaves_its_room_with_a_chance_below_2_to_the_51(devices, variance):
+    chance, room = ternary_threshold(devices, variance) / 65536, ternary_room(devices, variance)
     one, total = np.array([chance, 1 - 2 * chance, chance]), np.ones(1)
     for bit in bin(devices)[2:]:
         total = np.convolve(total, total)

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from lightfr.secagg.contribution import vector_without_noise
+from lightfr.secagg.noise import COUNT_VARIANCE
 from lightfr_harness.audits.capture import ONE_NOISELESS_IN, CapturingRun, CohortSum, Ints, Observed, sum_of_blocks
 from lightfr_harness.audits.privacy.differences import DifferenceTrial, GateTrial
 from lightfr_harness.audits.privacy.small_cohort import Behind, CohortTrial
@@ -80,7 +81,7 @@ def gate_pairs(run: CapturingRun, size: int, seed: int) -> list[GateTrial]:
         cohort = _draw(rng, len(run.fleet), size)
         counts = np.bincount(np.concatenate([sets[user] for user in cohort.tolist()]), minlength=run.server.n_items)
         target = sets[int(rng.choice(cohort))]
-        noise = [ternary_sum(size, honest, run.server.n_items, rng) for _ in range(2)]
+        noise = [ternary_sum(size, honest, COUNT_VARIANCE, run.server.n_items, rng) for _ in range(2)]
         without = counts.copy()
         without[target] -= 1
         trials.append(GateTrial(without + noise[0], counts + noise[1], target))

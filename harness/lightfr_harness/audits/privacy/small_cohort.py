@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lightfr.secagg.noise import ternary_threshold
+from lightfr.secagg.noise import row_variance, ternary_threshold
 from lightfr.training.constants import rated_target
 from lightfr_harness.audits.capture import Capture, Floats, Ints, RoundView, Signs
 from lightfr_harness.audits.finding import Finding
@@ -57,7 +57,7 @@ def row_scores(view: RoundView, codes: Signs, usual: Floats) -> Floats:
     f, n = view.model.code_bits, view.total.n_devices
     claimed, items = codes.astype(np.float64), view.before.astype(np.float64)
     scores = np.broadcast_to(usual, (len(codes), len(items))).copy()
-    ternary = 2 * ternary_threshold(n) / 65536
+    ternary = 2 * ternary_threshold(n, row_variance(view.model.code_bits)) / 65536
     noise = n * ((view.model.noise.rows_thousandths / 1000) ** 2 if view.model.HasField("noise") else ternary)
     ridge = RIDGE / 4 + noise / PRIOR
     for item in np.flatnonzero(np.abs(view.total.rows).sum(axis=1)):

@@ -6,7 +6,7 @@ import importlib
 
 GROUPS = (
     *("tls", "enroll", "renew", "connect", "version", "manifest", "artifacts"),
-    *("vectors", "checkin", "upload", "upload_content", "status", "round", "aggregate", "deltas"),
+    *("vectors", "checkin", "upload", "upload_content", "status", "round", "aggregate", "kinds", "deltas"),
     *("sums", "cohort", "advertise", "share", "acknowledge", "included", "masked", "survivors", "reveal"),
     *("steps", "abandon", "crowd", "gate", "noise"),
     *("restart", "memory"),

@@ -4,40 +4,38 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 import numpy as np
 
 from lightfr.v1 import manifest_pb2
 from lightfr_harness.conformance.expectations import Unexpected, expect, expect_equal
-from lightfr_harness.conformance.registry import case
-from lightfr_harness.conformance.rounds import random_update
+from lightfr_harness.conformance.registry import CLEAR_KITS, case
+from lightfr_harness.conformance.rounds import random_part
 from lightfr_harness.conformance.twin import SHIFT, Contribution, Integers, Twin
 from lightfr_harness.conformance.versions import mean_user, require_twin
 from lightfr_harness.conformance.world import World
 
 PLACE = "docs/protocol.md#the-server"
-CLEAR = ("clear",)
+CLEAR, CATALOGUE = ("clear",), ("clear", "exact")
 # Tries until chance has made the wanted numbers.
 MOST_TRIES = 500
 
 
-def aggregate_case(id: str, why: str, place: str = PLACE) -> Callable[..., object]:
-    return case(f"aggregate.{id}", why, place, kits=CLEAR)
+def aggregate_case(id: str, why: str, place: str = PLACE, *, kits: Iterable[str] = CLEAR) -> Callable[..., object]:
+    return case(f"aggregate.{id}", why, place, kits=kits)
 
 
-def _random_parts(world: World, *row_counts: int | None) -> list[Contribution]:
-    kit = world.kit
-    options = (kit.open_rows, kit.settings.code_bits, kit.settings.max_rows)
-    return [Contribution.of(random_update(*options, rows)) for rows in row_counts]
+def random_parts(world: World, *row_counts: int | None) -> list[Contribution]:
+    return [random_part(world.kit, rows) for rows in row_counts]
 
 
-def _round_of(world: World, parts: Sequence[Contribution]) -> manifest_pb2.Manifest:
+def round_of(world: World, parts: Sequence[Contribution]) -> manifest_pb2.Manifest:
     """Upload these and compare what comes of it."""
     current = world.fresh_round()
     for device, part in zip(world.devices(len(parts)), parts, strict=True):
-        current.upload(device, current.request(part.as_update()))
+        current.upload(device, current.request(current.update_of(part)))
     manifest = current.finish()
     require_twin(world, manifest)
     return manifest
@@ -47,22 +45,22 @@ def _signs(world: World, value: int) -> Integers:
     return np.full(world.kit.settings.code_bits, value, np.int64)
 
 
-@aggregate_case("random-rounds", "Whatever devices send, the codes move as the document says.")
+@aggregate_case("random-rounds", "Whatever devices send, the codes move as the document says.", kits=CLEAR_KITS)
 def random_rounds(world: World) -> None:
     for _ in range(3):
-        _round_of(world, _random_parts(world, *[None] * world.kit.settings.goal))
+        round_of(world, random_parts(world, *[None] * world.kit.settings.goal))
 
 
-@aggregate_case("rows-nobody-sent", "Rows that no device sent move by the catalogue term.")
+@aggregate_case("rows-nobody-sent", "Rows that no device sent move by the catalogue term.", kits=CATALOGUE)
 def rows_nobody_sent(world: World) -> None:
     before = world.twin.memory.copy()
-    _round_of(world, _random_parts(world, 0, 0, 0, 0))
+    round_of(world, random_parts(world, 0, 0, 0, 0))
     expect((world.twin.memory != before).any(), "a catalogue term that moves the memory", "none: run it again")
 
 
 @aggregate_case("closed-rows", "Closed rows move by the catalogue term alone, so they stay equal.")
 def closed_rows(world: World) -> None:
-    manifest = _round_of(world, _random_parts(world, 64, 64, 64, 64))
+    manifest = round_of(world, random_parts(world, 64, 64, 64, 64))
     codes, row_bytes = world.device(0).artifact(manifest.codes), world.kit.settings.code_bits // 8
     closed = {
         codes[row * row_bytes : (row + 1) * row_bytes] for row, is_open in enumerate(world.kit.open_rows) if not is_open
@@ -70,25 +68,25 @@ def closed_rows(world: World) -> None:
     expect_equal("different codes among the closed rows", len(closed), 1)
 
 
-@aggregate_case("light-uploads", "An upload of fewer than 32 rows weighs 32, one of more what it has.")
+@aggregate_case("light-uploads", "An upload of fewer than 32 rows weighs 32, one of more what it has.", kits=CATALOGUE)
 def light_uploads(world: World) -> None:
-    _round_of(world, _random_parts(world, 1, 31, 32, 33))
-    _round_of(world, _random_parts(world, 64, 33, 1, 0))
+    round_of(world, random_parts(world, 1, 31, 32, 33))
+    round_of(world, random_parts(world, 64, 33, 1, 0))
 
 
 @aggregate_case("one-voice", "Sums at their largest, all in one direction, do not overflow or saturate early.")
 def one_voice(world: World) -> None:
     for sign in (1, -1):
         rows = {row: _signs(world, sign) for row in range(world.kit.settings.max_rows)}
-        _round_of(world, [Contribution(rows, _signs(world, sign))] * world.kit.settings.goal)
+        round_of(world, [Contribution(rows, _signs(world, sign))] * world.kit.settings.goal)
 
 
 @aggregate_case("memory", "The memory forgets a sixteenth a round, rounded down, and no more.")
 def memory(world: World) -> None:
-    part = _random_parts(world, 64)[0]
+    part = random_parts(world, 64)[0]
     turned = Contribution({row: -elements for row, elements in part.rows.items()}, part.user)
     for one in (part, part, turned, turned, turned):
-        _round_of(world, [one, *_random_parts(world, 0, 0, 0)])
+        round_of(world, [one, *random_parts(world, 0, 0, 0)])
 
 
 class _ForgetsTowardZero(Twin):
@@ -110,19 +108,19 @@ class _DividesTowardZero(Twin):
 @aggregate_case("memory-rounds-down", "What is forgotten of a negative memory is rounded down, not toward zero.")
 def memory_rounds_down(world: World) -> None:
     # The first memory is all zeros, of which nothing is forgotten.
-    _round_of(world, _random_parts(world, *[None] * world.kit.settings.goal))
-    _round_of(world, _parts_that_tell(world, _ForgetsTowardZero))
+    round_of(world, random_parts(world, *[None] * world.kit.settings.goal))
+    round_of(world, _parts_that_tell(world, _ForgetsTowardZero))
 
 
 @aggregate_case("term-rounds-down", "The catalogue term is rounded down, not toward zero, also when it is negative.")
 def term_rounds_down(world: World) -> None:
-    _round_of(world, _parts_that_tell(world, _DividesTowardZero))
+    round_of(world, _parts_that_tell(world, _DividesTowardZero))
 
 
 def _parts_that_tell(world: World, kind: type[Twin]) -> list[Contribution]:
     """Random uploads after which a server of this kind would have other codes."""
     for _ in range(MOST_TRIES):
-        parts, right = _random_parts(world, *[None] * world.kit.settings.goal), copy.deepcopy(world.twin)
+        parts, right = random_parts(world, *[None] * world.kit.settings.goal), copy.deepcopy(world.twin)
         wrong = copy.deepcopy(world.twin)
         wrong.__class__ = kind
         for one in (right, wrong):
@@ -132,10 +130,12 @@ def _parts_that_tell(world: World, kind: type[Twin]) -> list[Contribution]:
     raise Unexpected("to find uploads that tell servers apart", f"none in {MOST_TRIES} tries: run it again")
 
 
-@aggregate_case("zero-keeps-the-bit", "A sum of exactly zero keeps the old bit, whether it was -1 or +1.")
+@aggregate_case(
+    "zero-keeps-the-bit", "A sum of exactly zero keeps the old bit, whether it was -1 or +1.", kits=CATALOGUE
+)
 def zero_keeps_the_bit(world: World) -> None:
     for wanted in (-1, 1):
-        _round_of(world, _parts_with(world, partial(_has_zero, wanted=wanted)))
+        round_of(world, _parts_with(world, partial(_has_zero, wanted=wanted)))
 
 
 def _has_zero(before: Integers, after: Integers, wanted: int) -> bool:
@@ -145,36 +145,38 @@ def _has_zero(before: Integers, after: Integers, wanted: int) -> bool:
 def _parts_with(world: World, condition: Callable[[Integers, Integers], bool]) -> list[Contribution]:
     """Random uploads after which the condition holds for the old signs and the new memory."""
     for _ in range(MOST_TRIES):
-        parts, ahead = _random_parts(world, *[None] * world.kit.settings.goal), copy.deepcopy(world.twin)
+        parts, ahead = random_parts(world, *[None] * world.kit.settings.goal), copy.deepcopy(world.twin)
         ahead.finish_round(parts)
         if condition(world.twin.signs, ahead.memory):
             return parts
     raise Unexpected("to find uploads with a sum of zero", f"none in {MOST_TRIES} tries: run it again")
 
 
-@aggregate_case("mean-user", "The mean user is rounded to the nearest 1/256, halves up, negative ones too.")
+@aggregate_case(
+    "mean-user", "The mean user is rounded to the nearest 1/256, halves up, negative ones too.", kits=CATALOGUE
+)
 def mean_user_rounds(world: World) -> None:
     generator = random.Random()
     for _ in range(2):
-        parts = _random_parts(world, *(generator.choice((0, 33, 37, 41, 47, 59)) for _ in range(4)))
-        manifest = _round_of(world, parts)
+        parts = random_parts(world, *(generator.choice((0, 33, 37, 41, 47, 59)) for _ in range(4)))
+        manifest = round_of(world, parts)
         expect(any(value < 0 for value in mean_user(manifest)), "a negative mean among 32", "none: run it again")
 
 
 @aggregate_case("order-of-uploads", "Sums do not depend on who comes first.")
 def order_of_uploads(world: World) -> None:
     current = world.fresh_round()
-    parts = _random_parts(world, 5, 64, 20, 40)
+    parts = random_parts(world, 5, 64, 20, 40)
     for device, part in zip(reversed(world.devices(len(parts))), parts, strict=True):
-        current.upload(device, current.request(part.as_update()))
+        current.upload(device, current.request(current.update_of(part)))
     require_twin(world, current.finish())
 
 
 @aggregate_case("fewer-than-the-goal", "What a deadline ends is added up like any other round.")
 def fewer_than_the_goal(world: World) -> None:
     current = world.fresh_round()
-    for device, part in zip(world.devices(3), _random_parts(world, 50, 10, 64), strict=True):
-        current.upload(device, current.request(part.as_update()))
+    for device, part in zip(world.devices(3), random_parts(world, 50, 10, 64), strict=True):
+        current.upload(device, current.request(current.update_of(part)))
     current.wait()
     require_twin(world, world.manifest())
 

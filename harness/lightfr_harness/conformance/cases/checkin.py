@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr_harness.conformance.expectations import Unexpected, expect, expect_between, expect_equal
 from lightfr_harness.conformance.kit import SPARE_DEVICES
-from lightfr_harness.conformance.registry import case
+from lightfr_harness.conformance.registry import CLEAR_KITS, COMMON_KITS, case
 from lightfr_harness.conformance.rounds import ClearRound
 from lightfr_harness.conformance.world import Device, World
 
@@ -52,11 +52,11 @@ def assignment(world: World) -> None:
     expect(given.kind in (pb.ROUND_KIND_UNSPECIFIED, pb.ROUND_KIND_TRAINING), "a training round", given.kind)
 
 
-@case("checkin.upload-limit", "The limit must leave room for the largest legal upload.", PLACE, kits=CLEAR)
+@case("checkin.upload-limit", "The limit must leave room for the largest legal upload.", PLACE, kits=CLEAR_KITS)
 def upload_limit(world: World) -> None:
     settings = world.kit.settings
-    code_bytes = settings.code_bits // 8
-    largest = settings.max_rows * (4 + 2 * code_bytes) + code_bytes
+    code_bytes, bits = settings.code_bits // 8, {"ternary": 2, "exact": 32, "codes": 1}[settings.upload_kind]
+    largest = (settings.max_rows or sum(world.kit.open_rows)) * (4 + bits * code_bytes) + code_bytes
     given = world.fresh_round().assignment.upload_limit_bytes
     expect_between("upload_limit_bytes", given, largest + 200, 2**32 - 1)
 
@@ -125,10 +125,10 @@ def not_capable_mode(world: World) -> None:
         _window(world, world.device(0), pb.RETRY_REASON_NOT_CAPABLE, capabilities=capabilities)
 
 
-@case("checkin.not-capable-kind", "A device is asked only for uploads that it can make.", PLACE)
+@case("checkin.not-capable-kind", "A device is asked only for uploads that it can make.", PLACE, kits=COMMON_KITS)
 def not_capable_kind(world: World) -> None:
     capabilities = world.capabilities
-    for kinds in ([], [2, 3]):
+    for kinds in ([], [kind for kind in (1, 2, 3) if kind != world.upload_kind]):
         del capabilities.upload_kinds[:]
         capabilities.upload_kinds.extend(kinds)  # type: ignore[arg-type]
         _window(world, world.device(0), pb.RETRY_REASON_NOT_CAPABLE, capabilities=capabilities)

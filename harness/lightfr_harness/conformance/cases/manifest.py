@@ -8,7 +8,7 @@ import time
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import manifest_pb2, model_pb2
 from lightfr_harness.conformance.expectations import Unexpected, expect, expect_between, expect_equal
-from lightfr_harness.conformance.registry import case
+from lightfr_harness.conformance.registry import COMMON_KITS, case
 from lightfr_harness.conformance.world import World
 from lightfr_harness.server.rules import PRIVACY_MODES
 
@@ -55,16 +55,18 @@ def first_version(world: World) -> None:
     expect_equal("deltas of the first version", len(manifest.codes_deltas), 0)
 
 
-@case("manifest.model", "Devices compute by these numbers: a wrong one makes every upload wrong.", PLACE)
+@case(
+    "manifest.model", "Devices compute by these numbers: a wrong one makes every upload wrong.", PLACE, kits=COMMON_KITS
+)
 def model(world: World) -> None:
     settings, got = world.kit.settings, world.manifest().model
     expected = {
         "code_bits": settings.code_bits,
         "item_count": settings.item_count,
-        "objective": model_pb2.OBJECTIVE_CATALOGUE,
-        "upload_kind": model_pb2.UPLOAD_KIND_TERNARY,
+        "objective": model_pb2.Objective.Value(f"OBJECTIVE_{settings.objective.upper()}"),
+        "upload_kind": world.upload_kind,
         "max_rows": settings.max_rows,
-        "balance": 0,
+        "balance": settings.balance,
         "privacy_mode": PRIVACY_MODES[settings.privacy],
     }
     for name, value in expected.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from lightfr.v1 import coordinator_pb2 as pb
@@ -19,8 +19,8 @@ PLACE = "docs/protocol.md#a-round-in-the-clear"
 CLEAR = ("clear",)
 
 
-def upload_case(id: str, why: str, place: str = PLACE) -> Callable[..., object]:
-    return case(f"upload.{id}", why, place, kits=CLEAR)
+def upload_case(id: str, why: str, place: str = PLACE, *, kits: Iterable[str] = CLEAR) -> Callable[..., object]:
+    return case(f"upload.{id}", why, place, kits=kits)
 
 
 def _changed(request: pb.UploadRequest, **changes: object) -> pb.UploadRequest:

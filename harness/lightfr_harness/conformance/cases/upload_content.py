@@ -8,6 +8,7 @@ from collections.abc import Callable
 from lightfr.v1 import update_pb2
 from lightfr_harness.conformance.cases.upload import upload_case
 from lightfr_harness.conformance.expectations import expect_equal
+from lightfr_harness.conformance.registry import CLEAR_KITS
 from lightfr_harness.conformance.versions import require_twin
 from lightfr_harness.conformance.world import World
 
@@ -56,6 +57,10 @@ def _one_index_less(update: update_pb2.RowUpdate) -> None:
     update.item_indices = _indices(4, 9)
 
 
+def _ternary(update: update_pb2.RowUpdate) -> None:
+    update.ternary.CopyFrom(update_pb2.TernaryRows(nonzero=bytes(4 * ROWS), positive=bytes(4 * ROWS)))
+
+
 def _exact(update: update_pb2.RowUpdate) -> None:
     update.exact.gradients = bytes(4 * 32 * ROWS)
 
@@ -65,11 +70,11 @@ def _codes(update: update_pb2.RowUpdate) -> None:
 
 
 def _no_rows(update: update_pb2.RowUpdate) -> None:
-    update.ClearField("ternary")
+    update.ClearField("rows")
 
 
 def _no_rows_and_no_indices(update: update_pb2.RowUpdate) -> None:
-    update.ClearField("ternary")
+    update.ClearField("rows")
     update.ClearField("item_indices")
 
 
@@ -97,6 +102,26 @@ def _positive_of_zero(update: update_pb2.RowUpdate) -> None:
     update.ternary.nonzero, update.ternary.positive = bytes(nonzero), bytes(positive)
 
 
+def _gradients_short(update: update_pb2.RowUpdate) -> None:
+    update.exact.gradients = update.exact.gradients[:-4]
+
+
+def _gradients_long(update: update_pb2.RowUpdate) -> None:
+    update.exact.gradients += b"\0"
+
+
+def _codes_short(update: update_pb2.RowUpdate) -> None:
+    update.codes.codes = update.codes.codes[:-1]
+
+
+def _codes_long(update: update_pb2.RowUpdate) -> None:
+    update.codes.codes += b"\0"
+
+
+def _user_code(update: update_pb2.RowUpdate) -> None:
+    update.user_code = bytes(4)
+
+
 def _user_code_short(update: update_pb2.RowUpdate) -> None:
     update.user_code = update.user_code[:-1]
 
@@ -109,33 +134,61 @@ def _no_user_code(update: update_pb2.RowUpdate) -> None:
     update.ClearField("user_code")
 
 
-FAULTS: dict[str, tuple[Spoil, str]] = {
-    "other-code-bits": (_code_bits, "Codes of another length belong to another model."),
-    "no-code-bits": (_no_code_bits, "An upload says for which code length it is."),
-    "half-an-index": (_half_index, "Indices are whole numbers of four bytes."),
-    "repeated-row": (_repeated_index, "A row sent twice would count twice."),
-    "descending-rows": (_descending, "Rows in another order could hide a row that is sent twice."),
-    "row-beyond-the-matrix": (_beyond, "A row outside the matrix must not be written to."),
-    "row-far-beyond-the-matrix": (_far_beyond, "The largest index must not wrap around to a row that there is."),
-    "closed-row": (_closed, "The gate holds only if the server holds it too."),
-    "more-rows-than-indices": (_one_index_less, "Rows without an index belong nowhere."),
-    "exact-rows": (_exact, "Exact gradients tell far more than the round asked for."),
-    "code-rows": (_codes, "Codes in the place of gradients are of another kind."),
-    "no-rows-field": (_no_rows, "Indices without rows say nothing."),
-    "nothing-at-all": (_no_rows_and_no_indices, "Not even an upload without rows may leave out its kind."),
-    "short-nonzero": (_nonzero_short, "A plane that lacks a byte would be read beyond its end."),
-    "long-nonzero": (_nonzero_long, "A plane with a byte too many is not what was asked for."),
-    "short-positive": (_positive_short, "Both planes have the same size."),
-    "long-positive": (_positive_long, "Both planes have the same size, the second too."),
-    "positive-zero": (_positive_of_zero, "An element cannot be zero and positive."),
-    "short-user-code": (_user_code_short, "A user code that lacks a byte would shift the sums."),
-    "long-user-code": (_user_code_long, "A user code with a byte too many is not what was asked for."),
-    "no-user-code": (_no_user_code, "Without its user code an upload would count in one sum and lack in the others."),
+# Faults by the kits in which they are some.
+FAULTS: dict[tuple[str, ...], dict[str, tuple[Spoil, str]]] = {
+    CLEAR_KITS: {
+        "other-code-bits": (_code_bits, "Codes of another length belong to another model."),
+        "no-code-bits": (_no_code_bits, "An upload says for which code length it is."),
+        "half-an-index": (_half_index, "Indices are whole numbers of four bytes."),
+        "repeated-row": (_repeated_index, "A row sent twice would count twice."),
+        "descending-rows": (_descending, "Rows in another order could hide a row that is sent twice."),
+        "row-beyond-the-matrix": (_beyond, "A row outside the matrix must not be written to."),
+        "row-far-beyond-the-matrix": (_far_beyond, "The largest index must not wrap around to a row that there is."),
+        "closed-row": (_closed, "The gate holds only if the server holds it too."),
+        "more-rows-than-indices": (_one_index_less, "Rows without an index belong nowhere."),
+        "no-rows-field": (_no_rows, "Indices without rows say nothing."),
+        "nothing-at-all": (_no_rows_and_no_indices, "Not even an upload without rows may leave out its kind."),
+    },
+    ("exact", "paper", "codes"): {
+        "ternary-rows": (_ternary, "Ternary rows where others were asked for are on another scale."),
+    },
+    ("clear", "codes"): {
+        "exact-rows": (_exact, "Exact gradients tell far more than the round asked for."),
+    },
+    ("clear", "exact", "paper"): {
+        "code-rows": (_codes, "Codes in the place of gradients are of another kind."),
+    },
+    ("clear",): {
+        "short-nonzero": (_nonzero_short, "A plane that lacks a byte would be read beyond its end."),
+        "long-nonzero": (_nonzero_long, "A plane with a byte too many is not what was asked for."),
+        "short-positive": (_positive_short, "Both planes have the same size."),
+        "long-positive": (_positive_long, "Both planes have the same size, the second too."),
+        "positive-zero": (_positive_of_zero, "An element cannot be zero and positive."),
+    },
+    ("exact", "paper"): {
+        "short-gradients": (_gradients_short, "Gradients that lack an element would be read beyond their end."),
+        "long-gradients": (_gradients_long, "Gradients with a byte too many are not what was asked for."),
+    },
+    ("codes",): {
+        "short-codes": (_codes_short, "Codes that lack a byte would be read beyond their end."),
+        "long-codes": (_codes_long, "Codes with a byte too many are not what was asked for."),
+    },
+    ("clear", "exact"): {
+        "short-user-code": (_user_code_short, "A user code that lacks a byte would shift the sums."),
+        "long-user-code": (_user_code_long, "A user code with a byte too many is not what was asked for."),
+        "no-user-code": (
+            _no_user_code,
+            "Without its user code an upload would count in one sum and lack in the others.",
+        ),
+    },
+    ("paper", "codes"): {
+        "user-code": (_user_code, "The paper's objective has no use for a user code, and it tells everything."),
+    },
 }
 
 
-def _declare(fault: str, spoil: Spoil, why: str) -> None:
-    @upload_case(fault, why, PLACE)
+def _declare(fault: str, spoil: Spoil, why: str, kits: tuple[str, ...]) -> None:
+    @upload_case(fault, why, PLACE, kits=kits)
     def refused(world: World) -> None:
         current = world.fresh_round()
         update = current.random_update(ROWS)
@@ -144,8 +197,9 @@ def _declare(fault: str, spoil: Spoil, why: str) -> None:
         expect_equal("upload_count after a refused upload", current.status().upload_count, 0)
 
 
-for _fault, (_spoil, _why) in FAULTS.items():
-    _declare(_fault, _spoil, _why)
+for _kits, _faults in FAULTS.items():
+    for _fault, (_spoil, _why) in _faults.items():
+        _declare(_fault, _spoil, _why, _kits)
 
 
 @upload_case("too-many-rows", "The limit of rows bounds what one device can say.", PLACE)
@@ -171,18 +225,23 @@ def no_body(world: World) -> None:
     current.send(current.first, request).refusal("UPLOAD_INVALID")
 
 
-@upload_case("good-after-refused", "A refused upload leaves the place: the device may send a good one.")
+@upload_case(
+    "good-after-refused", "A refused upload leaves the place: the device may send a good one.", kits=CLEAR_KITS
+)
 def good_after_refused(world: World) -> None:
     current = world.fresh_round()
     bad = current.random_update(ROWS)
-    _user_code_short(bad)
+    _half_index(bad)
     request = current.request(bad)
     current.send(current.first, request).refusal("UPLOAD_INVALID")
     current.upload(current.first, current.request(upload_id=request.upload_id))
 
 
 @upload_case(
-    "refused-counts-nothing", "Of a refused upload nothing may reach the sums, not its good rows either.", PLACE
+    "refused-counts-nothing",
+    "Of a refused upload nothing may reach the sums, not its good rows either.",
+    PLACE,
+    kits=CLEAR_KITS,
 )
 def refused_counts_nothing(world: World) -> None:
     current = world.fresh_round()
@@ -196,13 +255,14 @@ def refused_counts_nothing(world: World) -> None:
     require_twin(world, current.finish())
 
 
-@upload_case("no-rows-at-all", "A device whose rated rows are all closed still weighs in the sums.")
+@upload_case("no-rows-at-all", "A device whose rated rows are all closed still weighs in the sums.", kits=CLEAR_KITS)
 def no_rows_at_all(world: World) -> None:
     current = world.fresh_round()
     current.upload(current.first, current.request(current.random_update(0)))
 
 
-@upload_case("most-rows", "An upload may have as many rows as the model says.")
+@upload_case("most-rows", "An upload may have as many rows as the model says.", kits=CLEAR_KITS)
 def most_rows(world: World) -> None:
     current = world.fresh_round()
-    current.upload(current.first, current.request(current.random_update(world.kit.settings.max_rows)))
+    most = world.kit.settings.max_rows or sum(world.kit.open_rows)
+    current.upload(current.first, current.request(current.random_update(most)))

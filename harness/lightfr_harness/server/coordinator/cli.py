@@ -60,6 +60,12 @@ def serve(
     noise_rows: Annotated[float, typer.Option(help="secagg+dp: standard deviation per device, in rows.")] = 0.0,
     noise_sums: Annotated[float, typer.Option(help="secagg+dp: standard deviation per device, in user sums.")] = 0.0,
     noise_counts: Annotated[float, typer.Option(help="secagg+dp: standard deviation per device, in counts.")] = 0.0,
+    uploads: Annotated[
+        str, typer.Option(help="Mode clear only: ternary, exact, or, as the paper has them, paper or codes.")
+    ] = "ternary",
+    regularization: Annotated[
+        float, typer.Option("--lambda", help="Uploads paper and codes only: the paper's balance weight.")
+    ] = 0.0,
     gate_every: Annotated[int, typer.Option(help="Training rounds between two counts of each item's devices.")] = 50,
     tolerance: Annotated[
         float | None, typer.Option(help="Warn when the reported hit rate falls this far below the best.")
@@ -91,8 +97,9 @@ def serve(
             raise SettingsError("--noise-rows, --noise-sums and --noise-counts must be finite numbers")
         in_rows, in_sums, in_counts = (round(1000 * level) for level in levels)
         settings = Settings(
-            bits, gate, seed, integer_ids, items.sha256, privacy, in_rows, in_sums, in_counts, items.codes_sha256
-        )
+            bits, gate, seed, integer_ids, items.sha256, privacy, in_rows, in_sums, in_counts, items.codes_sha256,
+            uploads, regularization,
+        )  # fmt: skip
         settings.require_private(host, allow_clear_uploads=allow_clear_uploads)
         goal = settings.usual_goal if goal is None else goal
         minimum = settings.usual_minimum(goal) if minimum is None else minimum

@@ -39,6 +39,7 @@ from lightfr_harness.server.coordinator.storage import (
     Storage,
 )
 from lightfr_harness.server.coordinator.telemetry import Log, Metrics
+from lightfr_harness.server.rules import CatalogueRule
 from lightfr_harness.server.rules.plausible import ImplausibleSumError
 from lightfr_harness.server.rules.secagg import MissingSharesError, SecureSumError
 
@@ -292,18 +293,19 @@ class RoundKeeper:
 
     def _add_up(self, current: Round, bodies: list[bytes]) -> tuple[Version, int]:
         """The next version, and how many rows were implausible. Sums do not depend on the order of uploads."""
-        n_implausible = 0
-        if current.cohort is None:
+        n_implausible, rule = 0, self._rule
+        # Only the catalogue objective has masked rounds: Settings refuse the others.
+        if current.cohort is None or not isinstance(rule, CatalogueRule):
             for body in bodies:
-                self._rule.add(pb.UploadRequest.FromString(body).row_update.SerializeToString())
-            self._rule.finish_round()
+                rule.add(pb.UploadRequest.FromString(body).row_update.SerializeToString())
+            rule.finish_round()
         elif current.kind == GATE_REFRESH:
             # The same codes if this is done again after a crash.
             seed = int.from_bytes(current.round_id, "little")
-            self._rule.set_gate(**current.cohort.finish(), seed=seed, devices=len(current.receipts))
+            rule.set_gate(**current.cohort.finish(), seed=seed, devices=len(current.receipts))
         else:
-            n_implausible = self._rule.add_cohort(current.cohort.finish(), len(current.receipts))
-            self._rule.finish_round()
+            n_implausible = rule.add_cohort(current.cohort.finish(), len(current.receipts))
+            rule.finish_round()
         return self._published(), n_implausible
 
     def _published(self) -> Version:

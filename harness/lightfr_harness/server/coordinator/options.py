@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import ipaddress
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -16,10 +17,27 @@ from lightfr.cohorts import DEFAULT_MINIMUM_COHORT
 from lightfr.errors import CodeLengthError, InvalidInputError
 from lightfr.training.model import LEAST_NOISE, MOST_NOISE
 from lightfr.v1 import model_pb2
-from lightfr_harness.server.rules import PRIVACY_MODES, TERNARY_ROWS, CatalogueRule
+from lightfr_harness.server.rules import (
+    PRIVACY_MODES,
+    TERNARY_ROWS,
+    AggregationRule,
+    CatalogueRule,
+    PaperRule,
+    balance_of,
+)
 
 # Whatever is longer than this many characters is no item id, and its file no catalogue.
 _LONGEST_LINE = 70_000
+# What devices upload in the clear, by the names of --uploads. `paper` and `codes` are the paper's Agg_grad, Agg_para.
+UPLOADS = {
+    "ternary": model_pb2.UPLOAD_KIND_TERNARY,
+    "exact": model_pb2.UPLOAD_KIND_EXACT,
+    "paper": model_pb2.UPLOAD_KIND_EXACT,
+    "codes": model_pb2.UPLOAD_KIND_CODES,
+}
+_PAPER = ("paper", "codes")
+# Balances are below this.
+_BALANCES = 2**40
 
 
 class SettingsError(InvalidInputError):
@@ -104,6 +122,10 @@ class Settings:
     noise_counts_thousandths: int = 0
     # Of the first codes, when they came from a file.
     codes_sha256: str = ""
+    # Of UPLOADS; masked ones are all of one kind.
+    uploads: str = "ternary"
+    # The paper's lambda.
+    regularization: float = 0.0
 
     def __post_init__(self) -> None:
         if not 8 <= self.bits <= 1024 or self.bits % 8:
@@ -116,6 +138,17 @@ class Settings:
             raise SettingsError(f"--privacy secagg+dp needs {names} of 0.5 to 1000 each")
         if self.privacy != "secagg+dp" and any(noise):
             raise SettingsError(f"{names} need --privacy secagg+dp")
+        self._require_uploads()
+
+    def _require_uploads(self) -> None:
+        if self.uploads not in UPLOADS:
+            raise SettingsError(f"--uploads is {self.uploads}, expected one of {', '.join(UPLOADS)}")
+        if self.uploads != "ternary" and self.is_secure:
+            raise SettingsError(f"--uploads {self.uploads} needs --privacy clear")
+        if self.regularization and self.uploads not in _PAPER:
+            raise SettingsError(f"--lambda needs --uploads {' or '.join(_PAPER)}")
+        if not math.isfinite(self.regularization) or not 0 <= balance_of(self.regularization, self.bits) < _BALANCES:
+            raise SettingsError(f"--lambda is {self.regularization}, expected a small number from 0 on")
 
     @property
     def is_secure(self) -> bool:
@@ -143,12 +176,13 @@ class Settings:
 
     def require_same(self, kept: dict[str, Any]) -> None:
         """Raise SettingsError, naming what differs, unless the folder was begun with the same."""
-        # Folders begun before there was --codes do not name it.
-        kept = {"codes_sha256": "", **kept}
+        # Folders begun before there were --codes, --uploads and --lambda do not name them.
+        kept = {"codes_sha256": "", "uploads": "ternary", "regularization": 0.0, **kept}
         different = [name for name, value in self.as_dict().items() if kept.get(name) != value]
         if different:
             names = {name: "--" + name.replace("_", "-") for name in different}
             names |= {"catalogue_sha256": "the catalogue's digest", "codes_sha256": "the digest of --codes"}
+            names["regularization"] = "--lambda"
             says = "; ".join(f"{names[name]} was {kept.get(name)}, now {getattr(self, name)}" for name in different)
             raise SettingsError(f"the folder was begun with other options: {says}. Repeat them, or name a new folder")
 
@@ -163,29 +197,33 @@ class Settings:
         )
 
 
-def make_rule(settings: Settings, items: ItemList) -> CatalogueRule:
+def make_rule(settings: Settings, items: ItemList) -> AggregationRule:
     """The rule of aggregation at version 1, before any upload."""
     counts: npt.NDArray[np.int64] = np.array(items.device_counts or np.zeros(len(items.ids)), np.int64)
     # Devices that mask what they send can count who rates what; others cannot without telling.
     has_gate = items.device_counts is not None or (settings.is_secure and settings.gate > 1)
     noise = settings.noise()
-    rule = CatalogueRule(
-        counts,
-        settings.bits,
-        upload_kind=model_pb2.UPLOAD_KIND_TERNARY if noise is None else model_pb2.UPLOAD_KIND_EXACT,
-        gate=settings.gate if has_gate else 0,
-        max_rows=TERNARY_ROWS if noise is None else 0,
-        seed=settings.seed,
-        privacy_mode=PRIVACY_MODES[settings.privacy],
-        noise=noise,
-    )
+    upload_kind = UPLOADS[settings.uploads] if noise is None else model_pb2.UPLOAD_KIND_EXACT
+    options: dict[str, Any] = {
+        "upload_kind": upload_kind,
+        "gate": settings.gate if has_gate else 0,
+        "max_rows": TERNARY_ROWS if upload_kind == model_pb2.UPLOAD_KIND_TERNARY else 0,
+        "seed": settings.seed,
+        "privacy_mode": PRIVACY_MODES[settings.privacy],
+        "noise": noise,
+    }
+    rule: AggregationRule
+    if settings.uploads in _PAPER:
+        rule = PaperRule(counts, settings.bits, regularization=settings.regularization, **options)
+    else:
+        rule = CatalogueRule(counts, settings.bits, **options)
     if items.first_codes is not None:
         rule.codes = np.frombuffer(items.first_codes, np.uint8).reshape(rule.codes.shape).copy()
     return rule
 
 
 # Makes the rule that a coordinator aggregates by.
-MakeRule = Callable[[Settings, ItemList], CatalogueRule]
+MakeRule = Callable[[Settings, ItemList], AggregationRule]
 
 
 def is_loopback(host: str) -> bool:

@@ -33,11 +33,17 @@ from lightfr_harness.server.coordinator.folder import (
 from lightfr_harness.server.coordinator.options import ItemList
 from lightfr_harness.server.coordinator.rounds import ABANDONED, FINISHED, GATE_REFRESH, TRAINING
 from lightfr_harness.server.coordinator.storage import Storage
-from lightfr_harness.server.rules import CatalogueRule, UploadReader
+from lightfr_harness.server.rules import AggregationRule, UploadReader
 
 WIRE_VERSION = 1
 # Around what is uploaded: three ids with their tags, and lengths.
 REQUEST_OVERHEAD_BYTES = 200
+# Of one element of an upload in the clear.
+BITS_OF_KIND = {
+    model_pb2.UPLOAD_KIND_TERNARY: 2,
+    model_pb2.UPLOAD_KIND_EXACT: 32,
+    model_pb2.UPLOAD_KIND_CODES: 1,
+}
 # A device that missed more versions than this fetches the codes whole.
 DELTAS_FROM_VERSIONS = 8
 # Versions that can be gone back to.
@@ -75,7 +81,7 @@ class Publisher:
 
     def publish(
         self,
-        rule: CatalogueRule,
+        rule: AggregationRule,
         version: int,
         created: float,
         catalogue: manifest_pb2.Artifact,
@@ -151,7 +157,7 @@ class Publisher:
         self._crash_point("version is written")
         return manifest.SerializeToString()
 
-    def restore(self, rule: CatalogueRule, manifest: manifest_pb2.Manifest) -> None:
+    def restore(self, rule: AggregationRule, manifest: manifest_pb2.Manifest) -> None:
         """Take up the state of a version, and check that it is the one whose codes were published."""
         path = self._states / f"{manifest.model_version}.npz"
         try:
@@ -204,7 +210,7 @@ class Version:
     upload_limit_bytes: int
 
     @classmethod
-    def of(cls, manifest: bytes, rule: CatalogueRule, sign: Callable[[bytes], manifest_pb2.SignedManifest],
+    def of(cls, manifest: bytes, rule: AggregationRule, sign: Callable[[bytes], manifest_pb2.SignedManifest],
            places: int) -> Version:  # fmt: skip
         """The version that the rule stands at."""
         parsed = manifest_pb2.Manifest.FromString(manifest)
@@ -218,14 +224,14 @@ class Version:
         )
 
 
-def blocks_of(rule: CatalogueRule, kind: int, devices: int) -> tuple[Block, ...]:
+def blocks_of(rule: AggregationRule, kind: int, devices: int) -> tuple[Block, ...]:
     """What a cohort of so many devices adds up."""
     if kind == GATE_REFRESH:
         return gate_blocks(rule.n_items, devices, rule.noise)
     return round_blocks(int(rule.upload_rows.sum()), rule.code_bits, devices, rule.noise)
 
 
-def _limit_bytes(rule: CatalogueRule, model: model_pb2.RoundModel, places: int) -> int:
+def _limit_bytes(rule: AggregationRule, model: model_pb2.RoundModel, places: int) -> int:
     """The largest legal upload, of either kind of round, and what stands around it."""
     if model.privacy_mode == model_pb2.PRIVACY_MODE_CLEAR:
         return upload_limit_bytes(model)
@@ -234,9 +240,10 @@ def _limit_bytes(rule: CatalogueRule, model: model_pb2.RoundModel, places: int) 
 
 
 def upload_limit_bytes(model: model_pb2.RoundModel) -> int:
-    """The largest legal RowUpdate, ternary, and what stands around it."""
+    """The largest legal RowUpdate, and what stands around it."""
     rows = min(model.max_rows or model.item_count, model.item_count)
-    return rows * (4 + 2 * model.code_bits // 8) + model.code_bits // 8 + REQUEST_OVERHEAD_BYTES
+    row_bytes = model.code_bits * BITS_OF_KIND[model.upload_kind] // 8
+    return rows * (4 + row_bytes) + model.code_bits // 8 + REQUEST_OVERHEAD_BYTES
 
 
 def roll_back(folder: Path, version: int, crash_point: CrashPoint = no_crash) -> int:

@@ -17,6 +17,8 @@ from lightfr_harness.server.coordinator.rounds import GATE_REFRESH, Round
 # After so many faults a device gets no place for so long, and then with every further one.
 MOST_FAULTS = 3
 PAUSE_SECONDS = 86_400.0
+# So many good sums clear a suspect, and so many spoilt ones name the last: a device may lie only now and then.
+CLEARING_SUMS, CONFIRMING_SUMS = 3, 2
 # Faults of a device that delivered something that was refused, and of one that is left as the only suspect.
 REFUSED, NAMED = "what it delivered was refused", "every sum that it is in is spoilt"
 
@@ -90,15 +92,19 @@ class Standing:
 
 
 class Suspects:
-    """Finds a device that spoils sums, by halving.
+    """Finds a device that spoils sums, by halving: docs/protocol.md, "Who spoilt it".
 
-    Whoever was in a spoilt sum is suspected, and whoever was in a good one is cleared. A round gives places to half of
-    the suspects, so that it says of half of them whether the liar is among them. It needs enough other devices: when a
-    round that left some out had too few, the next one leaves out nobody.
+    Whoever was in every spoilt sum is suspected, until it was in some good ones. A round gives places to half of the
+    suspects, so that a spoilt sum clears the other half. The last suspect gets a place by chance: when somebody else
+    lies, a sum without it is soon spoilt too. All of it needs enough other devices: when a round that left some out had
+    too few, the next one leaves out nobody.
     """
 
     def __init__(self) -> None:
-        self._suspected: frozenset[str] = frozenset()
+        # Suspect to the good sums that it was in since the last spoilt one.
+        self._suspected: dict[str, int] = {}
+        # Spoilt sums in a row with the only suspect in them.
+        self._confirmed = 0
         self._is_lifted = False
         # Of one round: those that it leaves out.
         self._left_out: tuple[bytes, frozenset[str]] = b"", frozenset()
@@ -112,21 +118,25 @@ class Suspects:
             return False
         if self._left_out[0] != round_id:
             order = sorted(self._suspected, key=lambda one: hashlib.sha256(round_id + one.encode()).digest())
-            self._left_out = round_id, frozenset(order[(len(order) + 1) // 2 :])
+            # Chance decides which half is the larger one, and so whether a last suspect has a place.
+            self._left_out = round_id, frozenset(order[(len(order) + round_id[0] % 2) // 2 :])
         return device in self._left_out[1]
 
     def spoilt(self, devices: Collection[str]) -> str | None:
-        """A sum of these was spoilt; the liar, if only one is left that it can be, and was so before."""
-        (before, self._is_lifted), both = (self._suspected, False), self._suspected.intersection(devices)
-        self._suspected = both or frozenset(devices)
-        if len(before) == 1 and both:
-            self._suspected = frozenset()
-            return next(iter(both))
-        return None
+        """A sum of these was spoilt; the liar, if it was the only suspect in the last spoilt sums."""
+        both = self._suspected.keys() & devices
+        self._confirmed = self._confirmed + 1 if both and len(self) == 1 else 0
+        self._suspected, self._is_lifted = dict.fromkeys(both or devices, 0), False
+        if self._confirmed < CONFIRMING_SUMS:
+            return None
+        self._suspected, self._confirmed = {}, 0
+        return both.pop()
 
     def good(self, devices: Collection[str]) -> None:
         """A sum of these was good."""
-        self._suspected, self._is_lifted = self._suspected.difference(devices), False
+        counted = {device: count + (device in devices) for device, count in self._suspected.items()}
+        self._suspected = {device: count for device, count in counted.items() if count < CLEARING_SUMS}
+        self._is_lifted = False
 
     def too_few(self) -> None:
         """A round ended for want of devices."""

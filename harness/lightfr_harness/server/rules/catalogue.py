@@ -21,7 +21,9 @@ from lightfr_harness.server.rules.bits import unpack_signs
 from lightfr_harness.server.rules.plausible import (
     Counts,
     Mask,
+    cut,
     implausible_rows,
+    require_plausible_clipped,
     require_plausible_counts,
     require_plausible_energy,
     require_plausible_users,
@@ -93,8 +95,8 @@ class CatalogueRule(AggregationRule):
         `devices` is how many counted; 0: nobody knows. Raises ImplausibleSumError, and changes nothing, when so many
         cannot have these counts.
         """
-        if self.noise is None and devices:
-            require_plausible_counts(counts, devices)
+        if devices:
+            require_plausible_counts(counts, devices, self.noise)
         if not self.awaits_refresh:
             self.first_counts, self.first_devices = np.asarray(counts, np.int64), devices
         else:
@@ -123,10 +125,12 @@ class CatalogueRule(AggregationRule):
         Raises ImplausibleSumError, and counts nothing, when the sums as a whole are not plausible.
         """
         weighted, implausible = self.weighted(sums, survivors), np.zeros(0, np.bool_)
-        # In mode SECAGG_DP the noise is too large to tell.
-        if self.noise is None:
+        rows = sums["rows"].reshape(-1, self.code_bits)
+        if self.noise is not None:
+            require_plausible_clipped(rows, sums["user_sum"], self.noise, survivors)
+        else:
             require_plausible_users(weighted["user_sum"], int(weighted["weight"][0]), survivors)
-            weighted["rows"], implausible = self._plausible(sums["rows"].reshape(-1, self.code_bits), survivors)
+            weighted["rows"], implausible = self._plausible(rows, survivors)
             self._held[self.upload_rows] = implausible
         self.add_sums(**weighted)
         return int(implausible.sum())
@@ -139,7 +143,10 @@ class CatalogueRule(AggregationRule):
         implausible = implausible_rows(rows, counts, survivors)
         require_plausible_energy(rows[~implausible], counts.of(~implausible), survivors)
         trails = self.trails[self.upload_rows].astype(np.int64)
-        return shortened(rows, trails - (trails >> FORGETTING_SHIFT), counts, survivors), implausible
+        # A row that stays as it is forgets nothing and gets nothing.
+        fading = np.where(implausible[:, None], 0, trails >> FORGETTING_SHIFT)
+        usual = np.where(implausible[:, None], 0, cut(rows, counts, survivors))
+        return shortened(usual, trails - fading, counts, survivors), implausible
 
     def weighted(self, sums: Mapping[str, npt.NDArray[np.int64]], survivors: int) -> dict[str, npt.NDArray[np.int64]]:
         """The sums as add_sums takes them. With noise all devices weigh the same, and no block says how much."""

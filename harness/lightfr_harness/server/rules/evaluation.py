@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lightfr.rankings import GROUPS, RankBy, Ranking
-from lightfr.secagg.noise import ternary_room
+from lightfr.secagg.noise import COUNT_VARIANCE, ternary_room
 from lightfr.training.constants import REFINE_FROM_BITS, Recency
 from lightfr.v1 import manifest_pb2
 from lightfr_harness.server.rules.plausible import ImplausibleSumError, Numbers
@@ -19,8 +19,6 @@ _PRIORS = (0, 4, 8, 16, 32, 64, 128)
 _REFINED_PRIORS = (0, 8)
 # A group with fewer opinions than this goes by what is best for all.
 _FEWEST_OPINIONS = 100
-# Of a number in the sum, without devices that add none.
-_NOISE_VARIANCE = 8
 POPULARITY, CHANCE = Ranking(RankBy.POPULARITY), Ranking(RankBy.CHANCE)
 
 
@@ -52,7 +50,7 @@ def to_messages(rankings: list[Ranking]) -> list[manifest_pb2.Ranking]:
 
 def require_plausible_hits(hits: Numbers, survivors: int) -> None:
     """Raise ImplausibleSumError unless so many devices can have said this, but for the noise of mode SECAGG."""
-    reach = ternary_room(survivors)
+    reach = ternary_room(survivors, COUNT_VARIANCE)
     if int(hits.min(initial=0)) < -reach or int(hits.max(initial=0)) > survivors + reach:
         raise ImplausibleSumError("a number of an evaluation is below zero or above the number of devices")
 
@@ -126,7 +124,7 @@ class Figures:
         n, n_disliked = max(1, n), max(1, n_disliked)
         hr, ndcg, disliked = (min(max(x, 0.0), 1.0) for x in (shown / n, counted / n, shown_disliked / n_disliked))
         # Each device's number is 0 or 1, so a mean m has the variance m (1 - m) / n; noise comes on top.
-        noise = _NOISE_VARIANCE * noisy_numbers / n**2
+        noise = COUNT_VARIANCE * noisy_numbers / n**2
         return cls(n, n_disliked, hr, ndcg, disliked, _within(hr, n, noise), _within(ndcg, n, noise))
 
 

@@ -60,6 +60,11 @@ class AggregationRule(ABC):
         """Rows that devices may upload: what they read in the bitmap of open rows, or all without one."""
         return self.open_rows if self.gate > 1 else np.ones(self.n_items, np.bool_)
 
+    @property
+    def awaits_refresh(self) -> bool:
+        """Whether one gate refresh is in, and another, of other devices, must follow before rows open or close."""
+        return False
+
     def item_codes(self) -> ItemCodes:
         """The published matrix, as a device maps it."""
         return ItemCodes(self.codes.tobytes(), self.code_bits)

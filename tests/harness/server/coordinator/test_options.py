@@ -4,6 +4,7 @@ import pytest
 
 from lightfr.errors import CodeLengthError, OutOfRangeError
 from lightfr.model.catalogue import Catalogue
+from lightfr.v1 import model_pb2
 from lightfr_harness.server.coordinator.options import (
     ItemList,
     Settings,
@@ -58,6 +59,39 @@ def test_without_counts_the_gate_is_off():
     settings = Settings(16, 10, 0, False, "", "clear")
     assert make_rule(settings, ItemList(["a", "b"], None, "")).open_rows_bitmap() == b""
     assert make_rule(settings, ItemList(["a", "b"], [20, 5], "")).open_rows.tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("uploads", "objective", "kind", "max_rows"),
+    [
+        ("ternary", model_pb2.OBJECTIVE_CATALOGUE, model_pb2.UPLOAD_KIND_TERNARY, 64),
+        ("exact", model_pb2.OBJECTIVE_CATALOGUE, model_pb2.UPLOAD_KIND_EXACT, 0),
+        ("paper", model_pb2.OBJECTIVE_PAPER, model_pb2.UPLOAD_KIND_EXACT, 0),
+        ("codes", model_pb2.OBJECTIVE_PAPER, model_pb2.UPLOAD_KIND_CODES, 0),
+    ],
+)
+def test_uploads_in_the_clear_are_of_four_kinds(uploads, objective, kind, max_rows):
+    regularization = 0.001 if objective == model_pb2.OBJECTIVE_PAPER else 0.0
+    settings = Settings(16, 10, 0, False, "", "clear", uploads=uploads, regularization=regularization)
+    model = make_rule(settings, ItemList(["a", "b"], [20, 5], "")).model()
+    assert (model.objective, model.upload_kind, model.max_rows) == (objective, kind, max_rows)
+    assert model.balance == round(4 * 16**2 * regularization * 2520)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"uploads": "large"}, "--uploads is large, expected one of ternary, exact, paper, codes"),
+        ({"uploads": "exact", "privacy": "secagg"}, "--uploads exact needs --privacy clear"),
+        ({"uploads": "exact", "regularization": 0.1}, "--lambda needs --uploads paper or codes"),
+        ({"uploads": "paper", "regularization": -0.1}, r"--lambda is -0\.1"),
+        ({"uploads": "paper", "regularization": float("nan")}, "--lambda is nan"),
+        ({"uploads": "codes", "regularization": 1e9}, "--lambda is 1000000000"),
+    ],
+)
+def test_kinds_of_upload_that_there_are_not_are_refused(wrong, says):
+    with pytest.raises(SettingsError, match=says):
+        Settings(**{**SETTINGS.as_dict(), **wrong})
 
 
 def test_a_code_length_that_there_is_not_is_refused():

@@ -8,8 +8,10 @@ from lightfr_harness.server.rules import CatalogueRule
 from lightfr_harness.server.rules.plausible import (
     Counts,
     ImplausibleSumError,
+    cut,
     implausible_rows,
     require_plausible_counts,
+    require_plausible_energy,
     require_plausible_users,
     shortened,
 )
@@ -62,11 +64,29 @@ def test_honest_sums_are_plausible_whether_or_not_it_is_known_how_many_counted(n
         require_plausible_users(sums["user_sum"], int(sums["weight"][0]), n)
 
 
-def test_honest_rounds_leave_every_row_as_long_as_it_is():
+@pytest.mark.parametrize("code_bits", [128, 256, 1024])
+def test_the_noise_of_longer_codes_is_plausible_and_much_more_is_not(code_bits):
+    counts, rng = Counts(COUNTS[-100:], 1000), np.random.default_rng(code_bits)
+    noise = np.rint(rng.normal(0, (code_bits / 8) ** 0.5, (100, code_bits))).astype(np.int64)
+    assert not implausible_rows(noise, counts, N).any()
+    require_plausible_energy(noise, counts, N)
+    with pytest.raises(ImplausibleSumError, match="rows together say more"):
+        require_plausible_energy(2 * noise, counts, N)
+
+
+def test_honest_rounds_are_learnt_from_but_for_the_tails_of_noise():
     rule, plain = server(), server(gate=0)
     assert train(rule, 30) == 0
     train(plain, 30)
-    assert np.array_equal(rule.codes, plain.codes)
+    assert (rule.signs() != plain.signs()).mean() < 0.001
+
+
+def test_numbers_far_above_what_is_usual_for_a_row_are_cut():
+    """Two rows of counts 90 and 10, of 100: 90 and 10 of 100 devices upload them, and one more."""
+    rows = np.array([[80, 50, 20, -3], [60, -50, -21, 3]])
+    result = cut(rows, Counts(np.array([90, 10]), 100), 100)
+    # 91 // 2 + 3 * 10 and 11 // 2 + 3 * 5.
+    assert result.tolist() == [[75, 50, 20, -3], [20, -20, -20, 3]]
 
 
 def test_one_row_that_says_more_than_its_devices_can_stays_as_it_is():
@@ -155,3 +175,60 @@ def test_without_counts_no_row_may_say_more_than_all_devices():
     rule = server(gate=0, counts=np.zeros(ITEMS, np.int64), devices=0)
     assert train(rule, 1, push=(290, 250)) == 0
     assert train(rule, 1, push=(290, 320), first=1) == 1
+
+
+NOISE = model_pb2.Noise(rows_thousandths=34_000, sums_thousandths=4_300, counts_thousandths=500)
+
+
+def clipped(seed, n=N):
+    """Sums of mode SECAGG_DP as training has them: devices agree in a quarter of what they say, and noise."""
+    rng = np.random.default_rng(seed)
+    signal = rng.normal(0, 1, (ITEMS, BITS))
+    signal *= 8 * BITS * n / 4 / np.linalg.norm(signal)
+    rows = np.rint(signal + rng.normal(0, 34 * n**0.5, signal.shape)).astype(np.int64)
+    return {"rows": rows.ravel(), "user_sum": np.rint(rng.normal(0, 4.3 * n**0.5, BITS)).astype(np.int64)}
+
+
+def noisy_server():
+    return CatalogueRule(
+        np.zeros(ITEMS, np.int64), BITS, upload_kind=model_pb2.UPLOAD_KIND_EXACT, gate=0, max_rows=0, seed=1,
+        privacy_mode=model_pb2.PRIVACY_MODE_SECAGG_DP, noise=NOISE,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("n", [2, 24, 256, 2000])
+def test_honest_clipped_sums_are_plausible(n):
+    rule = noisy_server()
+    for seed in range(10):
+        assert rule.add_cohort(clipped(seed, n), n) == 0
+        rule.finish_round()
+
+
+@pytest.mark.parametrize("bits", [14, 16, 17])
+def test_garbage_of_one_device_spoils_a_clipped_sum(bits):
+    """At 256 devices the numbers of rows have 17 bits."""
+    sums, rng = clipped(0), np.random.default_rng(1)
+    sums["rows"] += rng.integers(-(2 ** (bits - 1)), 2 ** (bits - 1), ITEMS * BITS)
+    with pytest.raises(ImplausibleSumError, match="row"):
+        noisy_server().add_cohort(sums, N)
+
+
+# At 256 devices: 256 (38 + 64) and eight deviations of 16 * 34; the same of 16 * 4.3 on top of the devices.
+@pytest.mark.parametrize(
+    ("block", "most", "match"), [("rows", 256 * 102 + 4353, "a row"), ("user_sum", 256 + 551, "user sum")]
+)
+def test_one_number_beyond_what_devices_and_noise_reach_spoils_a_clipped_sum(block, most, match):
+    for sign in (-1, 1):
+        sums = clipped(0)
+        sums[block][3] = sign * most
+        noisy_server().add_cohort(sums, N)
+        sums[block][3] = sign * (most + 1)
+        with pytest.raises(ImplausibleSumError, match=match):
+            noisy_server().add_cohort(sums, N)
+
+
+def test_noisy_counts_below_zero_or_above_the_devices_spoil_a_refresh():
+    require_plausible_counts(np.array([-65, 256 + 65]), 256, NOISE)
+    for counts in ([-66], [256 + 66]):
+        with pytest.raises(ImplausibleSumError, match="count"):
+            require_plausible_counts(np.array(counts), 256, NOISE)

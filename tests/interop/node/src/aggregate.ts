@@ -8,6 +8,8 @@ import type { RowUpdate } from "./gen/lightfr/v1/update_pb.js";
 export interface Shape {
   codeBits: number;
   itemCount: number;
+  /** Whether rows are exact gradients, which count 1/f each; otherwise they are ternary. */
+  isExact?: boolean;
 }
 
 /** What a cohort's uploads come to, whether they came in the clear or masked. */
@@ -58,19 +60,33 @@ export function emptySums({ codeBits, itemCount }: Shape): Sums {
   };
 }
 
-/** Adds one upload of kind TERNARY, which has been checked. */
-export function addUpload(sums: Sums, update: RowUpdate, { codeBits }: Shape): void {
-  const indices = readU32s(update.itemIndices);
-  if (update.rows.case === "ternary") {
-    const { nonzero, positive } = update.rows.value;
-    indices.forEach((item, row) => {
-      for (let k = 0; k < codeBits; k++) {
-        const bit = row * codeBits + k;
-        if (hasBit(nonzero, bit)) sums.rows[item * codeBits + k] += hasBit(positive, bit) ? 1 : -1;
-      }
-    });
+/** The number at each place of an upload's rows, of whichever kind it is. */
+function elementsOf({ rows }: RowUpdate): (at: number) => number {
+  if (rows.case === "ternary") {
+    const { nonzero, positive } = rows.value;
+    return (at) => (hasBit(nonzero, at) ? (hasBit(positive, at) ? 1 : -1) : 0);
   }
-  const weight = Math.max(indices.length, LEAST_WEIGHT);
+  if (rows.case === "exact") {
+    const { buffer, byteOffset, length } = rows.value.gradients;
+    const gradients = new DataView(buffer, byteOffset, length);
+    return (at) => gradients.getInt32(4 * at, true);
+  }
+  const codes = rows.value!.codes;
+  return (at) => (hasBit(codes, at) ? 1 : -1);
+}
+
+/** Adds the rows of an upload, which has been checked, to sums of all rows. */
+export function addRows(sums: Int32Array | Float64Array, update: RowUpdate, codeBits: number): void {
+  const elementAt = elementsOf(update);
+  readU32s(update.itemIndices).forEach((item, row) => {
+    for (let k = 0; k < codeBits; k++) sums[item * codeBits + k] += elementAt(row * codeBits + k);
+  });
+}
+
+/** Adds one upload of the catalogue objective, which has been checked. */
+export function addUpload(sums: Sums, update: RowUpdate, { codeBits }: Shape): void {
+  addRows(sums.rows, update, codeBits);
+  const weight = Math.max(update.itemIndices.length / 4, LEAST_WEIGHT);
   signsOf(update.userCode).forEach((sign, k) => (sums.userSum[k] += weight * sign));
   sums.weight += weight;
 }
@@ -80,7 +96,7 @@ export const nextTrail = (trail: number, rowSum: number): number => trail - (tra
 
 /** The next version: Q <- Q - (Q >> 4) + S, D = sign(Q), and mu. Frozen rows stay as they are. */
 export function nextModel(model: Model, sums: Sums, shape: Shape, frozen: ReadonlySet<number> = new Set()): Model {
-  const { codeBits: f, itemCount: m } = shape;
+  const { codeBits: f, itemCount: m, isExact } = shape;
   const signs = signsOf(model.codes);
   const [memory, trail] = [model.memory, model.trail].map((values) => Int32Array.from(values));
   for (let item = 0; item < m; item++) {
@@ -89,15 +105,18 @@ export function nextModel(model: Model, sums: Sums, shape: Shape, frozen: Readon
     const likeness = row.reduce((sum, sign, k) => sum + sign * sums.userSum[k], 0);
     for (let k = 0; k < f; k++) {
       const at = item * f + k;
-      const step =
-        256 * sums.rows[at] - catalogueTerm(likeness - row[k] * sums.userSum[k], sums.userSum[k], sums, f, m);
-      memory[at] += clamp(step, LARGEST_STEP) - (memory[at] >> MEMORY_SHIFT);
+      const own = isExact ? floorDivide(256 * sums.rows[at], f) : 256 * sums.rows[at];
+      const term = catalogueTerm(likeness - row[k] * sums.userSum[k], sums.userSum[k], sums, f, m);
+      memory[at] += clamp(own - term, LARGEST_STEP) - (memory[at] >> MEMORY_SHIFT);
       trail[at] = nextTrail(trail[at], sums.rows[at]);
     }
   }
-  // A zero in memory keeps the old bit.
-  const codes = bitmap(m * f, (bit) => (memory[bit] === 0 ? signs[bit] : memory[bit]) > 0);
-  return { codes, memory, trail, meanUser: nextMeanUser(model.meanUser, sums) };
+  return { codes: bySign(memory, signs), memory, trail, meanUser: nextMeanUser(model.meanUser, sums) };
+}
+
+/** The codes by the signs of these; a zero keeps the old bit. */
+export function bySign(values: Int32Array | Float64Array, old: Int8Array): Buffer {
+  return bitmap(values.length, (bit) => (values[bit] === 0 ? old[bit] : values[bit]) > 0);
 }
 
 /** floor( 256 beta C / (m f) ) with C = floor(others v_k / w) + tau v_k, and 0 unless w > 0. */

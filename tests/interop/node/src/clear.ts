@@ -3,7 +3,9 @@ import { addUpload, emptySums, type Sums } from "./aggregate.js";
 import { readU32s } from "./bytes.js";
 import { ErrorReason, refusal } from "./errors.js";
 import type { UploadRequest } from "./gen/lightfr/v1/coordinator_pb.js";
+import { Objective, UploadKind } from "./gen/lightfr/v1/model_pb.js";
 import type { RowUpdate } from "./gen/lightfr/v1/update_pb.js";
+import { rowBytes } from "./limits.js";
 import { Round, type Step } from "./round.js";
 import type { Settings } from "./settings.js";
 
@@ -18,10 +20,13 @@ export class ClearRound extends Round {
     return this.uploads.size >= this.settings.minimum;
   }
 
+  updates(): RowUpdate[] {
+    return [...this.uploads.values()].map(({ body }) => body.value as RowUpdate);
+  }
+
   sums(): Sums {
     const sums = emptySums(this.settings);
-    for (const { body } of this.uploads.values())
-      if (body.case === "rowUpdate") addUpload(sums, body.value, this.settings);
+    for (const update of this.updates()) addUpload(sums, update, this.settings);
     return sums;
   }
 }
@@ -33,7 +38,7 @@ export function checkRowUpdate(body: UploadRequest["body"], settings: Settings, 
 }
 
 function faultOf(update: RowUpdate, settings: Settings, openRows: ReadonlySet<number>): string | undefined {
-  const { codeBits, maxRows } = settings;
+  const { codeBits, maxRows, uploadKind } = settings;
   if (update.codeBits !== codeBits) return `code_bits is ${update.codeBits}, the round has ${codeBits}`;
   if (update.itemIndices.length % 4)
     return `${update.itemIndices.length} bytes of item_indices are no whole number of them`;
@@ -41,16 +46,23 @@ function faultOf(update: RowUpdate, settings: Settings, openRows: ReadonlySet<nu
   if (rows.length > maxRows && maxRows > 0) return `${rows.length} rows, at most ${maxRows} are allowed`;
   if (rows.some((row, at) => at > 0 && row <= rows[at - 1])) return "item_indices are not strictly ascending";
   if (!rows.every((row) => openRows.has(row))) return "a row is closed or beyond the matrix";
-  if (update.userCode.length !== codeBits / 8)
-    return `a user code of ${update.userCode.length} bytes, not ${codeBits / 8}`;
-  if (update.rows.case !== "ternary") return "the rows are not ternary";
-  return ternaryFault(update.rows.value, (rows.length * codeBits) / 8);
+  const codeBytes = settings.objective === Objective.CATALOGUE ? codeBits / 8 : 0;
+  if (update.userCode.length !== codeBytes) return `a user code of ${update.userCode.length} bytes, not ${codeBytes}`;
+  if (update.rows.case !== NAMES[uploadKind]) return `the rows are not ${NAMES[uploadKind]}`;
+  return rowsFault(update.rows, rows.length * rowBytes(uploadKind, codeBits));
 }
 
-function ternaryFault(
-  { nonzero, positive }: { nonzero: Uint8Array; positive: Uint8Array },
-  size: number,
-): string | undefined {
-  if (nonzero.length !== size || positive.length !== size) return `bit planes of another size than ${size} bytes`;
+const NAMES: Partial<Record<UploadKind, RowUpdate["rows"]["case"]>> = {
+  [UploadKind.TERNARY]: "ternary",
+  [UploadKind.EXACT]: "exact",
+  [UploadKind.CODES]: "codes",
+};
+
+/** `size` is that of all rows, in bytes. */
+function rowsFault(rows: RowUpdate["rows"], size: number): string | undefined {
+  if (rows.case === "exact") return rows.value.gradients.length === size ? undefined : `not ${size} bytes of gradients`;
+  if (rows.case === "codes") return rows.value.codes.length === size ? undefined : `not ${size} bytes of codes`;
+  const { nonzero, positive } = rows.value!;
+  if (nonzero.length !== size / 2 || positive.length !== size / 2) return `bit planes of other than ${size / 2} bytes`;
   return positive.some((byte, at) => byte & ~nonzero[at]) ? "an element is positive and zero at once" : undefined;
 }

@@ -8,34 +8,42 @@ import { hex } from "./bytes.js";
 import { ClearRound } from "./clear.js";
 import type { Enrolled, Renewed } from "./enrollment.js";
 import { ErrorReason, refusal } from "./errors.js";
-import { RoundState } from "./gen/lightfr/v1/coordinator_pb.js";
-import { PrivacyMode } from "./gen/lightfr/v1/model_pb.js";
+import { isRefreshDue, refreshed, withNewRows, type Gate } from "./gate.js";
+import { RoundKind, RoundState } from "./gen/lightfr/v1/coordinator_pb.js";
+import { Objective, PrivacyMode, UploadKind } from "./gen/lightfr/v1/model_pb.js";
 import { Journal } from "./journal.js";
+import { nextPaperModel } from "./paper.js";
 import { plausible, type Plausible } from "./plausible.js";
 import { EndedRound, Round, type RoundEvent, type RoundSummary, type RoundView } from "./round.js";
 import { SecureRound } from "./secure/round.js";
 import type { Settings } from "./settings.js";
+import { Standing } from "./standing.js";
 import type { Versions } from "./versions.js";
 
 /** What the server's journal holds. A version and the end of its round are one record: never one without the other. */
 export type ServerEvent =
   | Enrolled
   | Renewed
-  | { type: "version"; manifest: string; round?: RoundSummary }
+  | { type: "version"; manifest: string; gate?: Gate; round?: RoundSummary }
   | { type: "abandoned"; round: RoundSummary };
+
+/** What the next version has; no gate: the same as before. */
+interface Next {
+  model: Model;
+  gate?: Gate;
+  /** Whether some rows say more than the devices can, and stay as they are. */
+  isSpoilt?: boolean;
+}
 
 const KEPT_ROUNDS = 16;
 const CLOCK_MS = 20;
-// A device that delivered so many times what did not fit together gets no place until this time has passed.
-const MOST_FAULTS = 3;
-const BARRED_MS = 24 * 3600 * 1000;
 
 export class Coordinator {
   round!: ClearRound | SecureRound;
   private roundJournal?: Journal<RoundEvent>;
   /** By id, oldest first. */
   private readonly ended = new Map<string, EndedRound>();
-  private readonly faults = new Map<string, { count: number; lastMs: number }>();
+  readonly standing = new Standing();
   private readonly moved = new EventEmitter().setMaxListeners(0);
   private isFinishing = false;
   private clock?: NodeJS.Timeout;
@@ -51,7 +59,7 @@ export class Coordinator {
 
   /** Takes up what the journal remembers. */
   replay(event: ServerEvent): void {
-    if (event.type === "version") this.versions.replay(event.manifest);
+    if (event.type === "version") this.versions.replay(event.manifest, event.gate);
     if ("round" in event && event.round) this.remember(event.round);
   }
 
@@ -75,10 +83,15 @@ export class Coordinator {
     return round;
   }
 
-  /** For how long a device gets no place, because it has been faulty too often. */
-  barredMs(device: string, nowMs: number): number {
-    const fault = this.faults.get(device);
-    return fault && fault.count >= MOST_FAULTS ? Math.max(0, fault.lastMs + BARRED_MS - nowMs) : 0;
+  /** Whether the device must wait for another round although this one has places left. */
+  keepsOut(device: string): boolean {
+    // The two refreshes of a pair have no device in common.
+    const hasCounted = this.isRefreshing && !!this.versions.gate.first?.devices.includes(device);
+    return hasCounted || this.standing.isLeftOut(device, this.round.id);
+  }
+
+  private get isRefreshing(): boolean {
+    return this.round instanceof SecureRound && this.round.kind === RoundKind.GATE_REFRESH;
   }
 
   /** Ends what has come to its end. Called before every answer, after every delivery, and as time passes. */
@@ -86,7 +99,8 @@ export class Coordinator {
     const { round } = this;
     const { stage } = round;
     const outcome = round.advance(Date.now());
-    if (outcome === "abandoned") this.end({ type: "abandoned", round: round.summary(RoundState.ABANDONED, 0) });
+    if (outcome === "abandoned")
+      this.end({ type: "abandoned", round: round.summary(RoundState.ABANDONED, 0, "too few") });
     else if (!round.step && !this.isFinishing) {
       // Later, so that the last device has its receipt before the server starts to calculate.
       this.isFinishing = true;
@@ -123,25 +137,48 @@ export class Coordinator {
   /** What the round has come to: a version whose files are written, or nothing. */
   private outcome(): ServerEvent {
     const { round, versions } = this;
-    const learnt = this.learnable();
-    if (!learnt) {
+    const next = this.isRefreshing ? this.counted(round as SecureRound) : this.trained();
+    if (!next) {
+      console.error("a round has no sum, or none that its devices can have said: nothing is learnt from it");
       // Devices have revealed on this version and will not on it again: the same codes get a new number.
       const manifest = versions.prepare(versions.current.model);
-      return { type: "version", manifest, round: round.summary(RoundState.ABANDONED, 0) };
+      const verdict = round instanceof SecureRound && round.lacksShares ? "nothing" : "spoilt";
+      return { type: "version", manifest, round: round.summary(RoundState.ABANDONED, 0, verdict) };
     }
-    const manifest = versions.prepare(nextModel(versions.current.model, learnt.sums, this.settings, learnt.frozen));
-    return { type: "version", manifest, round: round.summary(RoundState.FINISHED, versions.current.number + 1) };
+    const manifest = versions.prepare(next.model, next.gate);
+    const verdict = next.isSpoilt ? "spoilt" : "good";
+    const summary = round.summary(RoundState.FINISHED, versions.current.number + 1, verdict);
+    return { type: "version", manifest, gate: next.gate, round: summary };
+  }
+
+  /** What comes of a gate refresh. */
+  private counted(round: SecureRound): Next | undefined {
+    const { versions, settings } = this;
+    const counts = round.counts();
+    if (!counts) return undefined;
+    const gate = refreshed(versions.gate, [...counts], [...round.uploads.keys()], settings);
+    const opened = gate.everOpen.filter((row) => !versions.gate.everOpen.includes(row));
+    return { model: withNewRows(versions.current.model, opened, settings), gate };
+  }
+
+  private trained(): Next | undefined {
+    const { round, settings } = this;
+    const { model } = this.versions.current;
+    if (round instanceof ClearRound && settings.objective === Objective.PAPER)
+      return { model: nextPaperModel(model, round.updates(), settings) };
+    const learnt = this.learnable();
+    const shape = { ...settings, isExact: settings.uploadKind === UploadKind.EXACT };
+    return learnt && { model: nextModel(model, learnt.sums, shape, learnt.frozen), isSpoilt: learnt.frozen.size > 0 };
   }
 
   /** The round's sums, if they can be put together and are what its devices can have said. */
   private learnable(): Plausible | undefined {
     const { round, versions, settings } = this;
     const sums = round.sums();
-    if (!sums || settings.privacy === PrivacyMode.CLEAR) return sums && { sums, frozen: new Set() };
-    const open = { rows: versions.openRows, counts: settings.gate > 0 ? versions.counts : undefined };
-    const learnt = plausible(sums, round.uploads.size, versions.current.model, open, settings);
-    if (!learnt) console.error("the sum of a round is not what its devices can have said: it is dropped");
-    return learnt;
+    if (!sums || settings.privacy !== PrivacyMode.SECAGG) return sums && { sums, frozen: new Set() };
+    const { counts, counted } = versions.gate;
+    const open = { rows: versions.openRows, counts: settings.gate > 0 ? counts : undefined, counted };
+    return plausible(sums, round.uploads.size, versions.current.model, open, settings);
   }
 
   private end(event: ServerEvent): void {
@@ -157,10 +194,7 @@ export class Coordinator {
   }
 
   private remember(summary: RoundSummary): void {
-    for (const device of summary.faulty) {
-      this.faults.set(device, { count: (this.faults.get(device)?.count ?? 0) + 1, lastMs: summary.endedMs });
-      console.error(`device ${device} delivered what did not fit together`);
-    }
+    this.standing.note(summary);
     this.ended.set(summary.id, new EndedRound(summary));
     if (this.ended.size > KEPT_ROUNDS) this.ended.delete(this.ended.keys().next().value!);
   }
@@ -193,8 +227,9 @@ export class Coordinator {
 
   private makeRound(id: Buffer, journal: Journal<RoundEvent>): ClearRound | SecureRound {
     const rest: ConstructorParameters<typeof Round> = [id, this.versions.current, this.settings, journal];
-    return this.settings.privacy === PrivacyMode.CLEAR
-      ? new ClearRound(...rest)
-      : new SecureRound(this.versions, this.authorityKeys, ...rest);
+    if (this.settings.privacy === PrivacyMode.CLEAR) return new ClearRound(...rest);
+    const isDue = isRefreshDue(this.versions.gate, this.settings);
+    const kind = isDue ? RoundKind.GATE_REFRESH : RoundKind.TRAINING;
+    return new SecureRound(kind, this.versions, this.authorityKeys, ...rest);
   }
 }

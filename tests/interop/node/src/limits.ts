@@ -1,7 +1,7 @@
 // How large a request may be, in bytes: docs/protocol.md, "Limits".
 import { CoordinatorService } from "./gen/lightfr/v1/coordinator_pb.js";
 import { EnrollmentService } from "./gen/lightfr/v1/enrollment_pb.js";
-import { PrivacyMode } from "./gen/lightfr/v1/model_pb.js";
+import { PrivacyMode, UploadKind } from "./gen/lightfr/v1/model_pb.js";
 import { mostHolders } from "./secure/roster.js";
 import { packedSize, trainingBlocks } from "./secure/vector.js";
 import type { Settings } from "./settings.js";
@@ -10,20 +10,27 @@ const SMALL = 1024;
 const SIGNING_REQUEST = 4352;
 const AROUND_AN_UPLOAD = 200;
 
-/** Room for the largest legal upload and for the fields around it. */
-export function uploadLimit({ privacy, codeBits, itemCount, maxRows, places }: Settings, openRows: number): number {
-  if (privacy === PrivacyMode.SECAGG) return AROUND_AN_UPLOAD + packedSize(trainingBlocks(places, openRows, codeBits));
+/** Room for the largest legal upload, whichever rows are open, and for the fields around it. */
+export function uploadLimit({ privacy, codeBits, itemCount, maxRows, places, noise, uploadKind }: Settings): number {
+  if (privacy !== PrivacyMode.CLEAR)
+    return AROUND_AN_UPLOAD + packedSize(trainingBlocks(places, itemCount, codeBits, noise));
   const rows = maxRows > 0 ? Math.min(maxRows, itemCount) : itemCount;
-  return AROUND_AN_UPLOAD + rows * (4 + codeBits / 4) + codeBits / 8;
+  return AROUND_AN_UPLOAD + rows * (4 + rowBytes(uploadKind, codeBits)) + codeBits / 8;
+}
+
+/** What one row takes in an upload in the clear: two bit planes, int32 or a code. */
+export function rowBytes(kind: UploadKind, codeBits: number): number {
+  if (kind === UploadKind.EXACT) return 4 * codeBits;
+  return kind === UploadKind.CODES ? codeBits / 8 : codeBits / 4;
 }
 
 /** The limit of each method by its path. */
-export function limitsOf(settings: Settings, openRows: number): (path: string) => number {
+export function limitsOf(settings: Settings): (path: string) => number {
   const { places } = settings;
   const { upload, shareKeys, acknowledgeShares, revealShares } = CoordinatorService.method;
   const { enroll, renewCertificate } = EnrollmentService.method;
   const limits = new Map([
-    [`/${CoordinatorService.typeName}/${upload.name}`, uploadLimit(settings, openRows)],
+    [`/${CoordinatorService.typeName}/${upload.name}`, uploadLimit(settings)],
     [`/${CoordinatorService.typeName}/${shareKeys.name}`, SMALL + 98 * mostHolders(places)],
     [`/${CoordinatorService.typeName}/${acknowledgeShares.name}`, SMALL + ((places + 7) >> 3)],
     [`/${CoordinatorService.typeName}/${revealShares.name}`, SMALL + 37 * places],

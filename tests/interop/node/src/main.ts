@@ -42,7 +42,7 @@ async function main(kit: string, state: string, port: number, enrollmentPort: nu
   const [memory, trail] = [new Int32Array(cells), new Int32Array(cells)];
   coordinator.start({ codes: readFileSync(join(kit, "codes.bin")), memory, trail, meanUser });
 
-  const limitOf = limitsOf(settings, versions.openRows.length);
+  const limitOf = limitsOf(settings);
   const revocations = new Revocations(credentials);
   const devices = open(deviceTls(credentials), {
     limitOf,

@@ -11,6 +11,7 @@ import { ErrorReason, requireThat } from "./errors.js";
 import { RoundState, UploadRequestSchema, type UploadRequest } from "./gen/lightfr/v1/coordinator_pb.js";
 import type { Journal } from "./journal.js";
 import type { Settings } from "./settings.js";
+import type { Verdict } from "./standing.js";
 import type { Version } from "./versions.js";
 
 export type Step = "advertise" | "share" | "acknowledge" | "include" | "upload" | "confirm" | "reveal";
@@ -46,6 +47,7 @@ export interface RoundSummary {
   delivered: [device: string, step: Step, requestSha256: string][];
   /** Devices whose deliveries did not fit together. */
   faulty: string[];
+  verdict: Verdict;
   endedMs: number;
 }
 
@@ -116,7 +118,7 @@ export abstract class Round implements RoundView {
   /** Whether the round can go on with those who delivered in this stage. */
   protected abstract isEnough(): boolean;
 
-  /** What the cohort's uploads come to. Undefined: they cannot be put together. */
+  /** What the cohort's uploads come to. Undefined: they cannot be put together, or devices cannot have said it. */
   abstract sums(): Sums | undefined;
 
   /** Devices whose deliveries did not fit together, as far as is known. */
@@ -204,7 +206,7 @@ export abstract class Round implements RoundView {
     this.record({ type: "delivery", device, step, body: base64(body) });
   }
 
-  summary(state: RoundState, nextVersion: number): RoundSummary {
+  summary(state: RoundState, nextVersion: number, verdict: Verdict): RoundSummary {
     const receipts = [...this.receipts].map(
       ([device, { uploadId, requestSha256 }]): RoundSummary["receipts"][number] => [
         device,
@@ -220,7 +222,7 @@ export abstract class Round implements RoundView {
       ]),
     );
     const [places, faulty] = [[...this.places.keys()], this.faulty()];
-    return { id: hex(this.id), state, nextVersion, receipts, places, delivered, faulty, endedMs: Date.now() };
+    return { id: hex(this.id), state, nextVersion, receipts, places, delivered, faulty, verdict, endedMs: Date.now() };
   }
 
   private keep(device: string, step: Step, body: Buffer): void {

@@ -16,7 +16,7 @@ import {
   type GetRoundStatusRequest,
   type UploadRequest,
 } from "./gen/lightfr/v1/coordinator_pb.js";
-import { PrivacyMode, UploadKind } from "./gen/lightfr/v1/model_pb.js";
+import { PrivacyMode } from "./gen/lightfr/v1/model_pb.js";
 import type {
   AcknowledgeSharesRequest,
   AdvertiseKeysRequest,
@@ -50,11 +50,7 @@ const CROWD_MS = 10; // for each device of a round, so that they do not come bac
 const milliseconds = (value: number): number => Math.min(DAY_MS, Math.max(1, Math.floor(value)));
 
 export class Service implements ServiceImpl<typeof CoordinatorService> {
-  private readonly openRows: ReadonlySet<number>;
-
-  constructor(private readonly coordinator: Coordinator) {
-    this.openRows = new Set(coordinator.versions.openRows);
-  }
+  constructor(private readonly coordinator: Coordinator) {}
 
   getManifest = (request: GetManifestRequest) => {
     checkCapabilities(request.capabilities);
@@ -69,14 +65,14 @@ export class Service implements ServiceImpl<typeof CoordinatorService> {
     this.coordinator.advance();
     const { round, settings } = this.coordinator;
     const isCapable =
-      capabilities.uploadKinds.includes(UploadKind.TERNARY) && capabilities.privacyModes.includes(settings.privacy);
+      capabilities.uploadKinds.includes(settings.uploadKind) && capabilities.privacyModes.includes(settings.privacy);
     if (!isCapable) return this.retry(RetryReason.NOT_CAPABLE);
     if (round.receipts.has(device)) return this.retry(RetryReason.ALREADY_UPLOADED);
     if (round.step && round.canGoOn(device)) return this.assignment(device);
-    const barredMs = this.coordinator.barredMs(device, Date.now());
+    const barredMs = this.coordinator.standing.barredMs(device, Date.now());
     if (barredMs > 0) return this.retry(RetryReason.FAULTY, barredMs);
     if (!round.step) return this.retry(RetryReason.AGGREGATING);
-    if (!round.hasFreePlace()) return this.retry(RetryReason.ROUND_FULL);
+    if (!round.hasFreePlace() || this.coordinator.keepsOut(device)) return this.retry(RetryReason.ROUND_FULL);
     round.admit(device, Date.now());
     return this.assignment(device);
   };
@@ -90,7 +86,8 @@ export class Service implements ServiceImpl<typeof CoordinatorService> {
         ErrorReason.MODEL_MISMATCH,
         "the round has another model",
       );
-      if (!(round instanceof SecureRound)) checkRowUpdate(request.body, this.coordinator.settings, this.openRows);
+      const { settings, versions } = this.coordinator;
+      if (!(round instanceof SecureRound)) checkRowUpdate(request.body, settings, new Set(versions.openRows));
       else round.checkVector(request.body.case === "maskedVector" ? request.body.value : undefined);
     });
     return { uploadId: request.uploadId, requestSha256: sha256(context.values.get(callerKey).body) };
@@ -203,16 +200,16 @@ export class Service implements ServiceImpl<typeof CoordinatorService> {
   }
 
   private assignment(device: string) {
-    const { round, settings, versions } = this.coordinator;
+    const { round, settings } = this.coordinator;
     const isSecure = round instanceof SecureRound;
     const value = {
       roundId: round.id,
       modelVersion: BigInt(round.version.number),
       manifestSha256: round.version.manifestSha256,
       deadlineMs: milliseconds(round.untilUploadsEndMs(Date.now())),
-      uploadLimitBytes: uploadLimit(settings, versions.openRows.length),
+      uploadLimitBytes: uploadLimit(settings),
       peerId: isSecure ? round.peerOf(device) : new Uint8Array(),
-      kind: isSecure ? RoundKind.TRAINING : RoundKind.UNSPECIFIED,
+      kind: isSecure ? round.kind : RoundKind.UNSPECIFIED,
     };
     return { answer: { case: "assignment" as const, value } };
   }

@@ -1,14 +1,23 @@
 // What the server is started with: the folder of a kit. The files are described in the README.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { PrivacyMode } from "./gen/lightfr/v1/model_pb.js";
+import { Objective, PrivacyMode, UploadKind } from "./gen/lightfr/v1/model_pb.js";
+import type { Noise } from "./plausible.js";
 
 export interface Settings {
-  privacy: PrivacyMode.CLEAR | PrivacyMode.SECAGG;
+  privacy: PrivacyMode;
+  objective: Objective;
+  uploadKind: UploadKind;
+  /** Objective PAPER: 4 f^2 lambda 2520. */
+  balance: number;
+  /** Mode SECAGG_DP only. */
+  noise?: Noise;
   codeBits: number;
   itemCount: number;
   /** A row is open when at least so many devices rate its item. */
   gate: number;
+  /** Whether nobody gives counts, so that devices count in pairs of gate refreshes. */
+  gateRefreshes: boolean;
   /** Most rows in one upload. */
   maxRows: number;
   /** Devices that a round admits. */
@@ -24,7 +33,7 @@ export interface Settings {
 
 export interface Item {
   id: string;
-  /** Devices that rate it. */
+  /** Devices that rate it; 0 where nobody has counted yet. */
   count: number;
 }
 
@@ -33,17 +42,30 @@ export interface Token {
   expires_unix_seconds: number;
 }
 
-const privacyModes: Record<string, Settings["privacy"]> = { clear: PrivacyMode.CLEAR, secagg: PrivacyMode.SECAGG };
+const privacyModes = {
+  clear: PrivacyMode.CLEAR,
+  secagg: PrivacyMode.SECAGG,
+  "secagg+dp": PrivacyMode.SECAGG_DP,
+};
+const objectives = { catalogue: Objective.CATALOGUE, paper: Objective.PAPER };
+const uploadKinds = { ternary: UploadKind.TERNARY, exact: UploadKind.EXACT, codes: UploadKind.CODES };
 
 export function readSettings(kit: string): Settings {
   const json = JSON.parse(readFileSync(join(kit, "settings.json"), "utf8"));
-  const privacy = privacyModes[json.privacy];
-  if (!privacy) throw new Error(`settings.json: privacy is ${json.privacy}; this server knows clear and secagg`);
   return {
-    privacy,
+    privacy: chosen(privacyModes, "privacy", json.privacy),
+    objective: chosen(objectives, "objective", json.objective),
+    uploadKind: chosen(uploadKinds, "upload_kind", json.upload_kind),
+    balance: json.balance,
+    noise: json.noise && {
+      rowsThousandths: json.noise.rows_thousandths,
+      sumsThousandths: json.noise.sums_thousandths,
+      countsThousandths: json.noise.counts_thousandths,
+    },
     codeBits: json.code_bits,
     itemCount: json.item_count,
     gate: json.gate,
+    gateRefreshes: json.gate_refreshes,
     maxRows: json.max_rows,
     places: json.places,
     goal: json.goal,
@@ -53,13 +75,18 @@ export function readSettings(kit: string): Settings {
   };
 }
 
+function chosen<Value>(known: Record<string, Value>, name: string, value: string): Value {
+  if (value in known) return known[value];
+  throw new Error(`settings.json: ${name} is ${value}; this server knows ${Object.keys(known).join(", ")}`);
+}
+
 export function readItems(kit: string): Item[] {
   const lines = readFileSync(join(kit, "items.tsv"), "utf8")
     .split("\n")
     .filter((line) => line !== "");
   return lines.map((line) => {
     const [id, count] = line.split("\t");
-    return { id, count: Number(count) };
+    return { id, count: Number(count ?? 0) };
   });
 }
 

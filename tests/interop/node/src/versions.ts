@@ -7,8 +7,8 @@ import type { Model } from "./aggregate.js";
 import type { Artifacts, Stored } from "./artifacts.js";
 import { base64, bitmap, equal, fromBase64, hex, sha256 } from "./bytes.js";
 import { writeCatalogue, writeDelta } from "./formats.js";
+import { firstGate, openRowsOf, type Gate } from "./gate.js";
 import { ManifestSchema, type Manifest } from "./gen/lightfr/v1/manifest_pb.js";
-import { Objective, UploadKind } from "./gen/lightfr/v1/model_pb.js";
 import { writeDurably } from "./journal.js";
 import type { Item, Settings } from "./settings.js";
 
@@ -25,15 +25,14 @@ export interface Version {
 }
 
 export class Versions {
+  /** Of the newest version. */
+  gate: Gate;
   /** Open rows by ascending index. */
-  readonly openRows: number[];
-  /** Devices that rate each item. */
-  readonly counts: number[];
+  openRows: number[];
   /** The last versions, newest first: as signed, and parsed. */
   private history: { bytes: Buffer; manifest: Manifest }[] = [];
   private newest?: Version;
   private readonly catalogue: Stored;
-  private readonly gate: Stored;
 
   constructor(
     private readonly settings: Settings,
@@ -42,20 +41,19 @@ export class Versions {
     private readonly signingKey: KeyObject,
     private readonly folder: string,
   ) {
-    this.counts = items.map(({ count }) => count);
-    const isOpen = (row: number) => items[row].count >= settings.gate;
-    this.openRows = items.map((_, row) => row).filter(isOpen);
+    this.gate = firstGate(items, settings);
+    this.openRows = openRowsOf(this.gate, settings);
     this.catalogue = artifacts.put(
       writeCatalogue(
         items.map((item) => item.id),
         settings.integerIds,
       ),
     );
-    this.gate = artifacts.put(bitmap(items.length, isOpen));
   }
 
   /** Writes all files of a next version. It exists from when the journal holds the manifest that this returns. */
-  prepare(model: Model): string {
+  prepare(model: Model, gate = this.gate): string {
+    const open = new Set(openRowsOf(gate, this.settings));
     const manifest = create(ManifestSchema, {
       wireVersion: WIRE_VERSION,
       modelVersion: (this.history[0]?.manifest.modelVersion ?? 0n) + 1n,
@@ -64,15 +62,17 @@ export class Versions {
       codes: this.artifacts.put(model.codes),
       codesDeltas: this.deltas(model.codes),
       catalogue: this.catalogue,
-      openRows: this.gate,
+      openRows: this.artifacts.put(bitmap(gate.counts.length, (row) => open.has(row))),
     });
     const kept = [model.memory, model.trail].map(({ buffer }) => Buffer.from(buffer));
     writeDurably(join(this.folder, memoryName(manifest)), Buffer.concat(kept));
     return base64(toBinary(ManifestSchema, manifest));
   }
 
-  /** Takes up a version that the journal holds. */
-  replay(manifest: string): void {
+  /** Takes up a version that the journal holds, and its gate if that is another than before. */
+  replay(manifest: string, gate = this.gate): void {
+    this.gate = gate;
+    this.openRows = openRowsOf(gate, this.settings);
     const bytes = fromBase64(manifest);
     this.history = [{ bytes, manifest: fromBinary(ManifestSchema, bytes) }, ...this.history].slice(0, KEPT_VERSIONS);
     this.newest = undefined;
@@ -127,14 +127,16 @@ export class Versions {
   }
 
   private roundModel(meanUser: number[]) {
-    const { codeBits, itemCount, maxRows, privacy: privacyMode } = this.settings;
+    const { codeBits, itemCount, maxRows, objective, uploadKind, noise, privacy: privacyMode } = this.settings;
     const isKnown = meanUser.some((element) => element !== 0);
     return {
       codeBits,
       itemCount,
-      objective: Objective.CATALOGUE,
-      uploadKind: UploadKind.TERNARY,
+      objective,
+      uploadKind,
       maxRows,
+      balance: BigInt(this.settings.balance),
+      noise,
       privacyMode,
       meanUser: isKnown ? Buffer.from(Int16Array.from(meanUser).buffer) : new Uint8Array(),
     };

@@ -19,6 +19,7 @@ import {
   type RevealSharesRequest,
   type ShareKeysRequest,
 } from "../gen/lightfr/v1/secure_pb.js";
+import { arePlausibleCounts, isPlausibleClipped } from "../plausible.js";
 import { Round, type RoundEvent, type Step } from "../round.js";
 import type { Versions } from "../versions.js";
 import { isLowOrder } from "./keys.js";
@@ -26,7 +27,7 @@ import { isSigned, MEMBER_KEY_BYTES, memberOf } from "./members.js";
 import { Roster, type Entry } from "./roster.js";
 import { settle, type Settlement } from "./settling.js";
 import { areSharesOf, unmask } from "./unmask.js";
-import { signedBlocks, sumsOf, trainingBlocks, unpack, type Block } from "./vector.js";
+import { gateBlocks, signedBlocks, sumsOf, trainingBlocks, unpack, type Block } from "./vector.js";
 
 type StepAnswer = MessageInitShape<typeof GetStepResponseSchema>["step"];
 
@@ -43,8 +44,11 @@ export class SecureRound extends Round {
   /** By receiver, what others sealed for it, by ascending index of the sender. */
   private inboxes = new Map<number, Buffer[]>();
   private liars: string[] = [];
+  /** Whether no sum could be put together because devices were missing at the end. */
+  lacksShares = false;
 
   constructor(
+    readonly kind: RoundKind,
     private readonly versions: Versions,
     private readonly authorityKeys: Uint8Array[],
     ...rest: ConstructorParameters<typeof Round>
@@ -89,9 +93,23 @@ export class SecureRound extends Round {
   }
 
   sums(): Sums | undefined {
+    const blocks = this.unmasked();
+    const { noise } = this.settings;
+    if (noise && blocks && !isPlausibleClipped(blocks[0], blocks[1], this.uploads.size, noise)) return undefined;
+    return blocks && sumsOf(blocks, this.uploads.size, this.versions.openRows, this.settings);
+  }
+
+  /** What a gate refresh comes to: how many devices rate each item. Undefined as for `sums`. */
+  counts(): Int32Array | undefined {
+    const counts = this.unmasked()?.[0];
+    return counts && arePlausibleCounts(counts, this.uploads.size, this.settings.noise) ? counts : undefined;
+  }
+
+  /** The sum of the survivors' vectors, block by block. */
+  private unmasked(): Int32Array[] | undefined {
     const byIndex = <Value>(step: Step, read: (device: string, body: Buffer) => Value): Map<number, Value> =>
       new Map([...this.delivered[step]].map(([device, body]) => [this.indexOf(device), read(device, body)]));
-    const { sum, faulty } = unmask({
+    const { sum, faulty, lacksShares } = unmask({
       roundId: this.id,
       roster: this.roster!,
       blocks: this.blocks,
@@ -100,7 +118,8 @@ export class SecureRound extends Round {
       reveals: byIndex("reveal", (_, body) => fromBinary(RevealSharesRequestSchema, body)),
     });
     this.liars = this.devicesAt(faulty);
-    return sum && sumsOf(signedBlocks(sum, this.blocks), this.versions.openRows, this.settings);
+    this.lacksShares = lacksShares;
+    return sum && signedBlocks(sum, this.blocks);
   }
 
   // What devices deliver: each throws unless it is what the step asks for.
@@ -232,8 +251,12 @@ export class SecureRound extends Round {
       this.entryOf(device, fromBinary(AdvertiseKeysRequestSchema, body)),
     );
     const { manifestSha256 } = this.version;
-    this.roster = new Roster({ roundId: this.id, manifestSha256, kind: RoundKind.TRAINING }, entries);
-    this.blocks = trainingBlocks(this.roster.size, this.versions.openRows.length, this.settings.codeBits);
+    this.roster = new Roster({ roundId: this.id, manifestSha256, kind: this.kind }, entries);
+    const { itemCount, codeBits, noise } = this.settings;
+    this.blocks =
+      this.kind === RoundKind.GATE_REFRESH
+        ? gateBlocks(this.roster.size, itemCount, noise)
+        : trainingBlocks(this.roster.size, this.versions.openRows.length, codeBits, noise);
   }
 
   private entryOf(

@@ -30,6 +30,8 @@ export interface Unmasked {
   sum?: Uint32Array;
   /** Who revealed or dealt false shares, by roster index. */
   faulty: Set<number>;
+  /** Whether a secret lacks shares: nobody need have lied. */
+  lacksShares: boolean;
 }
 
 const ownerOf = (record: Uint8Array): number => readU32s(record.subarray(0, INDEX_BYTES))[0];
@@ -52,26 +54,27 @@ export function unmask(cohort: Cohort): Unmasked {
   const seeds = secretsOf(survivors, "seeds", cohort, falseShares);
   const keys = secretsOf(dropped, "maskKeys", cohort, falseShares);
   const faulty = blamed(falseShares);
-  const fits =
-    seeds && keys && dropped.every((index) => publicOf(keys.get(index)!).equals(cohort.roster.entries[index].maskKey));
-  if (!fits) return { faulty };
+  const lacksShares = seeds === "missing" || (seeds !== "false" && keys === "missing");
+  if (typeof seeds === "string" || typeof keys === "string") return { faulty, lacksShares };
+  const isOwn = (index: number) => publicOf(keys.get(index)!).equals(cohort.roster.entries[index].maskKey);
+  if (!dropped.every(isOwn)) return { faulty, lacksShares };
   const sum = new Uint32Array(cohort.vectors.get(survivors[0])!.length);
   for (const vector of cohort.vectors.values()) add(sum, vector, 1);
   for (const [index, seed] of seeds) removeSelfMask(sum, index, seed, cohort);
   for (const [index, key] of keys) removePairMasks(sum, index, key, cohort);
-  return { sum, faulty };
+  return { sum, faulty, lacksShares };
 }
 
 const survivingNeighbours = (index: number, { roster, vectors }: Cohort): number[] =>
   roster.neighbours[index].filter((neighbour) => vectors.has(neighbour));
 
-/** The secrets of these devices, or undefined when one cannot be put together. Adds the pairs of false shares. */
+/** The secrets of these devices, or why the first that cannot be put together cannot. Adds the pairs of false shares. */
 function secretsOf(
   owners: number[],
   kind: keyof Reveal,
   cohort: Cohort,
   falseShares: [number, number][],
-): Map<number, Buffer> | undefined {
+): Map<number, Buffer> | "missing" | "false" {
   const shares = new Map<number, Share[]>(owners.map((owner) => [owner, []]));
   for (const [holder, reveal] of cohort.reveals) {
     for (const record of pieces(reveal[kind], RECORD_BYTES)) {
@@ -82,7 +85,7 @@ function secretsOf(
   const secrets = new Map<number, Buffer>();
   for (const [owner, points] of shares) {
     const found = reconstruct(points, cohort.roster.numbers.threshold);
-    if (!found) return undefined;
+    if (!found) return points.length < cohort.roster.numbers.threshold ? "missing" : "false";
     secrets.set(owner, found.secret);
     for (const x of found.falseShares) falseShares.push([owner, Number(x) - 1]);
   }

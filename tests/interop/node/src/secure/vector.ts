@@ -4,25 +4,52 @@
 // bits at the end.
 import { createCipheriv } from "node:crypto";
 import { emptySums, type Shape, type Sums } from "../aggregate.js";
+import type { Noise } from "../plausible.js";
 
 export interface Block {
   values: number;
   bits: number;
 }
 
-/** ceil(log2(count)). */
-const bitsFor = (count: number): number => Math.ceil(Math.log2(count));
+// What every device weighs in mode SECAGG_DP.
+const EQUAL_WEIGHT = 20;
 
-/** The blocks of a training round among `devices`: rows, user_sum, weight. Each has room for the devices' noise. */
-export function trainingBlocks(devices: number, openRows: number, codeBits: number): Block[] {
-  const thousandths = isqrt(16_000_000n * BigInt(devices));
-  const sumRoom = Math.ceil(Number(isqrt(BigInt(devices) * (10n * thousandths) ** 2n)) / 1000);
-  const sumBits = bitsFor(2 * (64 * devices + sumRoom) + 1);
+/** Bits for sums from -largest to largest, and for noise of at most `room` on top. */
+const bitsFor = (largest: number, room: number): number => Math.ceil(Math.log2(2 * (largest + room) + 1));
+
+/** Ten standard deviations of the sum over `devices`, rounded up; each adds noise of so many thousandths. */
+const gaussianRoom = (devices: number, thousandths: number): number =>
+  Math.ceil(Number(isqrt(BigInt(devices) * (10n * BigInt(thousandths)) ** 2n)) / 1000);
+
+export const ternaryRoom = (devices: number): number => Math.min(devices, 32);
+
+/** What the noise of a sum of rows comes to at most: secagg.md, "room". */
+export const largestRowNoise = (devices: number, codeBits: number): number =>
+  Math.min(devices, Math.floor(Math.sqrt(16 * Math.max(codeBits, 64))));
+
+/** The blocks of a training round among `devices`: rows, user_sum and, unless all weigh the same, weight. */
+export function trainingBlocks(devices: number, openRows: number, codeBits: number, noise?: Noise): Block[] {
+  if (noise) {
+    const largest = Math.floor((6 * codeBits + 5) / 10) + codeBits;
+    const rowBits = bitsFor(largest * devices, gaussianRoom(devices, noise.rowsThousandths));
+    const userBits = bitsFor(devices, gaussianRoom(devices, noise.sumsThousandths));
+    return [
+      { values: openRows * codeBits, bits: rowBits },
+      { values: codeBits, bits: userBits },
+    ];
+  }
+  const sumBits = bitsFor(64 * devices, gaussianRoom(devices, Number(isqrt(16_000_000n * BigInt(devices)))));
   return [
-    { values: openRows * codeBits, bits: bitsFor(2 * (devices + Math.min(devices, 32)) + 1) },
+    { values: openRows * codeBits, bits: bitsFor(devices, largestRowNoise(devices, codeBits)) },
     { values: codeBits, bits: sumBits },
     { values: 1, bits: sumBits },
   ];
+}
+
+/** The one block of a gate refresh: counts. */
+export function gateBlocks(devices: number, items: number, noise?: Noise): Block[] {
+  const room = noise ? gaussianRoom(devices, noise.countsThousandths) : ternaryRoom(devices);
+  return [{ values: items, bits: bitsFor(devices, room) }];
 }
 
 /** floor(sqrt(n)), exactly. */
@@ -98,10 +125,12 @@ export function signedBlocks(vector: Uint32Array, blocks: Block[]): Int32Array[]
   });
 }
 
-/** The unmasked sum in the form that the server's arithmetic takes. */
-export function sumsOf([rows, userSum, [weight]]: Int32Array[], openRows: number[], shape: Shape): Sums {
+/** The unmasked sum in the form that the server's arithmetic takes. Without a block for it, all devices weigh 20. */
+export function sumsOf(blocks: Int32Array[], devices: number, openRows: number[], shape: Shape): Sums {
   const f = shape.codeBits;
-  const sums = { ...emptySums(shape), userSum, weight };
+  const [rows, users, weights] = blocks;
+  const userSum = weights ? users : users.map((value) => EQUAL_WEIGHT * value);
+  const sums = { ...emptySums(shape), userSum, weight: weights ? weights[0] : EQUAL_WEIGHT * devices };
   openRows.forEach((item, row) => sums.rows.set(rows.subarray(row * f, (row + 1) * f), item * f));
   return sums;
 }

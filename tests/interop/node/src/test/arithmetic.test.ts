@@ -3,7 +3,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fromBinary } from "@bufbuild/protobuf";
 import { addUpload, emptySums, floorDivide, nextModel, signsOf, type Model, type Sums } from "../aggregate.js";
+import { openRowsOf, refreshed, withNewRows } from "../gate.js";
+import { UploadKind } from "../gen/lightfr/v1/model_pb.js";
 import { RowUpdateSchema } from "../gen/lightfr/v1/update_pb.js";
+import { nextPaperModel } from "../paper.js";
+import type { Settings } from "../settings.js";
 import { bytes, vector } from "./known_answers.js";
 
 test("division rounds toward minus infinity", () => {
@@ -44,8 +48,13 @@ test("three rounds move codes, memory and mean user as known", () => {
 
 test("the catalogue term, its clamps and its zeros are as known", () => {
   for (const known of vector("catalogue_term")) {
-    if (known.upload_kind !== "UPLOAD_KIND_TERNARY") continue; // exact gradients are for audits; this server has none
-    const shape = { codeBits: known.code_bits, itemCount: known.item_count };
+    const isExact = known.upload_kind === "UPLOAD_KIND_EXACT";
+    const shape = { codeBits: known.code_bits, itemCount: known.item_count, isExact };
+    if (known.uploads.length > 0) {
+      const sums = emptySums(shape);
+      for (const upload of known.uploads) addUpload(sums, fromBinary(RowUpdateSchema, bytes(upload)), shape);
+      assert.deepEqual(sums, sumsOf(known), known.name);
+    }
     const before = {
       codes: bytes(known.codes),
       memory: new Int32Array(known.row_sums.flat().length),
@@ -58,6 +67,44 @@ test("the catalogue term, its clamps and its zeros are as known", () => {
     assert.deepEqual(after.meanUser, known.mean_user, known.name);
   }
 });
+
+test("gradients and codes of the paper's objective move the codes as known", () => {
+  for (const known of vector("paper").rounds) {
+    for (const [uploads, uploadKind, after] of [
+      ["exact", UploadKind.EXACT, known.codes_after_agg_grad],
+      ["codes", UploadKind.CODES, known.codes_after_agg_para],
+    ] as const) {
+      const settings = { codeBits: known.code_bits, itemCount: known.item_count, balance: known.balance, uploadKind };
+      const updates = known.devices.map((device: any) => fromBinary(RowUpdateSchema, bytes(device[uploads])));
+      const model = { codes: bytes(known.codes) } as unknown as Model;
+      const { codes } = nextPaperModel(model, updates, settings as Settings);
+      assert.equal(Buffer.from(codes).toString("hex"), after);
+    }
+  }
+});
+
+test("a pair of gate refreshes moves rows across the gate as known, and rows that open get codes of their own", () => {
+  const { sum, pair, k_min } = vector("gate");
+  const settings = { gate: k_min } as Settings;
+  const everOpen = openRowsOf({ counts: pair.before, everOpen: [] }, settings);
+  const once = refreshed({ counts: pair.before, everOpen }, sum, ["one"], settings);
+  assert.deepEqual([once.counts, once.first], [pair.before, { counts: sum, devices: ["one"] }]);
+  const twice = refreshed(once, pair.second, ["other"], settings);
+  assert.deepEqual([twice.counts, twice.first], [pair.counts, undefined]);
+  const open = openRowsOf(twice, settings);
+  assert.deepEqual(open, [...bitsOf(bytes(pair.open_rows))]);
+  assert.deepEqual(new Set(twice.everOpen), new Set([...everOpen, ...open]), "a row that closed keeps its code");
+  const cells = () => new Int32Array(128).fill(7);
+  const old: Model = { codes: Buffer.alloc(16), memory: cells(), trail: cells(), meanUser: [] };
+  const next = withNewRows(old, [1], { codeBits: 64, itemCount: 2 });
+  assert.notDeepEqual(next.codes.subarray(8), Buffer.alloc(8));
+  assert.deepEqual(next.codes.subarray(0, 8), Buffer.alloc(8));
+  const emptied = cells().fill(0, 64);
+  assert.deepEqual([next.memory, next.trail, old.memory], [emptied, emptied, cells()]);
+});
+
+const bitsOf = (bitmap: Buffer): number[] =>
+  Array.from({ length: 8 * bitmap.length }, (_, bit) => bit).filter((bit) => (bitmap[bit >> 3] >> (bit & 7)) & 1);
 
 function sumsOf({ row_sums, user_sum, weight }: any): Sums {
   return { rows: Int32Array.from(row_sums.flat()), userSum: Int32Array.from(user_sum), weight };

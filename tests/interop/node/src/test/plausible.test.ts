@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { nextModel, type Model, type Sums } from "../aggregate.js";
-import { plausible, type Plausible } from "../plausible.js";
+import { arePlausibleCounts, isPlausibleClipped, plausible, type Noise, type Plausible } from "../plausible.js";
+import { vector } from "./known_answers.js";
 
 const DEVICES = 100;
 const shape = { codeBits: 8, itemCount: 300 };
@@ -66,10 +67,11 @@ test("either half of the rows with too much energy drops the sum", () => {
   }
 });
 
-test("a row that is pushed alone is shortened until its trail is not too long", () => {
-  // e = 8 (256 * 64)^2 / 2^24 = 128 against floor(8 * 164 / 64) = 20; of 64 three eighths give 24, and e = 18.
-  const { sums } = judge((sums) => sums.rows.fill(64, 8 * 5, 8 * 6))!;
-  assert.deepEqual([...sums.rows.subarray(40, 48)], new Array(8).fill(24));
+test("a row that is pushed alone is cut, and shortened until its trail is not too long", () => {
+  // y = 22 as above, and z = 11 + 3 * 6 = 29. e = 8 (256 * 29)^2 / 2^24 = 26 against floor(8 * 228 / 256) = 7; of -29 four
+  // eighths give -14, and e = 6.
+  const { sums } = judge((sums) => sums.rows.fill(-64, 8 * 5, 8 * 6))!;
+  assert.deepEqual([...sums.rows.subarray(40, 48)], new Array(8).fill(-14));
   const long = { ...model(), trail: cells().fill(256 * 64) };
   const all = plausible(
     sumsWith((sums) => sums.rows.fill(8)),
@@ -82,4 +84,44 @@ test("a row that is pushed alone is shortened until its trail is not too long", 
     all.sums.rows.every((value) => value === 8),
     "where all rows are like that, it is usual",
   );
+});
+
+const known = vector("plausible");
+const noiseOf = ([rowsThousandths, sumsThousandths, countsThousandths]: number[]): Noise | undefined =>
+  rowsThousandths === undefined ? undefined : { rowsThousandths, sumsThousandths, countsThousandths };
+
+test("what is learnt from the sums of the known answers", () => {
+  for (const one of known.sums) {
+    const shape = { codeBits: known.code_bits, itemCount: one.rows.length };
+    const before: Model = {
+      codes: Buffer.alloc((shape.codeBits * shape.itemCount) / 8),
+      memory: new Int32Array(shape.codeBits * shape.itemCount),
+      trail: Int32Array.from(one.trail.flat()),
+      meanUser: new Array(shape.codeBits).fill(0),
+    };
+    const sums = {
+      rows: Int32Array.from(one.rows.flat()),
+      userSum: Int32Array.from(one.user_sum),
+      weight: one.weight,
+    };
+    const counts = one.counts.length > 0 ? one.counts : undefined;
+    const open = { rows: [...one.rows.keys()], counts, counted: one.counted };
+    const learnt = plausible(sums, one.devices, before, open, shape);
+    assert.equal(learnt === undefined, one.dropped, one.name);
+    if (!learnt) continue;
+    assert.deepEqual([...learnt.frozen], one.frozen, one.name);
+    const { trail } = nextModel(before, learnt.sums, shape, learnt.frozen);
+    assert.deepEqual([...trail], one.trail_after.flat(), one.name);
+  }
+});
+
+test("which clipped sums and which counts of the known answers are dropped", () => {
+  for (const one of known.clipped) {
+    const rows = Int32Array.from(one.rows.flat());
+    const isGood = isPlausibleClipped(rows, Int32Array.from(one.user_sum), one.devices, noiseOf(known.noise)!);
+    assert.equal(isGood, !one.dropped, one.name);
+  }
+  for (const one of known.counts) {
+    assert.equal(arePlausibleCounts(Int32Array.from(one.counts), one.devices, noiseOf(one.noise)), !one.dropped);
+  }
 });

@@ -14,11 +14,12 @@ import { Artifacts } from "../artifacts.js";
 import { equal, hasBit } from "../bytes.js";
 import { Coordinator } from "../coordinator.js";
 import { Enrollment } from "../enrollment.js";
+import { checkRowUpdate } from "../clear.js";
 import { refusal } from "../errors.js";
 import { CoordinatorService, UploadRequestSchema } from "../gen/lightfr/v1/coordinator_pb.js";
 import { EnrollmentService, EnrollRequestSchema } from "../gen/lightfr/v1/enrollment_pb.js";
 import { ErrorDetailSchema, ErrorReason } from "../gen/lightfr/v1/error_pb.js";
-import { PrivacyMode } from "../gen/lightfr/v1/model_pb.js";
+import { Objective, PrivacyMode, RoundModelSchema, UploadKind } from "../gen/lightfr/v1/model_pb.js";
 import { listener } from "../http.js";
 import { limitsOf } from "../limits.js";
 import { Service } from "../service.js";
@@ -27,13 +28,17 @@ import { Versions } from "../versions.js";
 import { bytes, vector } from "./known_answers.js";
 
 const uploads = vector("uploads_bad");
-const [ternary] = uploads.rounds;
+const [ternary, ...ofThePaper] = uploads.rounds;
 const enrollments = vector("enrollment");
 const settings: Settings = {
   privacy: PrivacyMode.CLEAR,
+  objective: Objective.CATALOGUE,
+  uploadKind: UploadKind.TERNARY,
+  balance: 0,
   codeBits: 32,
   itemCount: 80,
   gate: 1,
+  gateRefreshes: false,
   maxRows: 64,
   places: 2,
   goal: 2,
@@ -69,7 +74,7 @@ before(async () => {
   server.on(
     "request",
     listener({
-      limitOf: limitsOf(settings, versions.openRows.length),
+      limitOf: limitsOf(settings),
       deviceOf: () => "00".repeat(16),
       routes: (router) =>
         router.service(CoordinatorService, new Service(coordinator)).service(EnrollmentService, enrollment),
@@ -128,6 +133,23 @@ test("bad uploads are refused with the known reason, and a good one is taken aft
     await reasonOf("CoordinatorService/Upload", ofThisRound(bytes(ternary.good[1]))),
     "ERROR_REASON_UPLOAD_CONFLICT",
   );
+});
+
+test("bad uploads of exact gradients and of codes are refused, and good ones are not", () => {
+  const rows = new Set(Array.from({ length: 80 }, (_, row) => row));
+  for (const { name, model, good, refused } of ofThePaper) {
+    const { objective, uploadKind, maxRows } = fromBinary(RoundModelSchema, bytes(model));
+    const check = (request: string) => () =>
+      checkRowUpdate(
+        fromBinary(UploadRequestSchema, bytes(request)).body,
+        { ...settings, objective, uploadKind, maxRows },
+        rows,
+      );
+    for (const request of good) check(request)();
+    const invalid = refused.filter((one: any) => one.reason === "ERROR_REASON_UPLOAD_INVALID");
+    assert.ok(invalid.length > 0);
+    for (const one of invalid) assert.throws(check(one.request), `${name}: ${one.name}`);
+  }
 });
 
 /** The request with the ids of the round that runs, where it had those of the vectors' round. */

@@ -7,7 +7,16 @@ import { isSigned, memberOf } from "../secure/members.js";
 import { quorumOf, Roster, usualNumbers } from "../secure/roster.js";
 import { settle } from "../secure/settling.js";
 import { fromLittleEndian, reconstruct, type Share } from "../secure/shamir.js";
-import { add, maskOf, packedSize, signedBlocks, trainingBlocks, unpack, type Block } from "../secure/vector.js";
+import {
+  add,
+  maskOf,
+  gateBlocks,
+  packedSize,
+  signedBlocks,
+  trainingBlocks,
+  unpack,
+  type Block,
+} from "../secure/vector.js";
 import { bytes, vector } from "./known_answers.js";
 
 const blocksOf = (blocks: [string, number, number][]): Block[] => blocks.map(([, values, bits]) => ({ values, bits }));
@@ -137,8 +146,12 @@ test("bits behind the last value and other sizes are refused", () => {
 
 test("blocks have the documented sizes", () => {
   for (const known of vector("blocks")) {
-    if (known.kind !== "training" || known.noise) continue;
-    const blocks = trainingBlocks(known.devices, known.open_rows, known.code_bits);
+    const [rowsThousandths, sumsThousandths, countsThousandths] = known.noise ?? [];
+    const noise = known.noise ? { rowsThousandths, sumsThousandths, countsThousandths } : undefined;
+    const blocks =
+      known.kind === "training"
+        ? trainingBlocks(known.devices, known.open_rows, known.code_bits, noise)
+        : gateBlocks(known.devices, known.item_count, noise);
     assert.deepEqual(blocks, blocksOf(known.blocks));
     assert.equal(packedSize(blocks), known.bytes);
   }

@@ -5,9 +5,9 @@ import { test } from "node:test";
 import { create, fromBinary, toBinary, type DescMessage, type MessageInitShape } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
 import { u32 } from "../bytes.js";
-import { UploadRequestSchema } from "../gen/lightfr/v1/coordinator_pb.js";
+import { RoundKind, UploadRequestSchema } from "../gen/lightfr/v1/coordinator_pb.js";
 import { ErrorDetailSchema, ErrorReason } from "../gen/lightfr/v1/error_pb.js";
-import { PrivacyMode } from "../gen/lightfr/v1/model_pb.js";
+import { Objective, PrivacyMode, UploadKind } from "../gen/lightfr/v1/model_pb.js";
 import * as secure from "../gen/lightfr/v1/secure_pb.js";
 import type { Step } from "../round.js";
 import { SecureRound } from "../secure/round.js";
@@ -40,14 +40,17 @@ const METHODS = [
 
 function newRound(): SecureRound {
   const shape = { codeBits: 8, itemCount: 2, places: 15, goal: 15, minimum: 2, maxRows: 0, deadlineMs: 60_000 };
-  const settings = { ...shape, privacy: PrivacyMode.SECAGG as const, gate: 0, integerIds: false };
+  const model = { objective: Objective.CATALOGUE, uploadKind: UploadKind.TERNARY, balance: 0 };
+  const how = { privacy: PrivacyMode.SECAGG, gate: 0, gateRefreshes: false, integerIds: false };
+  const settings = { ...shape, ...model, ...how };
   const versions: any = {
     openRows: [0, 1],
     sign: (label: string, ...parts: Buffer[]) => sign(null, Buffer.concat([Buffer.from(label), ...parts]), key),
   };
   const version: any = { manifestSha256: bytes(known.manifest_sha256) };
   const keys = known.membership_keys.map(bytes);
-  const round = new SecureRound(versions, keys, bytes(known.round_id), version, settings, { append: () => {} });
+  const rest = [bytes(known.round_id), version, settings, { append: () => {} }] as const;
+  const round = new SecureRound(RoundKind.TRAINING, versions, keys, ...rest);
   for (const [, device, { peer_id: peer }] of devices) round.apply({ type: "place", device, peer, at: 0 });
   round.apply({ type: "place", device: "fifteenth", peer: bad.server_refuses.fifteenth_peer_id, at: 0 });
   return round;
