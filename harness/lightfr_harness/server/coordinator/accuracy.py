@@ -6,7 +6,8 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -114,12 +115,9 @@ class Evaluations:
 
     def _chosen(self, n: int) -> list[Ranking]:
         """What was chosen after the n-th evaluation: by it, and by those before it that had the same candidates."""
-        newest = self.kept[n - 1].evaluated
-        same = [one.evaluated for one in self.kept[:n] if one.evaluated.candidates == newest.candidates][-POOLED:]
-        pooled = same[0]
-        for one in same[1:]:
-            pooled = pooled.plus(one)
-        return pooled.best()
+        newest, *before = [one.evaluated for one in reversed(self.kept[:n])]
+        same = (one for one in before if one.candidates == newest.candidates)
+        return reduce(Evaluated.plus, islice(same, POOLED - 1), newest).best()
 
     @cached_property
     def qualities(self) -> list[Quality]:
