@@ -141,14 +141,18 @@ class Evaluations:
         return any(fall > tolerance for fall in falls)
 
 
-def about_ranking(rule: AggregationRule, chosen: list[Ranking], *, is_day_zero: bool) -> dict[str, Any]:
+def about_ranking(
+    rule: AggregationRule, chosen: list[Ranking], *, is_day_zero: bool, public_counts: list[int] | None = None
+) -> dict[str, Any]:
     """The fields of a manifest that say how devices rank. `chosen`: what evaluations say; empty: nothing yet.
+
+    Counts that somebody gave are told, however small; those that devices counted only from the gate on.
 
     Without, devices rank by popularity on day zero, if there are counts, and later by the codes.
     """
-    # Counts that somebody gave may be told, however small; those of devices only from the gate on.
     is_counted = isinstance(rule, CatalogueRule) and rule.counted_devices > 0
-    prior = prior_of(rule.device_counts, rule.gate if is_counted else 1)
+    counts = rule.device_counts if public_counts is None else np.array(public_counts, np.int64)
+    prior = prior_of(counts, rule.gate if is_counted and public_counts is None else 1)
     if not chosen and not is_day_zero:
         chosen = [UNSAID] * len(GROUPS)
     elif not chosen and prior is not None:

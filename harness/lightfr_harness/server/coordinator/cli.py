@@ -53,6 +53,13 @@ def serve(
     codes: Annotated[
         Path | None, typer.Option(help="A file with the first codes, packed. Default: random codes.")
     ] = None,
+    public_counts: Annotated[
+        bool,
+        typer.Option(
+            "--public-counts",
+            help="The catalogue's counts are of plays or sales: they rank, and devices count who rates what.",
+        ),
+    ] = False,
     integer_ids: Annotated[bool, typer.Option("--integer-ids", help="Item ids are 64-bit integers.")] = False,
     privacy: Annotated[
         str, typer.Option(help="secagg: the server learns only sums. secagg+dp: sums with noise. clear: NOT PRIVATE.")
@@ -101,7 +108,7 @@ def serve(
         in_rows, in_sums, in_counts = (round(1000 * level) for level in levels)
         settings = Settings(
             bits, gate, seed, integer_ids, items.sha256, privacy, in_rows, in_sums, in_counts, items.codes_sha256,
-            uploads, regularization,
+            uploads, regularization, public_counts,
         )  # fmt: skip
         settings.require_private(host, allow_clear_uploads=allow_clear_uploads)
         goal = settings.usual_goal if goal is None else goal

@@ -346,7 +346,12 @@ class RoundKeeper:
     ) -> Version:
         # Where devices evaluate, the codes are used when that has found them good.
         evaluates = self.settings.is_secure and self.plan.evaluate_every > 0
-        ranking = about_ranking(self._rule, chosen, is_day_zero=evaluates or not is_trained)
+        ranking = about_ranking(
+            self._rule,
+            chosen,
+            is_day_zero=evaluates or not is_trained,
+            public_counts=self.items.device_counts if self.settings.public_counts else None,
+        )
         return self._made_version(self._publisher.publish(self._rule, number, time.time(), catalogue, older, ranking))
 
     async def _end(

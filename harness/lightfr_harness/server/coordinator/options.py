@@ -28,6 +28,7 @@ from lightfr_harness.server.rules import (
 
 # Whatever is longer than this many characters is no item id, and its file no catalogue.
 _LONGEST_LINE = 70_000
+_LARGEST_COUNT = 2**62
 # What devices upload in the clear, by the names of --uploads. `paper` and `codes` are the paper's Agg_grad, Agg_para.
 UPLOADS = {
     "ternary": model_pb2.UPLOAD_KIND_TERNARY,
@@ -46,7 +47,7 @@ class SettingsError(InvalidInputError):
 
 @dataclass(frozen=True)
 class ItemList:
-    """The items, most popular first, and how many devices rate each; no counts: the gate is off."""
+    """The items, most popular first, and how many devices rate each, or how often it was played or sold."""
 
     ids: Sequence[str] | Sequence[int]
     device_counts: list[int] | None
@@ -96,7 +97,13 @@ def _counts(rows: list[list[str]]) -> list[int] | None:
     for number, row in enumerate(rows, 1):
         if len(row) != width or width > 2 or not row[0] or len(row[0]) > _LONGEST_LINE:
             raise SettingsError(f"line {number} of the catalogue: expected `item_id` or `item_id<TAB>count`")
-    return [_integer(row[1], number) for number, row in enumerate(rows, 1)] if width == 2 else None
+    if width == 1:
+        return None
+    counts = [_integer(row[1], number) for number, row in enumerate(rows, 1)]
+    for number, count in enumerate(counts, 1):
+        if not 0 <= count <= _LARGEST_COUNT:
+            raise SettingsError(f"line {number} of the catalogue: expected a count from 0 to {_LARGEST_COUNT}")
+    return counts
 
 
 def _integer(text: str, number: int) -> int:
@@ -126,6 +133,8 @@ class Settings:
     uploads: str = "ternary"
     # The paper's lambda.
     regularization: float = 0.0
+    # The catalogue's counts are of plays or sales: they rank, and open no row.
+    public_counts: bool = False
 
     def __post_init__(self) -> None:
         if not 8 <= self.bits <= 1024 or self.bits % 8:
@@ -176,8 +185,8 @@ class Settings:
 
     def require_same(self, kept: dict[str, Any]) -> None:
         """Raise SettingsError, naming what differs, unless the folder was begun with the same."""
-        # Folders begun before there were --codes, --uploads and --lambda do not name them.
-        kept = {"codes_sha256": "", "uploads": "ternary", "regularization": 0.0, **kept}
+        # Folders begun before there were these options do not name them.
+        kept = {"codes_sha256": "", "uploads": "ternary", "regularization": 0.0, "public_counts": False, **kept}
         different = [name for name, value in self.as_dict().items() if kept.get(name) != value]
         if different:
             names = {name: "--" + name.replace("_", "-") for name in different}
@@ -199,9 +208,11 @@ class Settings:
 
 def make_rule(settings: Settings, items: ItemList) -> AggregationRule:
     """The rule of aggregation at version 1, before any upload."""
-    counts: npt.NDArray[np.int64] = np.array(items.device_counts or np.zeros(len(items.ids)), np.int64)
+    # Counts of plays or sales say nothing about how many devices rate an item.
+    given = None if settings.public_counts else items.device_counts
+    counts: npt.NDArray[np.int64] = np.array(given or np.zeros(len(items.ids)), np.int64)
     # Devices that mask what they send can count who rates what; others cannot without telling.
-    has_gate = items.device_counts is not None or (settings.is_secure and settings.gate > 1)
+    has_gate = given is not None or (settings.is_secure and settings.gate > 1)
     noise = settings.noise()
     upload_kind = UPLOADS[settings.uploads] if noise is None else model_pb2.UPLOAD_KIND_EXACT
     options: dict[str, Any] = {

@@ -1,5 +1,7 @@
 """What is published about ranking, and when people are warned."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -54,6 +56,16 @@ def test_counts_that_somebody_gave_are_told_however_small():
     rule.device_counts[-1] = 1
     assert rule.gate == 25
     assert published(rule, **DAY_ZERO).popularities[-1] == (len(ITEMS.ids) - 1, 11)
+
+
+def test_public_counts_are_told_for_ever_and_open_no_row():
+    rule = make_rule(replace(SECURE, public_counts=True), ITEMS)
+    assert not rule.open_rows.any()
+    for seed in (1, 2):
+        rule.set_gate(np.array([90] * 15 + [0] * 15), seed, devices=100)
+    assert rule.open_rows.sum() == 15
+    public = list(range(10**12, 10**12 - 30, -1))
+    assert published(rule, **DAY_ZERO, public_counts=public).popularities == ((0, 442),)  # 16 ln 10^12
 
 
 def test_counts_of_devices_are_told_from_the_gate_on():

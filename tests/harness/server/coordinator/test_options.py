@@ -39,6 +39,8 @@ def test_items_come_with_or_without_counts(tmp_path):
         ("a\n\nb\n", "line 2"),
         ("a\t1\t2\n", "line 1"),
         ("a\tmany\n", "line 1"),
+        ("a\t-1\n", "line 1"),
+        ("a\t99999999999999999999\n", "line 1"),
         (b"\xff\n", "UTF-8"),
     ],
 )
