@@ -56,13 +56,31 @@ def train(
     max_rows: Annotated[
         int | None, typer.Option(help="Rows in one upload; 0 sends all. Default: 64 with ternary uploads, else all.")
     ] = None,
-    recency: Annotated[bool, typer.Option("--recency", help="Weigh newer ratings more in the fit for use.")] = False,
+    positives: Annotated[
+        str,
+        typer.Option(
+            help="opinions (ratings below the middle of the scale are dislikes) or all (every rating is a like of the "
+            "same weight, as in the literature)."
+        ),
+    ] = "opinions",
+    recency: Annotated[
+        str,
+        typer.Option(
+            help="Fix the ranking: how much more newer ratings weigh; off, weak or strong. Default: the fleet's "
+            "evaluation chooses recency, refinement and prior. Where one of the three is given, the others are off."
+        ),
+    ] = "",
     refine: Annotated[
         bool,
-        typer.Option(
-            "--refine", help="Refine the fit for use by a ranking objective. It is slower and a little better."
-        ),
+        typer.Option("--refine", help="Fix the ranking: refine codes, from 128 bits and 20 liked items on."),
     ] = False,
+    prior: Annotated[
+        float | None,
+        typer.Option(
+            help="Fix the ranking: popularity adds so many times (f / 64) ln(1 + count) to a score of f bits; rounded "
+            "to fourths, at most 256."
+        ),
+    ] = None,
     bits: Bits = 64,
     rounds: Rounds = 50,
     fraction: Annotated[float, typer.Option(help="Share of the devices in a round, p.")] = 0.6,
@@ -98,9 +116,11 @@ def train(
 ) -> None:
     """Train item codes over a fleet of simulated devices and measure their accuracy.
 
-    Without --data it trains on a synthetic set. The record says the accuracy (expected under random tie-breaking, as
-    devices break ties, and by users' number of ratings), that of a popularity list on the same items, the bytes of a
-    device round, and the seconds by phase.
+    Without --data it trains on a synthetic set. After training the fleet evaluates how to rank, on ratings that are not
+    in the test, and each group of users is judged by what it chose. The record says the accuracy (expected under random
+    tie-breaking, as devices break ties, of liked and disliked items, and by users' number of ratings), that of a
+    popularity list on the same items, what every candidate would have given, the bytes of a device round, and the
+    seconds by phase.
     """
     from lightfr_harness.reports.pages import save as save_record
     from lightfr_harness.simulation.options import TrainOptions
@@ -118,8 +138,10 @@ def train(
             upload=upload,
             gate=gate,
             max_rows=max_rows,
+            positives=positives,
             recency=recency,
             refine=refine,
+            prior=prior,
             bits=bits,
             rounds=rounds,
             fraction=fraction,
