@@ -73,17 +73,13 @@ class Users:
             return dict.fromkeys(self.devices, Way(None, offsets))
         key = ranking.recency, ranking.refine
         if key not in self._codes:
-            self._codes[key] = {
-                user: device.code_for_use(self.model, ranking) for user, device in self.devices.items()
-            }
+            self._codes[key] = {user: device.code_for_use(self.model, ranking) for user, device in self.devices.items()}
         return {user: Way(code, offsets) for user, code in self._codes[key].items()}
 
     def chosen_ways(self, by_group: list[Ranking]) -> dict[int, Way]:
         """Every user by the ranking of its group."""
         ways = {ranking: self.ways(ranking) for ranking in set(by_group)}
-        return {
-            user: ways[by_group[group_of(len(device.interactions))]][user] for user, device in self.devices.items()
-        }
+        return {user: ways[by_group[group_of(len(device.interactions))]][user] for user, device in self.devices.items()}
 
     def _offsets(self, ranking: Ranking) -> Scores | None:
         """What each row has on top. The popularity list goes by the steps of the prior; without one, by the row."""
