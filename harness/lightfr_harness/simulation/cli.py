@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -166,7 +167,8 @@ def train(
             trained.save(save)
         save_record(trained.record, json_file, report)
     if json_file != "-":
-        Console().print(_summary(trained.record))
+        for table in _summary(trained.record):
+            Console().print(table)
 
 
 def sweep(
@@ -198,7 +200,8 @@ def sweep(
         Console().print(f"page: {report / 'sweep.html'}   record: {report / 'sweep.json'}")
 
 
-def _summary(record: records.TrainRecord) -> Table:
+def _summary(record: records.TrainRecord) -> Iterator[Table]:
+    from lightfr_harness.reports import choices
     from lightfr_harness.reports.training import accuracy_heads, accuracy_rows, left_out
 
     options = record.options
@@ -213,4 +216,15 @@ def _summary(record: records.TrainRecord) -> Table:
     )
     speed = f", {rate:,.0f} device rounds a CPU second" if rate else ""
     table.caption = f"{left_out(record)} A device round: {up:,.0f} bytes up, {down:,.0f} down{speed}."
-    return table
+    yield table
+    if opinions := choices.opinion_rows(record):
+        table = Table(*choices.OPINION_HEADS, title="held-out items that users like and dislike (lower is better)")
+        for name, cells in opinions:
+            table.add_row(name, *cells)
+        yield table
+    if candidates := choices.candidate_rows(record):
+        table = Table(*choices.candidate_heads(record), title="what the fleet said about each ranking, and the test")
+        for name, cells in candidates:
+            table.add_row(name, *cells)
+        table.caption = f"NDCG@10, disliked items counted negative. {choices.CHOSEN} is used."
+        yield table
