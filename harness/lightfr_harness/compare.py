@@ -124,6 +124,7 @@ def _train(record: TrainRecord) -> Figures:
     figures = [
         (name, "learned codes", record.hit_rate, "accuracy"),
         ("NDCG@10", "learned codes", record.ndcg, "accuracy"),
+        *_opinions(record),
         ("a device round", "bytes up", record.up_bytes_per_device_round, "bytes"),
         ("a device round", "bytes down", record.down_bytes_per_device_round, "bytes"),
     ]
@@ -131,6 +132,16 @@ def _train(record: TrainRecord) -> Figures:
         figures.append(("speed", "device rounds a CPU second", record.device_rounds_per_second, "per second"))
     if record.privacy_loss:
         figures.append(("epsilon", f"delta {record.privacy_loss['delta']:g}", record.privacy_loss["epsilon"], ""))
+    return figures
+
+
+def _opinions(record: TrainRecord) -> Figures:
+    """Of liked items more is better. Of disliked ones less is: told as the share that is kept out of the list."""
+    figures: Figures = []
+    if record.liked_hr is not None:
+        figures.append(("HR@10 of liked items", "learned codes", record.liked_hr, "accuracy"))
+    if record.disliked_hr is not None:
+        figures.append(("disliked items kept out", "learned codes", 1 - record.disliked_hr, "accuracy"))
     return figures
 
 

@@ -20,7 +20,7 @@ GROUPS = (0, 5, 20, 100)
 MOST_CANDIDATES = 31
 _MOST_STEPS = 64
 _MOST_POPULARITY = 1_023
-_MOST_FOURTHS = 1_024
+MOST_FOURTHS = 1_024
 
 
 class RankBy(IntEnum):
@@ -102,7 +102,7 @@ def _rankings(messages: Iterable[manifest_pb2.Ranking]) -> tuple[Ranking, ...]:
 def _ranking(message: manifest_pb2.Ranking) -> Ranking:
     _require(int(message.by) in set(RankBy), "a ranking goes by something unknown")
     _require(int(message.recency) in {0, *Recency}, "the recency of a ranking is unknown")
-    _require(message.prior_fourths <= _MOST_FOURTHS, "the prior of a ranking is above 1,024 fourths")
+    _require(message.prior_fourths <= MOST_FOURTHS, "the prior of a ranking is above 1,024 fourths")
     recency = Recency(message.recency or Recency.OFF)
     return Ranking(RankBy(message.by), message.prior_fourths, recency, message.refine)
 

@@ -292,7 +292,7 @@ def masked_sums(
     model: PublishedModel, updates: list[RowUpdate], rng: np.random.Generator, received: list[bytes]
 ) -> dict[str, Ints]:
     """A round of secure aggregation without dropouts; `received` gets the masked vectors, in the devices' order."""
-    secure, nobody = SecureRound(model, updates, rng.bytes), np.zeros(len(updates), np.bool_)
+    secure, nobody = SecureRound.of_updates(model, updates, rng.bytes), np.zeros(len(updates), np.bool_)
     secure.run(lambda phase: nobody, received)
     return secure.finish()
 

@@ -26,13 +26,13 @@ class Row:
     is_goal: bool = False
 
 
+ALL = {"positives": "all"}
 ROWS = (
-    Row("64 bits, exact, no gate", 0.785, 0.465, {"upload": "exact", "gate": 0}),
-    Row("64 bits, ternary, gate 10", 0.775, 0.460),
-    Row("64 bits, ternary, gate 10, recency", 0.790, 0.478, {"recency": True}),
-    Row("128 bits, ternary, gate 10, recency", 0.800, 0.490, {"bits": 128, "recency": True}),
-    Row("goal: 256 bits, refined", 0.816, 0.514, {"bits": 256, "refine": True}, is_goal=True),
-    Row("goal: 256 bits, refined, recency", 0.830, 0.544, {"bits": 256, "recency": True, "refine": True}, is_goal=True),
+    Row("64 bits, exact, no gate, recency off", 0.775, 0.460, {**ALL, "upload": "exact", "gate": 0, "recency": "off"}),
+    Row("64 bits, ternary, gate 10, recency off", 0.770, 0.460, {**ALL, "recency": "off"}),
+    Row("64 bits, ternary, gate 10, as the fleet chooses", 0.820, 0.530, ALL),
+    Row("128 bits, ternary, gate 10, as the fleet chooses", 0.820, 0.530, {**ALL, "bits": 128}),
+    Row("256 bits, as the fleet chooses", 0.840, 0.570, {**ALL, "bits": 256}, is_goal=True),
 )
 
 

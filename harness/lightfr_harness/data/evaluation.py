@@ -48,12 +48,36 @@ class Metrics:
     ndcg_optimistic: float
     n_users: int
     k: int
+    # Of users whose held-out rating is above the middle of the scale, and below it; None: there are no such users.
+    liked_hr: float | None
+    liked_ndcg: float | None
+    disliked_hr: float | None
+    n_liked: int
+    n_disliked: int
 
 
 def evaluate_candidates(candidates: Candidates, scores: Scores, *, k: int = 10) -> Metrics:
     """Judge a flat array of scores, aligned with `candidates.item_index`; higher is better."""
-    figures = candidate_figures(candidates, scores, k=k)
-    return Metrics(*[*figures.mean(axis=0).tolist(), len(figures), k])
+    return candidate_means(candidates, candidate_figures(candidates, scores, k=k), k=k)
+
+
+def candidate_means(
+    candidates: Candidates, figures: Values, rows: NDArray[np.bool_] | None = None, *, k: int = 10
+) -> Metrics:
+    """The means of what `candidate_figures` gave, over all users or those of some rows."""
+    chosen = np.ones(len(candidates), np.bool_) if rows is None else rows
+    liked, disliked = figures[candidates.is_liked & chosen], figures[candidates.is_disliked & chosen]
+    names = ("hr", "ndcg", "hr_device", "ndcg_device", "hr_optimistic", "ndcg_optimistic")
+    return Metrics(
+        **dict(zip(names, figures[chosen].mean(axis=0).tolist(), strict=True)),
+        n_users=int(np.count_nonzero(chosen)),
+        k=k,
+        liked_hr=float(liked[:, 0].mean()) if len(liked) else None,
+        liked_ndcg=float(liked[:, 1].mean()) if len(liked) else None,
+        disliked_hr=float(disliked[:, 0].mean()) if len(disliked) else None,
+        n_liked=len(liked),
+        n_disliked=len(disliked),
+    )
 
 
 def candidate_figures(candidates: Candidates, scores: Scores, *, k: int = 10) -> Values:

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lightfr.interactions import MIDDLE
+
 from .errors import InvalidRatingsError
 from .ratings import Index
 
 Offsets = NDArray[np.int64]
+Rows = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,11 +53,15 @@ class Candidates:
 
     user_index: Index
     groups: ItemGroups
+    levels: NDArray[np.int64] | None = None
+    """What each user thinks of the positive, 0 to LEVELS. None: nobody says, and all count as liked."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "user_index", np.asarray(self.user_index, np.uint32))
         if len(self.user_index) != len(self.groups) or (self.groups.sizes < 1).any():
             raise InvalidRatingsError("Candidates need one group, with its positive, per user.")
+        if self.levels is not None and len(self.levels) != len(self.user_index):
+            raise InvalidRatingsError("Candidates need one level per user.")
 
     def __len__(self) -> int:
         return len(self.user_index)
@@ -70,6 +77,18 @@ class Candidates:
     @property
     def positives(self) -> Index:
         return self.item_index[self.offsets[:-1]]
+
+    @property
+    def is_disliked(self) -> Rows:
+        """Which positives are rated below the middle of the scale."""
+        return np.zeros(len(self), np.bool_) if self.levels is None else self.levels < MIDDLE
+
+    @property
+    def is_liked(self) -> Rows:
+        """Which are rated above it; all, where none is rated below."""
+        if self.levels is None or not self.is_disliked.any():
+            return np.ones(len(self), np.bool_)
+        return self.levels > MIDDLE
 
     def users_of_rows(self) -> Index:
         """The user of every entry of `item_index`, for scoring all pairs in one go."""

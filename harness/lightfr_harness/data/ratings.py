@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from lightfr.interactions import LEVELS
+
 from .errors import InvalidRatingsError
 
 Index = NDArray[np.uint32]
@@ -77,6 +79,11 @@ class Ratings:
 
     def item_counts(self) -> NDArray[np.int64]:
         return np.bincount(self.item_index, minlength=self.n_items).astype(np.int64)
+
+    def levels(self) -> NDArray[np.int64]:
+        """The ratings as devices keep them: 0 to LEVELS."""
+        share = (self.rating - self.rating_min) / (self.rating_max - self.rating_min)
+        return np.rint(share * LEVELS).astype(np.int64)
 
     def chronological_order(self) -> NDArray[np.int64]:
         """Rows grouped by user, oldest first; equal times keep file order (lexsort is stable)."""

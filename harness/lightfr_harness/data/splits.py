@@ -6,7 +6,7 @@ ties, so numbering by all ratings would let the held-out ones whisper.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -173,7 +173,8 @@ class _NegativeDraw:
             np.append(positive, self._negatives(int(user), generator)).astype(np.uint32)
             for user, positive in zip(self.users, positives, strict=True)
         ]
-        return Candidates(self.users.astype(np.uint32), groups_from_lists(lists))
+        levels = self.ratings.levels()[positive_rows]
+        return Candidates(self.users.astype(np.uint32), groups_from_lists(lists), levels)
 
     def _negatives(self, user: int, generator: np.random.Generator) -> NDArray[np.int64]:
         rated = np.sort(self.ratings.item_index[self.history.of(user)]).astype(np.int64)
@@ -194,7 +195,7 @@ def _numbered_train(ratings: Ratings, rows: NDArray[np.bool_]) -> tuple[Ratings,
 def renumber_candidates(candidates: Candidates, order: NDArray[np.int64]) -> Candidates:
     """Follow `renumber_items`: the item that was `order[j]` becomes item j."""
     items: Index = inverted(order)[candidates.item_index].astype(np.uint32)
-    return Candidates(candidates.user_index, ItemGroups(items, candidates.offsets))
+    return replace(candidates, groups=ItemGroups(items, candidates.offsets))
 
 
 def _held_out(ratings: Ratings, rows: NDArray[np.bool_], seen: NDArray[np.bool_]) -> HeldOut:

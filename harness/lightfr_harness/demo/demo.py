@@ -24,6 +24,7 @@ from lightfr import __version__, _kernel
 from lightfr._wire.channel import Channel
 from lightfr.cohorts import DEFAULT_MINIMUM_COHORT
 from lightfr.model.folder import LoadedModel
+from lightfr.rankings import GROUPS
 from lightfr.training import PublishedModel
 from lightfr_harness.data import Split
 from lightfr_harness.data.evaluation import Metrics
@@ -35,14 +36,17 @@ from lightfr_harness.reports.demo import upload_rows
 from lightfr_harness.reports.pages import save
 from lightfr_harness.server.authority import Authority
 from lightfr_harness.server.coordinator.child import CoordinatorProcess, ServerFailedError
+from lightfr_harness.simulation.choosing import Users
 from lightfr_harness.simulation.fleet import Fleet
 from lightfr_harness.simulation.options import TrainOptions
 from lightfr_harness.simulation.remote import RemoteFleet
-from lightfr_harness.simulation.scoring import judge, judge_popularity, users_of
+from lightfr_harness.simulation.scoring import figures, judge_popularity, means, users_of
 from lightfr_harness.simulation.train import load_split
 
 _TRAINING_SECONDS_AT_MOST = 600
 INTERRUPTED_EXIT = 130
+# Between two offers to take part while there is no place for the fleet.
+_PAUSE_SECONDS = 0.3
 # What a device process says when it fails, in its folder.
 ERRORS = "errors.txt"
 
@@ -162,7 +166,7 @@ def _perform(
             remote = RemoteFleet(devices, authority, server, work / "fleet", minimum_cohort=scene.minimum_cohort)
         outcome.seconds["enrol"] = time.monotonic() - started
         try:
-            _train(console, scene, split, fleet, remote, coordinator, outcome)
+            _train(console, scene, split, fleet, remote, coordinator, processes, outcome)
         finally:
             remote.close()
         with console.status("waiting for the device processes to end"):
@@ -205,8 +209,9 @@ def _start_device(
 
 def _train(
     console: Console, scene: Scene, split: Split, fleet: Fleet, remote: RemoteFleet, coordinator: CoordinatorProcess,
-    outcome: Outcome,
+    processes: list[subprocess.Popen[str]], outcome: Outcome,
 ) -> None:  # fmt: skip
+    """Take part until the device processes have ended, which they do when the coordinator says that all is over."""
     rng = np.random.default_rng(scene.seed)
     started = time.monotonic()
     columns = (TextColumn("training with secure aggregation"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -219,17 +224,23 @@ def _train(
         recorder = upload.UploadRecorder(watched.channel)
         watched.channel = cast("Channel", recorder)
         size = min(scene.cohort - scene.processes // 2 - 1, others)
-        while (finished := model.manifest.model_version - 1) < scene.rounds:
+        while any(process.poll() is None for process in processes):
             if time.monotonic() - started > _TRAINING_SECONDS_AT_MOST:
-                raise ServerFailedError(f"only {finished} of {scene.rounds} rounds finished in ten minutes")
+                raise ServerFailedError(f"{scene.rounds} rounds were not finished in ten minutes")
             chosen = rng.choice(others, size, replace=False)
-            outcome.uploads += remote.take_part([others, *chosen.tolist()])
+            uploads = remote.take_part([others, *chosen.tolist()])
+            if not uploads:
+                time.sleep(_PAUSE_SECONDS)
+                continue
+            outcome.uploads += uploads
             model = _next_version(remote, model)
             _look(split, fleet, model, coordinator, outcome)
             shown = f"HR@10 {outcome.accuracy[-1]['hr']:.3f}"
-            progress.update(task, completed=model.manifest.model_version - 1, accuracy=shown)
+            # An evaluation makes a version too, after the last round of training.
+            done = min(model.manifest.model_version - 1, scene.rounds)
+            progress.update(task, completed=done, accuracy=shown)
     outcome.upload = upload.compare(recorder.upload, watched.device, model)
-    outcome.rounds, outcome.cohort, outcome.minimum_cohort = finished, scene.cohort, scene.minimum_cohort
+    outcome.rounds, outcome.cohort, outcome.minimum_cohort = scene.rounds, scene.cohort, scene.minimum_cohort
     outcome.codes_bytes = model.manifest.message.codes.size_bytes
     outcome.seconds["train"] = time.monotonic() - started
 
@@ -243,18 +254,20 @@ def _next_version(remote: RemoteFleet, old: LoadedModel) -> LoadedModel:
 
 
 def _look(split: Split, fleet: Fleet, model: LoadedModel, coordinator: CoordinatorProcess, outcome: Outcome) -> None:
-    """Accuracy on each user's next item; also told to the coordinator, for its status page."""
+    """Accuracy on each user's next item, ranked as the manifest says; also told to the coordinator's status page."""
     version = model.manifest.model_version
     if outcome.accuracy and outcome.accuracy[-1]["model_version"] == version:
         return
     # A copy, since the fleet's model must not be fitted from two places at a time.
     published = PublishedModel(model.codes, model.manifest.message.model)
-    codes = {user: fleet.devices[user].code_for_use(published, recency=True) for user in users_of(split.test)}
-    metrics = judge(published, codes, split.test)
+    rankings = model.manifest.rankings
+    users = Users(published, fleet, rankings, users_of(split.test))
+    ways = users.chosen_ways([rankings.for_user(opinions) for opinions in GROUPS])
+    metrics = means(figures(published, ways, split.test), split.test)
     if not isinstance(metrics, Metrics):
         raise TypeError("the demo needs a leave-last-out split")
     outcome.accuracy.append({"model_version": version, "hr": metrics.hr, "ndcg": metrics.ndcg})
-    body = {"model_version": version, "users": len(codes), "hit_rate": metrics.hr, "ndcg": metrics.ndcg}
+    body = {"model_version": version, "users": len(ways), "hit_rate": metrics.hr, "ndcg": metrics.ndcg}
     request = urllib.request.Request(
         coordinator.addresses["operations"] + "/accuracy",
         json.dumps(body).encode(),
@@ -278,7 +291,7 @@ def _gather(processes: list[subprocess.Popen[str]], work: Path, outcome: Outcome
 def _show(console: Console, record: DemoRecord) -> None:
     table = Table("", "HR@10", "NDCG@10", title="finding each user's next item among 50")
     rows = {
-        "random item codes": record.accuracy[0],
+        "before training": record.accuracy[0],
         "popularity list": record.popularity,
         "learned codes": record.accuracy[-1],
     }

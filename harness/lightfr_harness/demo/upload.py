@@ -14,7 +14,10 @@ from lightfr_harness.simulation.fleet import SimulatedDevice
 
 
 class UploadRecorder:
-    """A device's channel that keeps the last upload as it goes into TLS, which is how the coordinator gets it."""
+    """A device's channel that keeps an upload of training as it goes into TLS, which is how the coordinator gets it.
+
+    Uploads of evaluation rounds are far smaller, so the largest upload is one of training.
+    """
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -22,7 +25,8 @@ class UploadRecorder:
 
     def call(self, method: str, request: bytes, limit_bytes: int) -> bytes:
         if method == "CoordinatorService/Upload":
-            self.upload = coordinator_pb2.UploadRequest.FromString(request)
+            upload = coordinator_pb2.UploadRequest.FromString(request)
+            self.upload = max(upload, self.upload, key=lambda each: len(each.masked_vector))
         return self._channel.call(method, request, limit_bytes)
 
     def close(self) -> None:

@@ -38,18 +38,18 @@ def _accuracy(record: DemoRecord) -> str:
     told = [
         row(name, [f"{hr:.3f}", f"{ndcg:.3f}"])
         for name, hr, ndcg in (
-            ("random item codes", record.accuracy[0]["hr"], record.accuracy[0]["ndcg"]),
+            ("before training", record.accuracy[0]["hr"], record.accuracy[0]["ndcg"]),
             ("popularity list", record.popularity["hr"], record.popularity["ndcg"]),
             ("learned codes", record.accuracy[-1]["hr"], record.accuracy[-1]["ndcg"]),
         )
     ]
-    points = [(look["model_version"] - 1, look["hr"]) for look in record.accuracy]
-    learned = Series("learned codes", [(x, hr, f"{hr:.3f} after {x} rounds") for x, hr in points])
+    points = [(look["model_version"], look["hr"]) for look in record.accuracy]
+    learned = Series("learned codes", [(x, hr, f"{hr:.3f} with version {x}") for x, hr in points])
     popular = record.popularity["hr"]
     limit = Limit(popular, f"popularity list, {popular:.3f}", is_reference=True)
-    across = linear_axis("rounds", [x for x, _ in points], whole=True)
+    across = linear_axis("model version", [x for x, _ in points], whole=True)
     return table("Finding each user's next item among 50", ("", "HR@10", "NDCG@10"), told) + draw(
-        "HR@10 by round", across, share_axis("HR@10"), [learned], limit
+        "HR@10 by model version", across, share_axis("HR@10"), [learned], limit
     )
 
 

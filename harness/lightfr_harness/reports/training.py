@@ -7,6 +7,7 @@ from statistics import mean
 from typing import cast
 
 from lightfr_harness.records import Accuracy, AccuracyRecord, SweepPoint, SweepRecord, TrainRecord
+from lightfr_harness.reports.choices import choices, chosen_sentence
 from lightfr_harness.reports.figures import in_bytes
 from lightfr_harness.reports.page import document, row, table
 from lightfr_harness.reports.svg import Limit, Series, bars, draw, linear_axis, log_axis, share_axis
@@ -27,9 +28,9 @@ def train_page(record: TrainRecord) -> str:
         f"<p>{options['rounds']} rounds, {options['bits']} bits, objective {escape(str(options['objective']))} "
         f"({escape(str(options['aggregate']))}), privacy {escape(str(options['privacy']))}, seed {options['seed']}. "
         f"{escape(str(source))}: {data['users']:,} users, {data['items']:,} items, {data['train_ratings']:,} ratings "
-        f"to train on. {escape(left_out(record))} Figures are the expectation under random tie-breaking where nothing "
-        "else is said.</p>"
-        f"{_history(record, first)}{_accuracy_table(record)}{_costs(record)}"
+        f"to train on. {escape(left_out(record))} {escape(chosen_sentence(record))} Figures are the expectation under "
+        "random tie-breaking where nothing else is said.</p>"
+        f"{_history(record, first)}{_accuracy_table(record)}{choices(record)}{_costs(record)}"
     )
     return document("Training run", body)
 

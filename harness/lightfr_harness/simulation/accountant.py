@@ -131,7 +131,10 @@ class Accountant:
         )
 
     def refresh_loss(self, n_items: int, honest_devices: int) -> PrivacyLoss:
-        """Of one gate refresh that the user takes part in: at most so many items count 1."""
+        """Of one gate refresh that the user takes part in: at most so many items count 1.
+
+        An evaluation round of so many numbers costs as much at most, since at most 63 of them are 1.
+        """
         return summed_discrete_gaussians(
             n_items, COUNTED_ITEMS, math.sqrt(COUNTED_ITEMS), self.noise.counts_thousandths / 1000, honest_devices
         )
@@ -142,18 +145,26 @@ class Accountant:
 
 
 def noise_for(
-    epsilon: float, delta: float, *, rounds: int, code_bits: int, devices: int, counting_devices: int = 0
+    epsilon: float,
+    delta: float,
+    *,
+    rounds: int,
+    code_bits: int,
+    devices: int,
+    counting_devices: int = 0,
+    evaluations: int = 0,
 ) -> model_pb2.Noise:
     """The noise with which a user who takes part in so many rounds loses at most epsilon.
 
     `devices` is the least number of honest survivors of a round. With `counting_devices`, those of a gate refresh, the
-    user takes part in one refresh too, which gets at most a tenth of the loss. The user sum gets eight times the noise
-    of the rows, in the same unit, for it hurts less there.
+    user takes part in one refresh too, and in so many `evaluations`; together they get at most a tenth of the loss. The
+    user sum gets eight times the noise of the rows, in the same unit, for it hurts less there.
     """
     rho = _rho_of(epsilon, delta)
-    counters = counting_devices or devices
-    counts = _at_least(math.sqrt(COUNTED_ITEMS / (2 * _GATE_SHARE * rho * counters)))
-    for_rounds = rho - COUNTED_ITEMS / (2 * counters * (counts / 1000) ** 2) if counting_devices else rho
+    # What counting costs, were the deviation 1.
+    counted = (COUNTED_ITEMS / counting_devices if counting_devices else 0) + evaluations * COUNTED_ITEMS / devices
+    counts = _at_least(math.sqrt((counted or COUNTED_ITEMS / devices) / (2 * _GATE_SHARE * rho)))
+    for_rounds = rho - counted / (2 * (counts / 1000) ** 2)
     squared = (CLIPPED_LENGTH * code_bits) ** 2 + code_bits * (code_bits / _SUMS_FACTOR) ** 2
     rows = math.sqrt(squared * max(1, rounds) / (2 * for_rounds * devices))
     return model_pb2.Noise(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -56,13 +57,31 @@ def train(
     max_rows: Annotated[
         int | None, typer.Option(help="Rows in one upload; 0 sends all. Default: 64 with ternary uploads, else all.")
     ] = None,
-    recency: Annotated[bool, typer.Option("--recency", help="Weigh newer ratings more in the fit for use.")] = False,
+    positives: Annotated[
+        str,
+        typer.Option(
+            help="opinions (ratings below the middle of the scale are dislikes) or all (every rating is a like of the "
+            "same weight, as in the literature)."
+        ),
+    ] = "opinions",
+    recency: Annotated[
+        str,
+        typer.Option(
+            help="Fix the ranking: how much more newer ratings weigh; off, weak or strong. Default: the fleet's "
+            "evaluation chooses recency, refinement and prior. Where one of the three is given, the others are off."
+        ),
+    ] = "",
     refine: Annotated[
         bool,
-        typer.Option(
-            "--refine", help="Refine the fit for use by a ranking objective. It is slower and a little better."
-        ),
+        typer.Option("--refine", help="Fix the ranking: refine codes, from 128 bits and 20 liked items on."),
     ] = False,
+    prior: Annotated[
+        float | None,
+        typer.Option(
+            help="Fix the ranking: popularity adds so many times (f / 64) ln(1 + count) to a score of f bits; rounded "
+            "to fourths, at most 256."
+        ),
+    ] = None,
     bits: Bits = 64,
     rounds: Rounds = 50,
     fraction: Annotated[float, typer.Option(help="Share of the devices in a round, p.")] = 0.6,
@@ -98,9 +117,11 @@ def train(
 ) -> None:
     """Train item codes over a fleet of simulated devices and measure their accuracy.
 
-    Without --data it trains on a synthetic set. The record says the accuracy (expected under random tie-breaking, as
-    devices break ties, and by users' number of ratings), that of a popularity list on the same items, the bytes of a
-    device round, and the seconds by phase.
+    Without --data it trains on a synthetic set. After training the fleet evaluates how to rank, on ratings that are not
+    in the test, and each group of users is judged by what it chose. The record says the accuracy (expected under random
+    tie-breaking, as devices break ties, of liked and disliked items, and by users' number of ratings), that of a
+    popularity list on the same items, what every candidate would have given, the bytes of a device round, and the
+    seconds by phase.
     """
     from lightfr_harness.reports.pages import save as save_record
     from lightfr_harness.simulation.options import TrainOptions
@@ -118,8 +139,10 @@ def train(
             upload=upload,
             gate=gate,
             max_rows=max_rows,
+            positives=positives,
             recency=recency,
             refine=refine,
+            prior=prior,
             bits=bits,
             rounds=rounds,
             fraction=fraction,
@@ -144,7 +167,8 @@ def train(
             trained.save(save)
         save_record(trained.record, json_file, report)
     if json_file != "-":
-        Console().print(_summary(trained.record))
+        for table in _summary(trained.record):
+            Console().print(table)
 
 
 def sweep(
@@ -176,7 +200,8 @@ def sweep(
         Console().print(f"page: {report / 'sweep.html'}   record: {report / 'sweep.json'}")
 
 
-def _summary(record: records.TrainRecord) -> Table:
+def _summary(record: records.TrainRecord) -> Iterator[Table]:
+    from lightfr_harness.reports import choices
     from lightfr_harness.reports.training import accuracy_heads, accuracy_rows, left_out
 
     options = record.options
@@ -191,4 +216,15 @@ def _summary(record: records.TrainRecord) -> Table:
     )
     speed = f", {rate:,.0f} device rounds a CPU second" if rate else ""
     table.caption = f"{left_out(record)} A device round: {up:,.0f} bytes up, {down:,.0f} down{speed}."
-    return table
+    yield table
+    if opinions := choices.opinion_rows(record):
+        table = Table(*choices.OPINION_HEADS, title="held-out items that users like and dislike (lower is better)")
+        for name, cells in opinions:
+            table.add_row(name, *cells)
+        yield table
+    if candidates := choices.candidate_rows(record):
+        table = Table(*choices.candidate_heads(record), title="what the fleet said about each ranking, and the test")
+        for name, cells in candidates:
+            table.add_row(name, *cells)
+        table.caption = f"NDCG@10, disliked items counted negative. {choices.CHOSEN} is used."
+        yield table

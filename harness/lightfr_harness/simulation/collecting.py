@@ -70,7 +70,7 @@ def collect_masked(server: AggregationRule, cohort: Cohort) -> Collected:
 
     When so many are gone that a device or the server cannot go on, the round is abandoned.
     """
-    secure = SecureRound(cohort.model, cohort.updates, cohort.random.bytes)
+    secure = SecureRound.of_updates(cohort.model, cohort.updates, cohort.random.bytes)
     leaves = leave_before(cohort.drops)
     try:
         secure.run(lambda phase: cohort.silent if phase == REVEALING else leaves == phase)

@@ -9,9 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from lightfr import UserCode, _wire
-from lightfr.interactions import Interactions, RatingScale
-from lightfr.training import PublishedModel, RowUpdate, fit_for_round, fit_for_use, make_update, taught_by
-from lightfr.training.constants import Recency
+from lightfr.interactions import Interactions
+from lightfr.rankings import Ranking
+from lightfr.training import (
+    PublishedModel,
+    RowUpdate,
+    fit_for_round,
+    fit_for_use,
+    make_update,
+    may_refine,
+    taught_by,
+)
 from lightfr_harness.data.ratings import Ratings
 
 
@@ -47,9 +55,10 @@ class SimulatedDevice:
         self.code = fit_for_round(model, taught, self.code)
         return make_update(model, taught, self.code, random_bytes)
 
-    def code_for_use(self, model: PublishedModel, *, recency: Recency, refine: bool = False) -> UserCode:
+    def code_for_use(self, model: PublishedModel, ranking: Ranking) -> UserCode:
         """Fit a code to recommend with; the code of the training rounds stays as it is."""
-        return fit_for_use(model, self.interactions, self.code, recency=recency, refine=refine)
+        refine = ranking.refine and may_refine(model, self.interactions)
+        return fit_for_use(model, self.interactions, self.code, recency=ranking.recency, refine=refine)
 
 
 class Fleet:
@@ -60,11 +69,15 @@ class Fleet:
 
     @classmethod
     def of(cls, ratings: Ratings, code_bits: int, seed: int) -> Fleet:
-        """One device per user, with that user's ratings, oldest first, and a random code."""
-        scale = RatingScale(ratings.rating_min, ratings.rating_max)
+        """One device per user, with that user's ratings, oldest first, and a random code.
+
+        Without times the order is random: that of a file would make some item the newest of all users.
+        """
         order = ratings.chronological_order()
-        levels = [scale.level(rating) for rating in ratings.rating[order].tolist()]
-        pairs = list(zip(ratings.item_index[order].tolist(), levels, strict=True))
+        if not ratings.has_times:
+            shuffled = np.random.default_rng([seed, 8]).random(len(ratings))
+            order = np.lexsort((shuffled, ratings.user_index)).astype(np.int64)
+        pairs = list(zip(ratings.item_index[order].tolist(), ratings.levels()[order].tolist(), strict=True))
         ends = np.cumsum(np.bincount(ratings.user_index, minlength=ratings.n_users)).tolist()
         starts = [0, *ends[:-1]]
         return cls(

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from lightfr.errors import InvalidInputError
+from lightfr.rankings import MOST_FOURTHS, RankBy, Ranking
 from lightfr.secagg.vector import MAX_WEIGHT
+from lightfr.training.constants import REFINE_FROM_BITS, Recency
 from lightfr.v1 import model_pb2
 from lightfr_harness.server.rules import PRIVACY_MODES, TERNARY_ROWS
 from lightfr_harness.simulation.accountant import noise_for
@@ -16,7 +18,11 @@ OBJECTIVES = ("catalogue", "paper")
 AGGREGATES = {"catalogue": ("catalogue",), "paper": ("grad", "para", "init", "random")}
 UPLOADS = {"ternary": model_pb2.UPLOAD_KIND_TERNARY, "exact": model_pb2.UPLOAD_KIND_EXACT}
 SPLITS = ("last-out", "80-10-10")
+POSITIVES = ("opinions", "all")
+RECENCIES = {"off": Recency.OFF, "weak": Recency.WEAK, "strong": Recency.STRONG}
 GATE = 10
+# Evaluation rounds whose sums are added up, as a coordinator does with its newest four.
+EVALUATIONS = 4
 DELTA = 1e-5
 
 
@@ -34,8 +40,12 @@ class TrainOptions:
     upload: str = ""
     gate: int | None = None
     max_rows: int | None = None
-    recency: bool = False
+    # opinions: ratings below the middle of the scale are dislikes; all: every rating is a like of the same weight.
+    positives: str = "opinions"
+    # How to rank: the fleet's evaluation chooses, unless one of these is given. The others are then off.
+    recency: str = ""
     refine: bool = False
+    prior: float | None = None
     bits: int = 64
     rounds: int = 50
     fraction: float = 0.6
@@ -65,11 +75,34 @@ class TrainOptions:
         _within("gate", self.gate or 0, 0, 2**31)
         _within("max_rows", self.max_rows or 0, 0, 2**31)
         _within("lambda", self.regularization, 0, 1e6)
-        if paper and (self.recency or self.refine):
-            raise InvalidInputError("recency and refine belong to --objective catalogue; the paper has neither")
+        self._require_ranking()
         if self.regularization and not paper:
             raise InvalidInputError("lambda belongs to --objective paper; the catalogue objective has no such term")
         self._require_privacy()
+
+    def _require_ranking(self) -> None:
+        _one_of("positives", self.positives, POSITIVES)
+        _one_of("recency", self.recency, ("", *RECENCIES))
+        if self.objective == "paper" and (self.fixes_ranking or self.positives == "all"):
+            raise InvalidInputError(
+                "positives, recency, refine and prior belong to --objective catalogue; the paper has none of them"
+            )
+        if self.refine and self.bits < REFINE_FROM_BITS:
+            raise InvalidInputError(f"refine needs --bits of at least {REFINE_FROM_BITS}, as on devices")
+        if self.prior is not None:
+            _within("prior", self.prior, 0, MOST_FOURTHS / 4)
+
+    @property
+    def fixes_ranking(self) -> bool:
+        return bool(self.recency or self.refine or self.prior is not None)
+
+    @property
+    def ranking(self) -> Ranking | None:
+        """How all devices rank; None: the fleet's evaluation chooses."""
+        if self.fixes_ranking or self.objective == "paper":
+            fourths = round(4 * (self.prior or 0))
+            return Ranking(RankBy.CODES, fourths, RECENCIES.get(self.recency, Recency.OFF), self.refine)
+        return None
 
     def _require_privacy(self) -> None:
         _one_of("privacy", self.privacy, tuple(PRIVACY_MODES))
@@ -98,7 +131,13 @@ class TrainOptions:
         # Of each half of the fleet there is one gate refresh.
         counting = n_users // 2 if (self.gate or 0) > 1 else 0
         return noise_for(
-            self.epsilon, DELTA, rounds=self.rounds, code_bits=self.bits, devices=survivors, counting_devices=counting
+            self.epsilon,
+            DELTA,
+            rounds=self.rounds,
+            code_bits=self.bits,
+            devices=survivors,
+            counting_devices=counting,
+            evaluations=EVALUATIONS if self.ranking is None else 0,
         )
 
     @property

@@ -117,9 +117,10 @@ class RemoteFleet:
                 return gate_vector(model.published, interactions.to_teach(), cohort, self._random_bytes)
             if kind == coordinator.EVALUATION:
                 rankings, code = model.manifest.rankings, remote.device.code
-                return evaluation_vector(
-                    model.published, rankings, interactions, code, place.round_id, cohort, self._random_bytes
-                )
+                with self._fitting:
+                    return evaluation_vector(
+                        model.published, rankings, interactions, code, place.round_id, cohort, self._random_bytes
+                    )
             with self._fitting:
                 update = remote.device.update(model.published, self._random_bytes)
             return round_vector(model.published, update, cohort, self._random_bytes)

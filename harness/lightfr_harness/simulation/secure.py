@@ -22,6 +22,7 @@ from lightfr.membership import MEMBERSHIP_CONTEXT, Member, MemberKey
 from lightfr.rounds import RoundParticipant, Trusted
 from lightfr.secagg import Vector, blocks_of, round_vector
 from lightfr.secagg.roster import ID_BYTES
+from lightfr.secagg.vector import Block
 from lightfr.training import PublishedModel, RowUpdate
 from lightfr.v1 import coordinator_pb2, secure_pb2
 from lightfr_harness.server.coordinator.cohort import (
@@ -64,24 +65,36 @@ def simulated_member(authority: Ed25519PrivateKey) -> Member:
 class SecureRound:
     """run() the phases in order, then finish(). Each phase may lose devices of the cohort.
 
-    Devices are numbered as the updates are. A device that refuses what it is told leaves, as one that drops out does.
+    Devices are numbered as their parts are: each makes its vector for a cohort of some size. `blocks` says what they
+    are made of. A device that refuses what it is told leaves, as one that drops out does.
     """
 
     def __init__(
-        self, model: PublishedModel, updates: Sequence[RowUpdate], noise_bytes: Callable[[int], bytes]
+        self, parts: Sequence[Callable[[int], Vector]], blocks: Callable[[int], tuple[Block, ...]], kind: int = TRAINING
     ) -> None:
-        self._model, self._updates, self._noise_bytes = model, updates, noise_bytes
+        self._parts, self._kind = parts, kind
         self._key, self._authority = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
-        self._round_id, self._names = os.urandom(ID_BYTES), [str(i) for i in range(len(updates))]
+        self._round_id, self._names = os.urandom(ID_BYTES), [str(i) for i in range(len(parts))]
         self._peers = {name: os.urandom(ID_BYTES) for name in self._names}
         keys = [self._authority.public_key().public_bytes_raw()]
-        facts = RoundFacts(self._round_id, bytes(32), TRAINING, keys, lambda: 0.0)
-        self._cohort = Cohort(facts, len(updates), self._peers, lambda size: blocks_of(model, size))
+        facts = RoundFacts(self._round_id, bytes(32), kind, keys, lambda: 0.0)
+        self._cohort = Cohort(facts, len(parts), self._peers, blocks)
         self._membership_keys = keys
         self._participants: dict[int, RoundParticipant] = {}
-        self._present = list(range(len(updates)))
+        self._present = list(range(len(parts)))
         self._up_bytes = self._down_bytes = 0
         self._seconds = {"devices": 0.0, "server": 0.0}
+
+    @classmethod
+    def of_updates(
+        cls, model: PublishedModel, updates: Sequence[RowUpdate], noise_bytes: Callable[[int], bytes]
+    ) -> SecureRound:
+        """A training round of devices with these updates."""
+
+        def part(update: RowUpdate) -> Callable[[int], Vector]:
+            return lambda cohort: round_vector(model, update, cohort, noise_bytes)
+
+        return cls([part(update) for update in updates], lambda size: blocks_of(model, size))
 
     def cost(self) -> tuple[int, int, float, float]:
         """Bytes up, bytes down, CPU seconds of the devices and of the server, so far."""
@@ -136,16 +149,13 @@ class SecureRound:
 
     def _begun(self, i: int) -> bytes:
         peer_id, member = self._peers[self._names[i]], simulated_member(self._authority)
-        place = Assignment(self._round_id, 0, bytes(32), _NO_LIMIT_BYTES, 1.0, peer_id, TRAINING)
+        place = Assignment(self._round_id, 0, bytes(32), _NO_LIMIT_BYTES, 1.0, peer_id, self._kind)
         trusted = Trusted(self._key.public_key().public_bytes_raw(), self._membership_keys, member, now=0.0)
         self._participants[i] = RoundParticipant.begin(place, trusted, _MINIMUM_COHORT)
         return self._participants[i].outgoing.request
 
     def _answered(self, i: int, body: bytes) -> bytes:
-        def make_vector(_: int, cohort: int) -> Vector:
-            return round_vector(self._model, self._updates[i], cohort, self._noise_bytes)
-
-        self._participants[i].answer(secure.decode_step(body), make_vector)
+        self._participants[i].answer(secure.decode_step(body), lambda _, cohort: self._parts[i](cohort))
         return self._participants[i].outgoing.request
 
     @contextmanager

@@ -5,23 +5,24 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 
-from lightfr import UserCode, __version__, _kernel
+from lightfr import __version__, _kernel
 from lightfr.errors import InvalidInputError
-from lightfr.training import PublishedModel
+from lightfr.secagg.vector import evaluation_blocks
 from lightfr_harness.data import CatalogueSplit, Ratings, Split, by_time_80_10_10, generate, leave_last_out, load
-from lightfr_harness.data.evaluation import CatalogueMetrics, Metrics, group_rows
-from lightfr_harness.records import Accuracy, AccuracyAsGiven, AccuracyByCount, Look, PrivacyLossFigures, TrainRecord
+from lightfr_harness.data.evaluation import CatalogueMetrics, Metrics
+from lightfr_harness.records import Look, PrivacyLossFigures, TrainRecord
 from lightfr_harness.server.rules import AggregationRule, CatalogueRule, PaperRule
-from lightfr_harness.simulation import paper, scoring
+from lightfr_harness.simulation import paper
 from lightfr_harness.simulation.accountant import Accountant
+from lightfr_harness.simulation.choosing import rankings_of
 from lightfr_harness.simulation.fleet import Fleet
-from lightfr_harness.simulation.options import DELTA, TrainOptions
+from lightfr_harness.simulation.judging import Judged, accuracy_of, judge
+from lightfr_harness.simulation.options import DELTA, EVALUATIONS, TrainOptions
 from lightfr_harness.simulation.training import RunOptions, TrainingRun, refresh_gate
 
 # Called with the finished rounds, all rounds, and the accuracy when it was just measured.
@@ -52,10 +53,13 @@ def load_split(options: TrainOptions) -> Split | CatalogueSplit:
     else:
         loaded = load(options.data, options.format, **options.data_options)
     ratings = loaded.train if isinstance(loaded, Split) else loaded
-    if options.recency and not ratings.has_times:
+    if options.recency in ("weak", "strong") and not ratings.has_times:
         raise InvalidInputError("the ratings have no times, so none is newer than another: leave out --recency")
+    if options.positives == "all":
+        ratings = replace(ratings, rating=np.full(len(ratings), ratings.rating_max))
     if isinstance(loaded, Split):
-        return loaded
+        return replace(loaded, train=ratings)
+    loaded = ratings
     return by_time_80_10_10(loaded) if options.split == "80-10-10" else leave_last_out(loaded)
 
 
@@ -110,7 +114,7 @@ def train(options: TrainOptions, progress: Progress | None = None) -> Trained:
                 history.append(_look(finished, judge(options, run, split)))
             progress(finished, rounds, history[-1] if is_due else None)
     trained = time.process_time()
-    judged = _Judged.of(options, run, split)
+    judged = Judged.of(options, run, split)
     seconds = {
         "load": loaded - started,
         "setup": ready - loaded,
@@ -126,65 +130,11 @@ def _look(finished: int, metrics: Metrics | CatalogueMetrics) -> Look:
     return {"round": finished, "hr": first, "ndcg": metrics.ndcg}
 
 
-def codes_for_use(
-    options: TrainOptions, run: TrainingRun, model: PublishedModel, users: list[int]
-) -> dict[int, UserCode]:
-    """The codes that the devices recommend with; `random` keeps the random ones, as the paper's ablation does."""
-    devices = run.fleet.devices
-    if options.aggregate == "random":
-        return {user: devices[user].code for user in users}
-    return {user: devices[user].code_for_use(model, recency=options.recency, refine=options.refine) for user in users}
-
-
-def judge(options: TrainOptions, run: TrainingRun, split: Split | CatalogueSplit) -> Metrics | CatalogueMetrics:
-    """Accuracy of the current model on the held-out items."""
-    model = run.published()
-    codes = codes_for_use(options, run, model, scoring.users_of(split.test))
-    return scoring.judge(model, codes, split.test)
-
-
-@dataclass(frozen=True)
-class _Judged:
-    """The finished model beside the popularity list: over all users, by their number of ratings, and as given."""
-
-    metrics: Metrics | CatalogueMetrics
-    popularity: Accuracy
-    by_count: list[AccuracyByCount]
-    as_given: AccuracyAsGiven | None
-
-    @classmethod
-    def of(cls, options: TrainOptions, run: TrainingRun, split: Split | CatalogueSplit) -> _Judged:
-        model, test = run.published(), split.test
-        codes = codes_for_use(options, run, model, scoring.users_of(test))
-        learned = scoring.figures(model, codes, test)
-        popular = scoring.popularity_figures(split.train, test)
-        by_count: list[AccuracyByCount] = [
-            {
-                "ratings": name,
-                "learned": accuracy_of(scoring.means(learned[rows], test)),
-                "popularity": accuracy_of(scoring.means(popular[rows], test)),
-            }
-            for name, rows in group_rows(split.train, test.user_index).items()
-        ]
-        as_given: AccuracyAsGiven | None = None
-        if isinstance(split, Split) and split.test_as_given:
-            as_given = {
-                "learned": accuracy_of(scoring.judge(model, codes, split.test_as_given)),
-                "popularity": accuracy_of(scoring.judge_popularity(split.train, split.test_as_given)),
-            }
-        return cls(scoring.means(learned, test), accuracy_of(scoring.means(popular, test)), by_count, as_given)
-
-
-def accuracy_of(metrics: Metrics | CatalogueMetrics) -> Accuracy:
-    """Accuracy as records have it."""
-    return cast("Accuracy", asdict(metrics))
-
-
 def _record(
     options: TrainOptions,
     split: Split | CatalogueSplit,
     run: TrainingRun,
-    judged: _Judged,
+    judged: Judged,
     history: list[Look],
     seconds: dict[str, float],
 ) -> TrainRecord:
@@ -213,7 +163,7 @@ def _record(
             "held_out": split.held_out,
         },
         open_rows=int(np.count_nonzero(run.server.open_rows)),
-        privacy_loss=privacy_loss(run),
+        privacy_loss=privacy_loss(run, evaluations=EVALUATIONS if options.ranking is None else 0),
         paper=paper.compare_with_stated(options, getattr(judged.metrics, "hr", None), judged.metrics.ndcg),
         options={key: str(value) if isinstance(value, Path) else value for key, value in asdict(options).items()},
         isa=_kernel.isa_name(),
@@ -222,8 +172,10 @@ def _record(
     )
 
 
-def privacy_loss(run: TrainingRun, colluding: int = 0) -> PrivacyLossFigures | None:
-    """The loss of a user who took part in every round, and in a gate refresh if there was one; None without epsilon.
+def privacy_loss(run: TrainingRun, colluding: int = 0, evaluations: int = 0) -> PrivacyLossFigures | None:
+    """The loss of a user who took part in every round, in a gate refresh if there was one, and in the evaluations.
+
+    None without epsilon.
 
     Dropouts are those that were asked for. Of the devices that stay, the `colluding` add no noise; all the others do.
     """
@@ -235,6 +187,9 @@ def privacy_loss(run: TrainingRun, colluding: int = 0) -> PrivacyLossFigures | N
     loss = accountant.loss(run.finished_rounds)
     if server.gate > 1:
         loss += accountant.refresh_loss(server.n_items, max(1, len(run.fleet) // 2 - colluding))
+    if evaluations:
+        (block,) = evaluation_blocks(len(rankings_of(server).candidates), len(run.cohort(0)), noise)
+        loss += accountant.refresh_loss(block.count, survivors).times(evaluations)
     return {
         "epsilon": loss.epsilon(DELTA),
         "delta": DELTA,

@@ -84,20 +84,28 @@ class TrainingRun:
     def cohort(self, round_index: int) -> npt.NDArray[np.int64]:
         """Devices of a round, drawn without replacement, those that drop out included."""
         size = cohort_size(self.options.fraction, len(self.fleet))
-        return np.sort(self._random(round_index, 1).choice(len(self.fleet), size, replace=False))
+        return np.sort(self.random(round_index, 1).choice(len(self.fleet), size, replace=False))
+
+    def drops(self, round_index: int) -> npt.NDArray[np.bool_]:
+        """Which devices of the cohort drop out before they upload."""
+        return self.random(round_index, 2).random(len(self.cohort(round_index))) < self.options.dropout
+
+    def random(self, round_index: int, purpose: int) -> np.random.Generator:
+        """What is random in a round, by purpose: reproducible for a seed."""
+        return np.random.default_rng([self.options.seed, round_index, purpose])
 
     def _round(self, round_index: int) -> None:
         users = self.cohort(round_index)
-        drops = self._random(round_index, 2).random(len(users)) < self.options.dropout
+        drops = self.drops(round_index)
         started = time.process_time()
         model = self.published()
         # One generator for the round, asked by the devices in order: reproducible, and fast enough not to be noticed.
-        random_bytes = self._random(round_index, 3).bytes
+        random_bytes = self.random(round_index, 3).bytes
         updates = [self.fleet.devices[user].update(model, random_bytes) for user in users.tolist()]
         self.seconds["devices"] += time.process_time() - started
         collect = collector_of(self.server, masked=self.options.masked)
-        silent = self._random(round_index, 4).random(len(users)) < self.options.dropout / 3
-        collected = collect(self.server, Cohort(model, updates, drops, silent, self._random(round_index, 5)))
+        silent = self.random(round_index, 4).random(len(users)) < self.options.dropout / 3
+        collected = collect(self.server, Cohort(model, updates, drops, silent, self.random(round_index, 5)))
         started = time.process_time()
         if collected.abandoned:
             self.server.begin_round()
@@ -105,9 +113,6 @@ class TrainingRun:
             self.server.finish_round()
         self.seconds["server"] += time.process_time() - started
         self._account(collected, drops)
-
-    def _random(self, round_index: int, purpose: int) -> np.random.Generator:
-        return np.random.default_rng([self.options.seed, round_index, purpose])
 
     def _account(self, collected: Collected, drops: npt.NDArray[np.bool_]) -> None:
         download = self.server.codes.nbytes + self.server.model().ByteSize() + len(self.server.open_rows_bitmap())
@@ -165,6 +170,6 @@ def refresh_gate(server: CatalogueRule, fleet: Fleet, seed: int) -> None:
         counts = np.zeros(server.n_items, np.int64)
         for user in half.tolist():
             counts += np.asarray(
-                gate_vector(model, fleet.devices[user].interactions, len(half), random.bytes)["counts"]
+                gate_vector(model, fleet.devices[user].interactions.to_teach(), len(half), random.bytes)["counts"]
             )
         server.set_gate(counts, seed, len(half))

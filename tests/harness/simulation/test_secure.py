@@ -39,8 +39,8 @@ class Quiet:
 
 
 class QuietRun(TrainingRun):
-    def _random(self, round_index, purpose):
-        return Quiet() if purpose == 5 else super()._random(round_index, purpose)
+    def random(self, round_index, purpose):
+        return Quiet() if purpose == 5 else super().random(round_index, purpose)
 
 
 def trained(ratings, privacy_mode=model_pb2.PRIVACY_MODE_CLEAR, noise=None, gate=2, of=TrainingRun, **options):
@@ -114,11 +114,11 @@ def test_really_masked_sums_are_those_of_the_devices_numbers_with_the_same_noise
     """The simulation's generator gives the devices' noise in their order, so that it can be drawn a second time."""
     run = trained(ratings, SECAGG, rounds=0)
     model, users = run.published(), run.cohort(0)
-    updates = [run.fleet.devices[user].update(model, run._random(0, 3).bytes) for user in users]
-    random = run._random(0, 5).bytes
+    updates = [run.fleet.devices[user].update(model, run.random(0, 3).bytes) for user in users]
+    random = run.random(0, 5).bytes
     total = sum(np.concatenate([vector[b.name] for b in vector.blocks], dtype=np.int64)
                 for vector in (round_vector(model, update, len(users), random) for update in updates))  # fmt: skip
-    secure, nobody = SecureRound(model, updates, run._random(0, 5).bytes), np.zeros(len(users), np.bool_)
+    secure, nobody = SecureRound.of_updates(model, updates, run.random(0, 5).bytes), np.zeros(len(users), np.bool_)
     secure.run(lambda _: nobody)
     assert np.concatenate(list(secure.finish().values())).tolist() == total.tolist()
 

@@ -28,7 +28,8 @@ from lightfr_harness.audits.privacy.clear_uploads import decode_capture
 from lightfr_harness.audits.privacy.plan import SECURE_MODES, SMALL_COHORTS, AuditOptions, Scenario, scenarios
 from lightfr_harness.records import PrivacyRecord, PrivacyRun
 from lightfr_harness.simulation.fleet import Fleet
-from lightfr_harness.simulation.train import accuracy_of, judge, load_split, make_server, privacy_loss
+from lightfr_harness.simulation.judging import accuracy_of, judge
+from lightfr_harness.simulation.train import load_split, make_server, privacy_loss
 from lightfr_harness.simulation.training import RunOptions
 
 # Called with what is being done and the share of all work that is done.

@@ -1,7 +1,8 @@
 """A folder with a split somebody else made: train.csv, val.csv (may be absent) and test.csv.
 
 All have the columns user_id, item_id and ratings. The evaluation files list, for each user in
-consecutive lines, one positive first and then its negatives; their ratings column is not used.
+consecutive lines, one positive first and then its negatives; their ratings column is not used, so that
+every positive counts as liked.
 
 Rules for what the files leave open:
 - Users and items that only the evaluation files know are legal. They get numbers after the
