@@ -65,7 +65,7 @@ def test_a_first_session(coordinator, invitation, lightfr, folder):
     assert lightfr("sync") == "Model version 1 (unchanged): 300 items of 64 bits\n"
     assert lightfr("rate", "item 3", 5) == ""
     assert lightfr("rate", "item 4", "1.5") == ""
-    assert lightfr("unrate", "item 4") == "The rating was forgotten.\n"
+    assert lightfr("unrate", "item 4") == "It was forgotten.\n"
     assert lightfr("unrate", "item 4") == "There was nothing to forget.\n"
     lines = lightfr("recommend", "-k", 299).splitlines()
     assert [line.split()[0] for line in lines] == [str(place) for place in range(1, 300)]

@@ -27,6 +27,8 @@ def device(publisher, open_device):
     client = open_device()
     client.sync()
     client.rate_many([(f"item {number}", 5) for number in range(20)])
+    # Kept back from training, being the newest.
+    client.like("item 30")
     return client
 
 
@@ -46,6 +48,18 @@ def refuse(publisher, reason):
 
 def lose_answers(publisher):
     publisher.answers["Upload"] = (503, {}, b"")
+
+
+def test_neither_dislikes_nor_hidden_items_nor_the_newest_opinion_are_uploaded(publisher, device):
+    device.dislike("item 3")
+    device.rate("item 4", 2.9)
+    device.hide("item 5")
+    device.seen("item 40")
+    device.rate("item 31", 3)
+    device.dislike("item 41")
+    device.participate()
+    rows = coordinator_pb2.UploadRequest.FromString(publisher.uploads[0]).row_update.item_indices
+    assert list(memoryview(rows).cast("I")) == [0, 1, 2, *range(6, 20), 30, 31, 40]
 
 
 def test_an_upload_names_its_round_and_model_and_only_rated_rows(publisher, device):
@@ -308,4 +322,4 @@ def test_ratings_made_while_an_upload_is_on_its_way_wait_for_nothing(publisher, 
     finally:
         go_on.set()
         thread.join()
-    assert (device.status().rounds, device.status().rating_count) == (1, 21)
+    assert (device.status().rounds, device.status().rating_count) == (1, 22)
