@@ -210,8 +210,18 @@ def test_the_async_face_does_the_same(coordinator, enrolled):
             await client.rate("item 1", 5)
             await client.rate_many([("item 2", 4)])
             await client.unrate("item 2")
-            assert len(await client.recommend(3)) == 3
-            assert (await client.status()).rating_count == 1
+            await client.seen("item 3")
+            await client.dislike("item 4")
+            await client.hide("item 5")
+            await client.like("item 6")
+            assert client._client.ratings() == [("item 1", 5.0), ("item 3", 3.0), ("item 4", 1.0), ("item 6", 5.0)]
+            found = await client.recommend(3)
+            assert len(found) == 3
+            assert await client.score(found[0].item_id) == found[0]
+            assert await client.similar("item 7", 4) == client._client.similar("item 7", 4)
+            assert {item.item_id for item in await client.explain("item 7")} == {"item 1", "item 3", "item 6"}
+            status, exported = await client.status(), await client.export_my_data()
+            assert (status.rating_count, status.ranked_by, exported["hidden"]) == (4, "unknown", ["item 5"])
             assert (await client.participate()).took_part
             assert (await client.export_my_data())["rounds"] == 1
             assert await client.export_views(folder / "views.json") == 0
