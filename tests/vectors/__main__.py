@@ -6,6 +6,7 @@ from tests.vectors import (
     generate_artifacts,
     generate_device,
     generate_enrollment,
+    generate_evaluation,
     generate_messages,
     generate_refusals,
     generate_round,
@@ -18,6 +19,7 @@ from tests.vectors.plain import FOLDER, as_text
 
 GENERATORS = (
     generate_device,
+    generate_evaluation,
     generate_aggregation,
     generate_server,
     generate_artifacts,

@@ -70,11 +70,8 @@ def test_each_kind_of_round_adds_up_its_own_numbers(publisher, device, monkeypat
     device.dislike("item 3")
     device.like("item 31")
     told = {}
-    for module, name in (
-        (kept_rounds, "gate_vector"),
-        (kept_rounds, "round_vector"),
-        (evaluation, "evaluation_vector"),
-    ):
+    makers = [(kept_rounds, "gate_vector"), (kept_rounds, "round_vector"), (evaluation, "evaluation_vector")]
+    for module, name in makers:
         monkeypatch.setattr(module, name, lambda *given, name=name: told.setdefault(name, given))
     how = (device._user, device._channel, device._terms, None, None, None, None)
     for kind in (coordinator.GATE_REFRESH, coordinator.TRAINING, coordinator.EVALUATION):
