@@ -10,7 +10,7 @@ from lightfr.errors import NotPrivateError
 from lightfr.participation import Reason
 from lightfr_harness.server.coordinator.cohort import Cohort
 from lightfr_harness.server.coordinator.coordinator import Coordinator
-from lightfr_harness.server.coordinator.rounds import ABANDONED
+from lightfr_harness.server.coordinator.rounds import ABANDONED, GATE_REFRESH, Schedule
 from lightfr_harness.server.coordinator.standing import Standing
 from lightfr_harness.server.rules.secagg import SecureSumError
 from tests.adversary.live import clients_of, in_threads
@@ -104,7 +104,7 @@ def test_new_numbers_for_the_same_model_help_until_the_month_is_spent(authority,
     ids=["usual", "two_a_month"],
 )
 def test_a_flood_of_gate_refreshes_ends_after_one_a_month(monkeypatch, authority, tmp_path, budget, expected):
-    monkeypatch.setattr(Coordinator, "_is_refresh_due", lambda _: True)
+    monkeypatch.setattr(Schedule, "next_kind", lambda *_, **__: GATE_REFRESH)
     monkeypatch.setattr(Standing, "turned_away", lambda *_: None)
     with (
         Live(tmp_path / "coordinator", authority, settings=SECURE, **PLAN) as live,

@@ -166,6 +166,7 @@ class Campaign:
             "authority": self.base / "ca", "catalogue": self.base / "items.tsv", "bits": BITS, "port": 0,
             "enrollment-port": 0, "operations-port": 0, "goal": 4, "over-selection": 1.5, "deadline-seconds": 1,
             "gate-every": 1_000_000,
+            "evaluate-every": 0,
             "privacy": self.privacy, "minimum": 1 if self.privacy == "clear" else 2,
         }  # fmt: skip
         for name, value in options.items():

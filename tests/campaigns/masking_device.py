@@ -32,7 +32,7 @@ class Part(SecureDevice):
         self.owner = owner
         self.begin(place)
 
-    def vector(self, is_gate_refresh, devices):
+    def vector(self, kind, devices):
         update = pb.UploadRequest.FromString(self.owner.in_the_clear(self.place)).row_update
         return training_vector(update, devices, N_ITEMS)
 

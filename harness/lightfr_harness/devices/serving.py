@@ -124,7 +124,9 @@ def main(arguments: list[str]) -> int:
     noise = [round(1000 * level) for level in (asked.noise_rows, asked.noise_sums, asked.noise_counts)]
     settings = Settings(asked.bits, GATE, asked.seed, True, items.sha256, asked.privacy, *noise)
     never = 1_000_000_000
-    plan = Plan(asked.goal, asked.over_selection, asked.minimum, asked.deadline_seconds, gate_every=never)
+    plan = Plan(
+        asked.goal, asked.over_selection, asked.minimum, asked.deadline_seconds, gate_every=never, evaluate_every=0
+    )
     wanted = Addresses("127.0.0.1", asked.port, asked.operations_port, asked.enrollment_port)
     rule = partial(stand_in_rule, changed=asked.changed)
     journal = Journal(asked.folder.with_name(JOURNAL))

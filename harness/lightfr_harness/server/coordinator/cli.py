@@ -61,8 +61,11 @@ def serve(
     noise_sums: Annotated[float, typer.Option(help="secagg+dp: standard deviation per device, in user sums.")] = 0.0,
     noise_counts: Annotated[float, typer.Option(help="secagg+dp: standard deviation per device, in counts.")] = 0.0,
     gate_every: Annotated[int, typer.Option(help="Training rounds between two counts of each item's devices.")] = 50,
+    evaluate_every: Annotated[
+        int, typer.Option(help="Training rounds between two in which devices evaluate how to rank; 0: never.")
+    ] = 10,
     tolerance: Annotated[
-        float | None, typer.Option(help="Warn when the reported hit rate falls this far below the best.")
+        float | None, typer.Option(help="Warn when the hit rate falls this far below the best.")
     ] = None,
     artifacts_address: Annotated[
         str, typer.Option(help="https://HOST:PORT of a cache that serves new versions to devices. Default: none.")
@@ -96,7 +99,10 @@ def serve(
         settings.require_private(host, allow_clear_uploads=allow_clear_uploads)
         goal = settings.usual_goal if goal is None else goal
         minimum = settings.usual_minimum(goal) if minimum is None else minimum
-        plan = Plan(goal, over_selection, minimum, deadline_seconds, rounds, gate_every, tolerance, artifacts_address)
+        plan = Plan(
+            goal, over_selection, minimum, deadline_seconds, rounds, gate_every, tolerance, artifacts_address,
+            evaluate_every,
+        )  # fmt: skip
         place = credentials if authority is None else authority / COORDINATOR
         if place is None or (authority and credentials):
             raise SettingsError("name --authority to start both, or --credentials to start the coordinator alone")

@@ -10,11 +10,11 @@ import hashlib
 
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import error_pb2
+from lightfr_harness.server.coordinator.accuracy import AccuracyReport, has_fallen
 from lightfr_harness.server.coordinator.cohort import UPLOADING
 from lightfr_harness.server.coordinator.keeper import RoundKeeper
 from lightfr_harness.server.coordinator.refusals import Refusal
 from lightfr_harness.server.coordinator.rounds import Receipt, Round
-from lightfr_harness.server.coordinator.storage import AccuracyReport, has_fallen
 from lightfr_harness.server.rules import UploadError
 
 

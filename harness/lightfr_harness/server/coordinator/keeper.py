@@ -6,14 +6,16 @@ import asyncio
 import functools
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
+from lightfr.rankings import Ranking
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import manifest_pb2
 from lightfr_harness.server.coordinator import secure_steps
+from lightfr_harness.server.coordinator.accuracy import Evaluation, about_ranking
 from lightfr_harness.server.coordinator.clock import SteadyClock
 from lightfr_harness.server.coordinator.cohort import PHASE_NAMES, REVEALING, Cohort, RoundFacts
 from lightfr_harness.server.coordinator.folder import CrashPoint, FolderError, lock_folder, no_crash
@@ -22,13 +24,14 @@ from lightfr_harness.server.coordinator.publishing import Publisher, Signer, Ver
 from lightfr_harness.server.coordinator.rounds import (
     ABANDONED,
     AGGREGATING,
+    EVALUATION,
     FINISHED,
     GATE_REFRESH,
     STATE_NAMES,
-    TRAINING,
     Plan,
     Round,
     RoundBook,
+    Schedule,
 )
 from lightfr_harness.server.coordinator.secure_steps import SecureSteps
 from lightfr_harness.server.coordinator.standing import Standing
@@ -45,6 +48,15 @@ from lightfr_harness.server.rules.secagg import MissingSharesError, SecureSumErr
 SHOWN_ROUNDS = 50
 
 T = TypeVar("T")
+
+
+class Added(NamedTuple):
+    """What came of a round's sum."""
+
+    version: Version
+    # Rows that stayed as they were.
+    n_implausible: int = 0
+    evaluation: Evaluation | None = None
 
 
 class RoundKeeper:
@@ -94,19 +106,21 @@ class RoundKeeper:
         if kept is not None:
             self.settings.require_same(kept)
         self._manifests = deque(self._storage.manifests(), maxlen=REMEMBERED_VERSIONS)
-        self._publisher.clean(self._manifests)
-        self._finished = self._storage.finished_count()
-        self._since_refresh = self._storage.finished_since_refresh()
+        self.evaluations = self._storage.evaluations()
+        self._clean()
+        since = (self._storage.finished_since(kind) for kind in (GATE_REFRESH, EVALUATION))
+        self._schedule = Schedule(self.plan, self._storage.finished_count(), *since)
         self.standing = Standing(self._storage.faults(), self._storage.counted())
         self.history: deque[PastRound] = deque(self._storage.history(SHOWN_ROUNDS), maxlen=SHOWN_ROUNDS)
         self.accuracy = {report.model_version: report for report in self._storage.accuracy()}
+        self.metrics.show(self.evaluations)
         if kept is None:
             self._storage.start()
             await self._begin()
         else:
             await self._resume(self._storage.rounds())
         self.log.event(
-            "started", model_version=self.version.manifest.model_version, finished_rounds=self._finished,
+            "started", model_version=self.version.manifest.model_version, finished_rounds=self._schedule.finished,
             resumed_uploads=len(self.book.current.receipts) if self.book.current else 0,
         )  # fmt: skip
 
@@ -126,7 +140,7 @@ class RoundKeeper:
 
     async def _begin(self) -> None:
         catalogue = self._publisher.put_catalogue(self.items)
-        version = self._made_version(self._publisher.publish(self._rule, 1, time.time(), catalogue))
+        version = self._publish(1, catalogue, [], [], is_trained=False)
         first = self._new_round(1, version)
         await self._storage.begin(self.settings.as_dict(), version.serialised, first)
         self._adopt(version)
@@ -143,10 +157,10 @@ class RoundKeeper:
         current = known.pop() if last.state not in (FINISHED, ABANDONED) else None
         if current is not None:
             current.resume(self._clock())
-            self._gather(current)
+            self._gather(current, version)
             secure_steps.resume(self._storage, current, self._signer.manifest_key)
         self._storage.start()
-        if current is None and not self._is_over():
+        if current is None and not self._is_over(version):
             current = self._new_round(last.number + 1, version)
             await self._storage.open_round(current)
         self.book = RoundBook(self.plan, known, current)
@@ -175,17 +189,29 @@ class RoundKeeper:
         """Of the current round or of later ones."""
         return max(self.plan.places, self.book.current.places if self.book.current else 0)
 
-    def _is_over(self) -> bool:
-        return self.plan.rounds is not None and self._finished >= self.plan.rounds
+    def _clean(self) -> None:
+        self._publisher.clean(list(self._manifests), [one.model_version for one in self.evaluations.kept])
+
+    def _is_over(self, version: Version) -> bool:
+        return self._schedule.is_over(can_evaluate=self._can_evaluate(version))
 
     def _new_round(self, number: int, version: Version) -> Round:
         made = Round.new(number, version.manifest.model_version, version.sha256, self.plan, self._clock())
-        made.kind = GATE_REFRESH if self._is_refresh_due() else TRAINING
-        self._gather(made)
+        has_gate = self.settings.is_secure and self._rule.gate > 1
+        # No row is open yet, or one refresh of a pair is in.
+        must_refresh = has_gate and (not self._rule.open_rows.any() or self._rule.awaits_refresh)
+        made.kind = self._schedule.next_kind(
+            has_gate=has_gate, must_refresh=must_refresh, can_evaluate=self._can_evaluate(version)
+        )
+        self._gather(made, version)
         return made
 
-    def _gather(self, a_round: Round) -> None:
-        """Give a round the cohort that it needs if uploads are masked."""
+    def _can_evaluate(self, version: Version) -> bool:
+        """Versions in the clear have no candidates, and those of older releases have none."""
+        return len(version.manifest.candidates) > 0
+
+    def _gather(self, a_round: Round, version: Version) -> None:
+        """Give a round on this version the cohort that it needs if uploads are masked."""
         if not self.settings.is_secure:
             return
         facts = RoundFacts(
@@ -193,16 +219,9 @@ class RoundKeeper:
             # A membership must last until the last device of the cohort has begun, for that one checks it.
             lambda: a_round.started_at + a_round.deadline_seconds,
         )  # fmt: skip
-        blocks = functools.partial(blocks_of, self._rule, a_round.kind)
+        blocks = functools.partial(blocks_of, self._rule, len(version.manifest.candidates), a_round.kind)
         a_round.cohort = Cohort(facts, a_round.places, a_round.assigned, blocks)
         a_round.delivered = a_round.cohort.delivered
-
-    def _is_refresh_due(self) -> bool:
-        """Whether the cohort shall count who rates what: when no row is open yet, and again after many rounds."""
-        if not self.settings.is_secure or self._rule.gate <= 1:
-            return False
-        is_due = not self._rule.open_rows.any() or self._since_refresh >= self.plan.gate_every
-        return is_due or self._rule.awaits_refresh
 
     # What time does.
 
@@ -263,21 +282,18 @@ class RoundKeeper:
         current.state = AGGREGATING
         bodies = await self._storage.start_aggregating(current)
         try:
-            version, n_implausible = await self._in_worker(self._add_up, current, bodies)
+            added = await self._in_worker(self._add_up, current, bodies)
         except (SecureSumError, ImplausibleSumError) as error:
             await self._drop(current, error)
             return
-        if n_implausible:
-            self.log.event("rows_implausible", round=current.number, rows=n_implausible)
-        self.standing.added_up(current, is_good=not n_implausible)
-        current.next_model_version = version.manifest.model_version
-        if current.kind == GATE_REFRESH:
-            self._since_refresh = 0
-        else:
-            self._finished, self._since_refresh = self._finished + 1, self._since_refresh + 1
-        await self._end(current, FINISHED, version)
+        if added.n_implausible:
+            self.log.event("rows_implausible", round=current.number, rows=added.n_implausible)
+        self.standing.added_up(current, is_good=not added.n_implausible)
+        current.next_model_version = added.version.manifest.model_version
+        self._schedule.count(current.kind)
+        await self._end(current, FINISHED, added.version, added.evaluation)
         self.metrics.aggregation_seconds.observe(time.perf_counter() - started)
-        await self._in_worker(self._publisher.clean, list(self._manifests))
+        await self._in_worker(self._clean)
 
     async def _drop(self, current: Round, error: SecureSumError | ImplausibleSumError) -> None:
         """End a round without a sum. Its devices reveal once for a version, so the same codes get a new number."""
@@ -285,45 +301,68 @@ class RoundKeeper:
         self.log.event("sum_dropped", round=current.number, reason=str(error))
         if not isinstance(error, MissingSharesError):
             self.standing.added_up(current, is_good=False)
-        await self._end(current, ABANDONED, await self._in_worker(self._published))
+        await self._end(current, ABANDONED, await self._in_worker(self._published, self._schedule.finished > 0))
 
     async def _in_worker(self, function: Callable[..., T], *arguments: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._worker, function, *arguments)
 
-    def _add_up(self, current: Round, bodies: list[bytes]) -> tuple[Version, int]:
-        """The next version, and how many rows were implausible. Sums do not depend on the order of uploads."""
-        n_implausible = 0
+    def _add_up(self, current: Round, bodies: list[bytes]) -> Added:
+        """Sums do not depend on the order of uploads."""
         if current.cohort is None:
             for body in bodies:
                 self._rule.add(pb.UploadRequest.FromString(body).row_update.SerializeToString())
             self._rule.finish_round()
-        elif current.kind == GATE_REFRESH:
+            return Added(self._published(True))
+        sums, devices = current.cohort.finish(), len(current.receipts)
+        if current.kind == EVALUATION:
+            evaluation = Evaluation.of(current.number, self.version.manifest, sums["hits"], devices)
+            return Added(self._published(True, evaluation), evaluation=evaluation)
+        if current.kind == GATE_REFRESH:
             # The same codes if this is done again after a crash.
-            seed = int.from_bytes(current.round_id, "little")
-            self._rule.set_gate(**current.cohort.finish(), seed=seed, devices=len(current.receipts))
-        else:
-            n_implausible = self._rule.add_cohort(current.cohort.finish(), len(current.receipts))
-            self._rule.finish_round()
-        return self._published(), n_implausible
+            self._rule.set_gate(**sums, seed=int.from_bytes(current.round_id, "little"), devices=devices)
+            return Added(self._published(self._schedule.finished > 0))
+        n_implausible = self._rule.add_cohort(sums, devices)
+        self._rule.finish_round()
+        return Added(self._published(True), n_implausible)
 
-    def _published(self) -> Version:
+    def _published(self, is_trained: bool, evaluation: Evaluation | None = None) -> Version:
         """What the rule has now as the next version, written but not yet the one that counts."""
         older = [manifest_pb2.Manifest.FromString(manifest) for manifest in self._manifests]
+        evaluations = self.evaluations.plus(evaluation) if evaluation else self.evaluations
         number = self.version.manifest.model_version + 1
-        return self._made_version(self._publisher.publish(self._rule, number, time.time(), older[0].catalogue, older))
+        return self._publish(number, older[0].catalogue, older, evaluations.rankings(), is_trained=is_trained)
 
-    async def _end(self, current: Round, state: int, version: Version | None) -> None:
+    def _publish(
+        self,
+        number: int,
+        catalogue: manifest_pb2.Artifact,
+        older: Sequence[manifest_pb2.Manifest],
+        chosen: list[Ranking],
+        *,
+        is_trained: bool,
+    ) -> Version:
+        # Where devices evaluate, the codes are used when that has found them good.
+        evaluates = self.settings.is_secure and self.plan.evaluate_every > 0
+        ranking = about_ranking(self._rule, chosen, is_day_zero=evaluates or not is_trained)
+        return self._made_version(self._publisher.publish(self._rule, number, time.time(), catalogue, older, ranking))
+
+    async def _end(
+        self, current: Round, state: int, version: Version | None, evaluation: Evaluation | None = None
+    ) -> None:
         """End a round for good. Whoever is told of it waits for the storage first."""
         current.state, current.ended_at = state, self._clock()
-        following = None if self._is_over() else self._new_round(current.number + 1, version or self.version)
+        newest = version or self.version
+        following = None if self._is_over(newest) else self._new_round(current.number + 1, newest)
         if current.kind == GATE_REFRESH and state == FINISHED:
             self.standing.counted = frozenset(current.receipts) if self._rule.awaits_refresh else frozenset()
         made = (version.manifest.model_version, version.serialised) if version else None
         faults = self.standing.note(current, current.ended_at)
-        await self._storage.end_round(RoundEnd(current, made, following, faults, self.standing.counted))
+        await self._storage.end_round(RoundEnd(current, made, following, faults, self.standing.counted, evaluation))
         for fault in faults:
             self.metrics.faults.inc()
             self.log.event("fault", round=current.number, device=fault.device, reason=fault.reason, count=fault.count)
+        if evaluation is not None:
+            self._show(evaluation)
         if version is not None:
             self._adopt(version)
         self.book.replace_current(following)
@@ -338,3 +377,12 @@ class RoundKeeper:
             f"round_{STATE_NAMES[state]}", round=current.number, uploads=uploads, places=len(current.assigned),
             upload_bytes=current.upload_bytes, seconds=round(seconds, 3),
         )  # fmt: skip
+
+    def _show(self, evaluation: Evaluation) -> None:
+        """Tell people of a durable evaluation."""
+        self.evaluations = self.evaluations.plus(evaluation)
+        self.metrics.show(self.evaluations)
+        newest = self.evaluations.qualities[-1]
+        self.log.event("evaluated", round=evaluation.round_number, **newest.facts())
+        if self.evaluations.has_fallen(self.plan.tolerance):
+            self.log.event("accuracy_fell", model_version=newest.model_version, hit_rate=round(newest.chosen.hr, 4))

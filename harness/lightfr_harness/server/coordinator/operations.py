@@ -12,15 +12,27 @@ from aiohttp import web
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from lightfr.errors import InvalidInputError
+from lightfr_harness.server.coordinator.accuracy import AccuracyReport, Evaluations, has_fallen, in_words
 from lightfr_harness.server.coordinator.cohort import PHASE_NAMES, PHASES, Cohort
 from lightfr_harness.server.coordinator.coordinator import Coordinator
-from lightfr_harness.server.coordinator.rounds import AGGREGATING, GATE_REFRESH, STATE_NAMES, Round
-from lightfr_harness.server.coordinator.storage import AccuracyReport, PastRound, has_fallen
+from lightfr_harness.server.coordinator.plots import Line, plot
+from lightfr_harness.server.coordinator.rounds import (
+    AGGREGATING,
+    EVALUATION,
+    GATE_REFRESH,
+    STATE_NAMES,
+    TRAINING,
+    Round,
+)
+from lightfr_harness.server.coordinator.storage import PastRound
 
 _LARGEST_REPORT_BYTES = 1024
 # Rows of a table, at most.
 _SHOWN = 50
 PAGE_REFRESH_SECONDS = 3
+_KINDS: dict[int, str] = {
+    TRAINING: "Round", GATE_REFRESH: "Gate refresh in round", EVALUATION: "Evaluation in round"
+}  # fmt: skip
 _LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --ink: #1b1f24; --paper: #fff; --soft: #5b6470;
@@ -161,7 +173,8 @@ def render(coordinator: Coordinator) -> str:
         f"<header><h1>lightfr coordinator</h1>"
         f'<span class="note">model version {coordinator.version.manifest.model_version}</span></header>'
         f"{_warnings(coordinator)}"
-        f"<main>{_current(coordinator)}{_accuracy(list(coordinator.accuracy.values()))}"
+        f"<main>{_current(coordinator)}{_evaluated(coordinator.evaluations)}"
+        f"{_reported(list(coordinator.accuracy.values()))}"
         f"{_faults(coordinator)}{_model(coordinator)}{_history(list(coordinator.history))}</main>"
         f'<footer><p class="note">Refreshes every {PAGE_REFRESH_SECONDS} seconds. '
         f"The same numbers for machines: /metrics</p></footer></body></html>"
@@ -172,8 +185,11 @@ def _warnings(coordinator: Coordinator) -> str:
     warnings = []
     if not coordinator.settings.is_secure:
         warnings.append("Uploads are in the clear (mode CLEAR): this server can recover what users rated.")
-    if has_fallen(coordinator.accuracy, coordinator.plan.tolerance):
-        warnings.append("The reported hit rate has fallen: `lightfr-harness rollback` goes back to an older version.")
+    tolerance, what_to_do = coordinator.plan.tolerance, "`lightfr-harness rollback` goes back to an older version."
+    if coordinator.evaluations.has_fallen(tolerance):
+        warnings.append(f"The hit rate that devices find has fallen: {what_to_do}")
+    if has_fallen(coordinator.accuracy, tolerance):
+        warnings.append(f"The reported hit rate has fallen: {what_to_do}")
     return "".join(f'<p class="warning">{escape(warning)}</p>' for warning in warnings)
 
 
@@ -199,8 +215,9 @@ def _current(coordinator: Coordinator) -> str:
         begun = (phase for phase in PHASES if phase <= cohort.phase)
         bars = "".join(_bar(PHASE_NAMES[p], len(cohort.delivered[p]), cohort.expected(p)) for p in begun)
         state = f"{state}, {PHASE_NAMES[cohort.phase]}"
-    kind = "Gate refresh in round" if current.kind == GATE_REFRESH else "Round"
-    return _section(f"{kind} {current.number}: {state}", bars + _facts(_round_facts(current, coordinator)))
+    return _section(
+        f"{_KINDS[current.kind]} {current.number}: {state}", bars + _facts(_round_facts(current, coordinator))
+    )
 
 
 def _bar(what: str, actual: int, expected: int) -> str:
@@ -279,7 +296,32 @@ def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> s
     return _section(title, f'<div class="table" role="region" aria-label="{title}" tabindex="0">{table}</div>')
 
 
-def _accuracy(reports: list[AccuracyReport]) -> str:
+def _evaluated(evaluations: Evaluations) -> str:
+    """What evaluation rounds say of each version, and how devices rank since the newest."""
+    if not evaluations.kept:
+        return ""
+    qualities = evaluations.qualities
+    newest, popularity = qualities[-1].chosen, qualities[-1].popularity
+    says = (
+        f"hit rate {newest.hr:.3f} ± {newest.hr_within:.3f}, NDCG {newest.ndcg:.3f} ± {newest.ndcg_within:.3f}, "
+        f"of disliked items {newest.disliked_hr:.3f}, at version {qualities[-1].model_version}; by popularity "
+        f"{popularity.hr:.3f}, {popularity.ndcg:.3f} and {popularity.disliked_hr:.3f}"
+    )
+    lines = [
+        Line("hit rate", "--accent", [(q.model_version, q.chosen.hr, q.chosen.hr_within) for q in qualities]),
+        Line(
+            "by popularity", "--other", [(q.model_version, q.popularity.hr, q.popularity.hr_within) for q in qualities]
+        ),
+    ]
+    groups = ("under 5", "5 to 19", "20 to 99", "100 and more")
+    chosen = {
+        f"users with {group} opinions": in_words(ranking)
+        for group, ranking in zip(groups, qualities[-1].rankings, strict=True)
+    }
+    return _section("Accuracy, as devices evaluate it", f"<p>{says}</p>{plot(lines, says)}{_facts(chosen)}")
+
+
+def _reported(reports: list[AccuracyReport]) -> str:
     if not reports:
         return ""
     reports.sort(key=lambda report: report.model_version)
@@ -288,34 +330,11 @@ def _accuracy(reports: list[AccuracyReport]) -> str:
         f"hit rate {last.hit_rate:.3f}, NDCG {last.ndcg:.3f} at version {last.model_version}, "
         f"on {last.users:,} held-out devices"
     )
-    return _section("Accuracy, as reported", f"<p>{says}</p>{_plot(reports, says)}")
-
-
-def _plot(reports: list[AccuracyReport], says: str) -> str:
-    """Lines of both measures over the versions; the left axis goes from 0 to 1."""
-    first, last = reports[0].model_version, reports[-1].model_version
-    grid = "".join(
-        f'<line x1="40" x2="590" y1="{_y(value)}" y2="{_y(value)}" stroke="var(--line)"/>'
-        f'<text x="34" y="{_y(value) + 4}" text-anchor="end">{value:.2f}</text>'
-        for value in (0, 0.25, 0.5, 0.75, 1)
-    )
-    across = [40 + 550 * (report.model_version - first) / max(last - first, 1) for report in reports]
-    lines = ""
-    for field, colour in (("hit_rate", "var(--accent)"), ("ndcg", "var(--other)")):
-        points = [(x, _y(getattr(report, field))) for x, report in zip(across, reports, strict=True)]
-        joined = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-        lines += f'<polyline points="{joined}" fill="none" stroke="{colour}" stroke-width="2"/>'
-        lines += "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in points)
-    axis = f'<text x="40" y="196">version {first}</text><text x="590" y="196" text-anchor="end">version {last}</text>'
-    key = (
-        '<text x="300" y="196" text-anchor="end" style="fill:var(--accent)">hit rate</text>'
-        '<text x="312" y="196" style="fill:var(--other)">NDCG</text>'
-    )
-    return f'<svg viewBox="0 0 600 202" role="img" aria-label="{escape(says)}">{grid}{lines}{axis}{key}</svg>'
-
-
-def _y(value: float) -> float:
-    return round(176 - 164 * value, 1)
+    lines = [
+        Line("hit rate", "--accent", [(report.model_version, report.hit_rate, 0.0) for report in reports]),
+        Line("NDCG", "--other", [(report.model_version, report.ndcg, 0.0) for report in reports]),
+    ]
+    return _section("Accuracy, as reported", f"<p>{says}</p>{plot(lines, says)}")
 
 
 def _size(size_bytes: float) -> str:

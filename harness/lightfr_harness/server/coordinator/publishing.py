@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from lightfr._files import fsync_folder
-from lightfr.secagg import Block, gate_blocks, round_blocks
+from lightfr.secagg import Block, evaluation_blocks, gate_blocks, round_blocks
 from lightfr.v1 import manifest_pb2, model_pb2
 from lightfr_harness.server.artifacts import make_delta, write_catalogue
 from lightfr_harness.server.coordinator.folder import (
@@ -31,7 +31,7 @@ from lightfr_harness.server.coordinator.folder import (
     write_atomically,
 )
 from lightfr_harness.server.coordinator.options import ItemList
-from lightfr_harness.server.coordinator.rounds import ABANDONED, FINISHED, GATE_REFRESH, TRAINING
+from lightfr_harness.server.coordinator.rounds import ABANDONED, EVALUATION, FINISHED, GATE_REFRESH, TRAINING
 from lightfr_harness.server.coordinator.storage import Storage
 from lightfr_harness.server.rules import CatalogueRule, UploadReader
 
@@ -40,7 +40,7 @@ WIRE_VERSION = 1
 REQUEST_OVERHEAD_BYTES = 200
 # A device that missed more versions than this fetches the codes whole.
 DELTAS_FROM_VERSIONS = 8
-# Versions that can be gone back to.
+# Versions that can be gone back to, besides those that were evaluated.
 REMEMBERED_STATES = 4
 
 
@@ -80,8 +80,12 @@ class Publisher:
         created: float,
         catalogue: manifest_pb2.Artifact,
         older: Sequence[manifest_pb2.Manifest] = (),
+        about_ranking: Mapping[str, Any] | None = None,
     ) -> bytes:
-        """Write everything of a version, durably; its manifest, serialised. `older` ones, newest first, get deltas."""
+        """Write everything of a version, durably; its manifest, serialised. `older` ones, newest first, get deltas.
+
+        `about_ranking` are the fields of the manifest that say how devices rank.
+        """
         state: dict[str, Any] = rule.state()
         write_atomically(self._states / f"{version}.npz", lambda file: np.savez(file, **state), self._crash_point)
         manifest = manifest_pb2.Manifest(
@@ -92,6 +96,7 @@ class Publisher:
             codes=self.put(rule.codes.tobytes()),
             catalogue=catalogue,
             artifacts_address=self._artifacts_address,
+            **(about_ranking or {}),
         )
         manifest.codes_deltas.extend(self._deltas(rule.codes, manifest.codes, older))
         bitmap = rule.open_rows_bitmap()
@@ -162,11 +167,16 @@ class Publisher:
         if self._read(manifest.codes) != rule.codes.tobytes():
             raise FolderError(f"the state of version {manifest.model_version} is not that of its codes")
 
-    def clean(self, manifests: Sequence[bytes]) -> None:
-        """Remove what no remembered manifest names, and all but the newest states. Newest first."""
+    def clean(self, manifests: Sequence[bytes], evaluated: Collection[int] = ()) -> None:
+        """Remove what no remembered manifest names, and states but the newest ones and those of evaluated versions.
+
+        Newest first.
+        """
         parsed = [manifest_pb2.Manifest.FromString(manifest) for manifest in manifests]
         keep_only(self.artifacts, {digest for manifest in parsed for digest in artifact_kinds(manifest)})
-        keep_only(self._states, {f"{manifest.model_version}.npz" for manifest in parsed[:REMEMBERED_STATES]})
+        versions = [manifest.model_version for manifest in parsed]
+        kept = {*versions[:REMEMBERED_STATES], *set(versions).intersection(evaluated)}
+        keep_only(self._states, {f"{version}.npz" for version in kept})
 
 
 def artifact_kinds(manifest: manifest_pb2.Manifest) -> dict[str, str]:
@@ -214,22 +224,25 @@ class Version:
             hashlib.sha256(manifest).digest(),
             sign(manifest),
             UploadReader(parsed.model, rule.open_rows_bitmap()),
-            _limit_bytes(rule, parsed.model, places),
+            _limit_bytes(rule, parsed, places),
         )
 
 
-def blocks_of(rule: CatalogueRule, kind: int, devices: int) -> tuple[Block, ...]:
-    """What a cohort of so many devices adds up."""
+def blocks_of(rule: CatalogueRule, n_candidates: int, kind: int, devices: int) -> tuple[Block, ...]:
+    """What a cohort of so many devices adds up, on a version with so many candidates."""
     if kind == GATE_REFRESH:
         return gate_blocks(rule.n_items, devices, rule.noise)
+    if kind == EVALUATION:
+        return evaluation_blocks(n_candidates, devices, rule.noise)
     return round_blocks(int(rule.upload_rows.sum()), rule.code_bits, devices, rule.noise)
 
 
-def _limit_bytes(rule: CatalogueRule, model: model_pb2.RoundModel, places: int) -> int:
-    """The largest legal upload, of either kind of round, and what stands around it."""
-    if model.privacy_mode == model_pb2.PRIVACY_MODE_CLEAR:
-        return upload_limit_bytes(model)
-    sizes = (sum(b.packed_bytes for b in blocks_of(rule, kind, places)) for kind in (TRAINING, GATE_REFRESH))
+def _limit_bytes(rule: CatalogueRule, manifest: manifest_pb2.Manifest, places: int) -> int:
+    """The largest legal upload, of any kind of round, and what stands around it."""
+    if manifest.model.privacy_mode == model_pb2.PRIVACY_MODE_CLEAR:
+        return upload_limit_bytes(manifest.model)
+    kinds, n_candidates = (TRAINING, GATE_REFRESH, EVALUATION), len(manifest.candidates)
+    sizes = (sum(b.packed_bytes for b in blocks_of(rule, n_candidates, kind, places)) for kind in kinds)
     return max(sizes) + REQUEST_OVERHEAD_BYTES
 
 
@@ -262,7 +275,7 @@ async def _roll_back(folder: Path, version: int, crash_point: CrashPoint) -> int
         if is_open:
             last.state, last.ended_at = ABANDONED, time.time()
         storage.start()
-        await storage.roll_back(number, manifest, last if is_open else None)
+        await storage.roll_back(number, manifest, version, last if is_open else None)
         return number
     finally:
         await storage.close()

@@ -22,6 +22,7 @@ from lightfr_harness.server.coordinator.refusals import Refusal
 OPEN, AGGREGATING = pb.ROUND_STATE_OPEN, pb.ROUND_STATE_AGGREGATING
 FINISHED, ABANDONED = pb.ROUND_STATE_FINISHED, pb.ROUND_STATE_ABANDONED
 TRAINING, GATE_REFRESH = pb.ROUND_KIND_TRAINING, pb.ROUND_KIND_GATE_REFRESH
+EVALUATION = pb.ROUND_KIND_EVALUATION
 STATE_NAMES: dict[int, str] = {OPEN: "open", AGGREGATING: "aggregating", FINISHED: "finished", ABANDONED: "abandoned"}
 
 # Receipts of this many ended rounds are kept, so that a device that was away for a while still gets its own.
@@ -48,6 +49,8 @@ class Plan:
     tolerance: float | None = None
     # Where devices fetch the versions that the rounds make, for example a cache. Empty: from this coordinator.
     artifacts_address: str = ""
+    # Training rounds between two in which the cohort evaluates how to rank. 0: it never does.
+    evaluate_every: int = 10
 
     def __post_init__(self) -> None:
         _within("goal", self.goal, 1, 1_000_000)
@@ -56,6 +59,7 @@ class Plan:
         _within("deadline", self.deadline_seconds, 0.001, LONGEST_MS / 1000)
         _within("rounds", 1 if self.rounds is None else self.rounds, 1, 1_000_000_000)
         _within("gate-every", self.gate_every, 1, 1_000_000_000)
+        _within("evaluate-every", self.evaluate_every, 0, 1_000_000_000)
         _within("tolerance", self.tolerance or 0.0, 0, 1)
         if self.artifacts_address and not is_artifacts_address(self.artifacts_address):
             raise InvalidInputError(
@@ -76,6 +80,46 @@ class Plan:
 def _within(name: str, value: float, minimum: float, maximum: float) -> None:
     if not minimum <= value <= maximum:
         raise OutOfRangeError(name, value, minimum, maximum)
+
+
+@dataclass
+class Schedule:
+    """What kind of round comes next, by how many training rounds have finished: in all, and since the last others."""
+
+    plan: Plan
+    finished: int
+    since_refresh: int
+    since_evaluation: int
+
+    def count(self, kind: int) -> None:
+        """A round of this kind has finished."""
+        if kind == GATE_REFRESH:
+            self.since_refresh = 0
+        elif kind == EVALUATION:
+            self.since_evaluation = 0
+        else:
+            self.finished += 1
+            self.since_refresh += 1
+            self.since_evaluation += 1
+
+    @property
+    def _is_trained(self) -> bool:
+        return self.plan.rounds is not None and self.finished >= self.plan.rounds
+
+    def is_over(self, *, can_evaluate: bool) -> bool:
+        """Whether no round follows: training is over, and what came of it is evaluated."""
+        return self._is_trained and not self._is_evaluation_due(can_evaluate)
+
+    def _is_evaluation_due(self, can_evaluate: bool) -> bool:
+        wanted = 1 if self._is_trained else self.plan.evaluate_every
+        return can_evaluate and self.plan.evaluate_every > 0 and self.since_evaluation >= wanted
+
+    def next_kind(self, *, has_gate: bool, must_refresh: bool, can_evaluate: bool) -> int:
+        """`has_gate`: devices count who rates what now and then; `must_refresh`: nothing can be done before they do."""
+        is_refresh_due = must_refresh or (has_gate and self.since_refresh >= self.plan.gate_every)
+        if is_refresh_due and not self._is_trained:
+            return GATE_REFRESH
+        return EVALUATION if self._is_evaluation_due(can_evaluate) else TRAINING
 
 
 @dataclass(frozen=True)

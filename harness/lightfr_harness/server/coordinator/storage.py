@@ -12,7 +12,7 @@ import asyncio
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -20,13 +20,18 @@ from typing import Any
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from lightfr_harness.server.coordinator.accuracy import (
+    REMEMBERED_EVALUATIONS,
+    AccuracyReport,
+    Evaluation,
+    Evaluations,
+)
 from lightfr_harness.server.coordinator.cohort import UPLOADING, PhaseResult
 from lightfr_harness.server.coordinator.database import Database, StorageError
 from lightfr_harness.server.coordinator.folder import CrashPoint, no_crash
 from lightfr_harness.server.coordinator.rounds import (
     ABANDONED,
     FINISHED,
-    GATE_REFRESH,
     REMEMBERED_ROUNDS,
     TRAINING,
     Receipt,
@@ -70,6 +75,10 @@ CREATE TABLE IF NOT EXISTS deliveries (
 -- Devices whose deliveries did not fit together: how often, how at last, and when.
 CREATE TABLE IF NOT EXISTS faults (
   device TEXT PRIMARY KEY, count INTEGER NOT NULL, reason TEXT NOT NULL, at REAL NOT NULL) WITHOUT ROWID;
+-- What cohorts added up in evaluation rounds, and what it is about.
+CREATE TABLE IF NOT EXISTS evaluations (
+  number INTEGER PRIMARY KEY, model_version INTEGER NOT NULL, candidates TEXT NOT NULL, sums BLOB NOT NULL,
+  noise_variance REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS counted (device TEXT PRIMARY KEY) WITHOUT ROWID;
 """
 _ROUND_COLUMNS = (
@@ -102,25 +111,8 @@ class RoundEnd:
     faults: Sequence[Fault]
     # The devices in the first of a pair of gate refreshes, while the second is still to come.
     counted: frozenset[str]
-
-
-@dataclass(frozen=True)
-class AccuracyReport:
-    """What somebody measured on devices that were held out."""
-
-    model_version: int
-    users: int
-    hit_rate: float
-    ndcg: float
-
-
-def has_fallen(reports: Mapping[int, AccuracyReport], tolerance: float | None) -> bool:
-    """Whether the newest hit rate is below the best of the last versions by more than the tolerance. None: never."""
-    if tolerance is None or not reports:
-        return False
-    newest = max(reports)
-    recent = (report.hit_rate for version, report in reports.items() if newest - version < REMEMBERED_VERSIONS)
-    return reports[newest].hit_rate < max(recent) - tolerance
+    # Of an evaluation round.
+    evaluation: Evaluation | None = None
 
 
 class Storage(Database):
@@ -152,10 +144,10 @@ class Storage(Database):
         """Training rounds that have finished."""
         return self._count("state = ? AND kind = ?", FINISHED, TRAINING)
 
-    def finished_since_refresh(self) -> int:
-        """Training rounds that have finished since the gate was counted last, or since the beginning."""
+    def finished_since(self, kind: int) -> int:
+        """Training rounds that have finished since the last round of another kind, or since the beginning."""
         last = "(SELECT coalesce(max(number), 0) FROM rounds WHERE state = ? AND kind = ?)"
-        return self._count(f"state = ? AND kind = ? AND number > {last}", FINISHED, TRAINING, FINISHED, GATE_REFRESH)
+        return self._count(f"state = ? AND kind = ? AND number > {last}", FINISHED, TRAINING, FINISHED, kind)
 
     def _count(self, condition: str, *values: object) -> int:
         query = f"SELECT count(*) FROM rounds WHERE {condition}"  # noqa: S608
@@ -197,6 +189,10 @@ class Storage(Database):
     def accuracy(self) -> list[AccuracyReport]:
         rows = self._connection.execute("SELECT model_version, users, hit_rate, ndcg FROM accuracy ORDER BY 1")
         return [AccuracyReport(*row) for row in rows]
+
+    def evaluations(self) -> Evaluations:
+        rows = self._connection.execute("SELECT * FROM evaluations ORDER BY number")
+        return Evaluations(tuple(Evaluation.from_row(*row) for row in rows))
 
     def _with_devices(self, a_round: Round) -> Round:
         places = self._connection.execute("SELECT device, peer_id FROM places WHERE number = ?", (a_round.number,))
@@ -293,17 +289,23 @@ class Storage(Database):
             connection.executemany("INSERT OR REPLACE INTO faults VALUES (?, ?, ?, ?)", faults)
             connection.execute("DELETE FROM counted")
             connection.executemany("INSERT INTO counted VALUES (?)", counted)
+            if ending.evaluation is not None:
+                _add_evaluation(connection, ending.evaluation)
             if following is not None:
                 _insert_round(connection, following)
 
         return self._submit(job)
 
-    def roll_back(self, version: int, manifest: bytes, ended: Round | None) -> asyncio.Future[Any]:
-        """In one transaction: a version that did not come of a round, and the end of the round that was open."""
+    def roll_back(self, version: int, manifest: bytes, to: int, ended: Round | None) -> asyncio.Future[Any]:
+        """In one transaction: a version that repeats an older one, and the end of the round that was open.
+
+        What was evaluated since the older one does not count any more.
+        """
 
         def job(connection: sqlite3.Connection) -> None:
             self._has_deleted = True
             _add_version(connection, version, manifest)
+            connection.execute("DELETE FROM evaluations WHERE model_version > ?", (to,))
             if ended is not None:
                 _end(connection, ended)
 
@@ -358,6 +360,12 @@ def _insert_round(connection: sqlite3.Connection, opened: Round) -> None:
 def _add_version(connection: sqlite3.Connection, version: int, manifest: bytes) -> None:
     connection.execute("INSERT INTO versions VALUES (?, ?)", (version, manifest))
     connection.execute("DELETE FROM versions WHERE model_version <= ?", (version - REMEMBERED_VERSIONS,))
+
+
+def _add_evaluation(connection: sqlite3.Connection, evaluation: Evaluation) -> None:
+    connection.execute("INSERT INTO evaluations VALUES (?, ?, ?, ?, ?)", evaluation.row())
+    kept = "(SELECT number FROM evaluations ORDER BY number DESC LIMIT ?)"
+    connection.execute(f"DELETE FROM evaluations WHERE number NOT IN {kept}", (REMEMBERED_EVALUATIONS,))  # noqa: S608
 
 
 def _end(connection: sqlite3.Connection, ended: Round) -> None:

@@ -13,9 +13,13 @@ import time
 import traceback
 from contextlib import suppress
 from functools import partial
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+if TYPE_CHECKING:
+    # Not at run time: the authority logs too, and needs nothing of the rules of aggregation.
+    from lightfr_harness.server.coordinator.accuracy import Evaluations
 
 
 class Log:
@@ -57,6 +61,15 @@ def route_libraries(log: Log) -> None:
         logger.handlers, logger.propagate = [LibraryHandler(log)], False
 
 
+_EVALUATED = {
+    "hit_rate": "HR@10 of held-out opinions that are no dislikes",
+    "hit_rate_within": "Half of the 95 % interval of the hit rate",
+    "ndcg": "NDCG@10 of held-out opinions that are no dislikes",
+    "ndcg_within": "Half of the 95 % interval of the NDCG",
+    "disliked_hit_rate": "HR@10 of held-out dislikes: lower is better",
+}
+
+
 class Metrics:
     """All counters of one coordinator, in a registry of their own."""
 
@@ -87,6 +100,19 @@ class Metrics:
         )
         self.privacy = gauge("privacy_mode", "1 for the mode in use.", labelnames=["mode"])
         self.round_uploads = gauge("round_uploads", "Uploads in the current round.")
+        self._evaluated = {
+            name: gauge(f"evaluated_{name}", f"{what}, by the newest evaluation.", labelnames=["ranking"])
+            for name, what in _EVALUATED.items()
+        }
+        self._evaluated_version = gauge("evaluated_model_version", "The version of the newest evaluation; 0: none.")
+
+    def show(self, evaluations: Evaluations) -> None:
+        """Show what the newest evaluation says, if there is one."""
+        for quality in evaluations.qualities[-1:]:
+            self._evaluated_version.set(quality.model_version)
+            for ranking, figures in (("chosen", quality.chosen), ("popularity", quality.popularity)):
+                for name, value in figures.shares().items():
+                    self._evaluated[name].labels(ranking).set(value)
 
     def received_total(self) -> float:
         """Bytes of request bodies since the start."""

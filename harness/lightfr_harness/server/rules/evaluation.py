@@ -10,7 +10,7 @@ import numpy.typing as npt
 from lightfr.rankings import GROUPS, RankBy, Ranking
 from lightfr.secagg.noise import ternary_room
 from lightfr.training.constants import REFINE_FROM_BITS, Recency
-from lightfr.v1 import manifest_pb2
+from lightfr.v1 import manifest_pb2, model_pb2
 from lightfr_harness.server.rules.plausible import ImplausibleSumError, Numbers
 
 # What popularity adds, in fourths.
@@ -19,7 +19,7 @@ _PRIORS = (0, 4, 8, 16, 32, 64, 128)
 _REFINED_PRIORS = (0, 8)
 # A group with fewer opinions than this goes by what is best for all.
 _FEWEST_OPINIONS = 100
-# Of a number in the sum, without devices that add none.
+# Of a number in the sum of mode SECAGG.
 _NOISE_VARIANCE = 8
 POPULARITY, CHANCE = Ranking(RankBy.POPULARITY), Ranking(RankBy.CHANCE)
 
@@ -50,6 +50,11 @@ def to_messages(rankings: list[Ranking]) -> list[manifest_pb2.Ranking]:
     ]
 
 
+def variance_of(noise: model_pb2.Noise | None, devices: int) -> float:
+    """Of each number in the sum of so many devices."""
+    return _NOISE_VARIANCE if noise is None else devices * (noise.counts_thousandths / 1000) ** 2
+
+
 def require_plausible_hits(hits: Numbers, survivors: int) -> None:
     """Raise ImplausibleSumError unless so many devices can have said this, but for the noise of mode SECAGG."""
     reach = ternary_room(survivors)
@@ -62,20 +67,22 @@ class Evaluated:
     """Sums over one or more evaluation rounds with the same candidates.
 
     `sums` has the axes group, opinion (0: no dislike, 1: dislike), and 1 + 2 * candidates numbers: how many, then
-    for each candidate how many were shown, and how many counted for their place. `rounds` were added up.
+    for each candidate how many were shown, and how many counted for their place.
     """
 
     candidates: list[Ranking]
     sums: Numbers
-    rounds: int = 1
+    # Of the noise in each number.
+    noise_variance: float = _NOISE_VARIANCE
 
     @classmethod
-    def of(cls, candidates: list[Ranking], hits: Numbers) -> Evaluated:
+    def of(cls, candidates: list[Ranking], hits: Numbers, noise_variance: float = _NOISE_VARIANCE) -> Evaluated:
         """What a cohort added up: the block `hits` of docs/secagg.md."""
-        return cls(candidates, np.asarray(hits, np.int64).reshape(len(GROUPS), 2, 1 + 2 * len(candidates)))
+        shape = len(GROUPS), 2, 1 + 2 * len(candidates)
+        return cls(candidates, np.asarray(hits, np.int64).reshape(shape), noise_variance)
 
     def plus(self, other: Evaluated) -> Evaluated:
-        return Evaluated(self.candidates, self.sums + other.sums, self.rounds + other.rounds)
+        return Evaluated(self.candidates, self.sums + other.sums, self.noise_variance + other.noise_variance)
 
     def nets(self, group: int | None = None) -> npt.NDArray[np.float64]:
         """For each candidate, what counted for opinions less what counted for dislikes, for one opinion of the group.
@@ -103,8 +110,8 @@ class Evaluated:
         """How well devices rank if each group uses its ranking."""
         places = [self.candidates.index(ranking) for ranking in rankings]
         chosen = np.stack([self.sums[g][:, [0, 1 + 2 * i, 2 + 2 * i]] for g, i in enumerate(places)]).sum(axis=0)
-        numbers = 2 * len(GROUPS) * self.rounds
-        return Figures.of(chosen, numbers)
+        # A share is a quotient of two numbers, each of them a sum over the groups.
+        return Figures.of(chosen, 2 * len(GROUPS) * self.noise_variance)
 
 
 @dataclass(frozen=True)
@@ -120,14 +127,24 @@ class Figures:
     ndcg_within: float
 
     @classmethod
-    def of(cls, sums: Numbers, noisy_numbers: int) -> Figures:
-        """`sums` has for opinions and dislikes how many, shown and counted; each is a sum of noisy numbers."""
+    def of(cls, sums: Numbers, noise_variance: float) -> Figures:
+        """`sums` has for opinions and dislikes how many, shown and counted, with noise of this variance in a share."""
         (n, shown, counted), (n_disliked, shown_disliked, _) = sums.tolist()
         n, n_disliked = max(1, n), max(1, n_disliked)
         hr, ndcg, disliked = (min(max(x, 0.0), 1.0) for x in (shown / n, counted / n, shown_disliked / n_disliked))
         # Each device's number is 0 or 1, so a mean m has the variance m (1 - m) / n; noise comes on top.
-        noise = _NOISE_VARIANCE * noisy_numbers / n**2
+        noise = noise_variance / n**2
         return cls(n, n_disliked, hr, ndcg, disliked, _within(hr, n, noise), _within(ndcg, n, noise))
+
+    def shares(self) -> dict[str, float]:
+        """All figures but the numbers of opinions, by the names that logs and metrics use."""
+        return {
+            "hit_rate": self.hr,
+            "hit_rate_within": self.hr_within,
+            "ndcg": self.ndcg,
+            "ndcg_within": self.ndcg_within,
+            "disliked_hit_rate": self.disliked_hr,
+        }
 
 
 def _within(mean: float, n: int, noise_variance: float) -> float:

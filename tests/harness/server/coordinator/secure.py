@@ -9,7 +9,7 @@ import numpy as np
 from lightfr._wire import secure as wire
 from lightfr._wire.coordinator import Assignment
 from lightfr.rounds import RoundParticipant, Trusted
-from lightfr.secagg import Vector, gate_blocks, round_blocks
+from lightfr.secagg import Vector, evaluation_blocks, gate_blocks, round_blocks
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import model_pb2, secure_pb2
 from lightfr_harness.server.coordinator.folder import no_crash
@@ -32,6 +32,8 @@ from tests.harness.server.coordinator.helpers import (
 SECURE = replace(SETTINGS, privacy="secagg")
 UNCOUNTED = ItemList(ITEMS.ids, None, ITEMS.sha256)
 N_OPEN = 26
+# Of a catalogue with counts, without refinement.
+N_CANDIDATES = 23
 CAPABILITIES = pb.Capabilities(
     wire_versions=[1], upload_kinds=[model_pb2.UPLOAD_KIND_TERNARY], privacy_modes=[model_pb2.PRIVACY_MODE_SECAGG]
 )
@@ -73,6 +75,22 @@ def counts_vector(seed, devices):
     vector = Vector(gate_blocks(N_ITEMS, devices))
     for item in np.flatnonzero(rated_by(seed)):
         vector["counts"][int(item)] = 1
+    return vector
+
+
+def hits_of(seed):
+    """What the device of this seed says in an evaluation: its opinion, and which candidates showed the item."""
+    rng = np.random.default_rng(seed)
+    hits = np.zeros((4, 2, 1 + 2 * N_CANDIDATES), int)
+    hits[seed % 4, seed % 5 == 0] = rng.random(1 + 2 * N_CANDIDATES) < np.linspace(0.2, 0.8, 1 + 2 * N_CANDIDATES)
+    hits[seed % 4, int(seed % 5 == 0), 0] = 1
+    return hits
+
+
+def hits_vector(seed, devices):
+    """Without noise."""
+    vector = Vector(evaluation_blocks(N_CANDIDATES, devices))
+    np.asarray(vector["hits"])[:] = hits_of(seed).ravel()
     return vector
 
 
@@ -125,8 +143,11 @@ class SecureDevice:
             masked_vector=masked,
         )
 
-    def vector(self, is_gate_refresh, devices):
-        return counts_vector(self.seed, devices) if is_gate_refresh else training_vector(update_of(self.seed), devices)
+    def vector(self, kind, devices):
+        if kind == pb.ROUND_KIND_EVALUATION:
+            return hits_vector(self.seed, devices)
+        is_refresh = kind == pb.ROUND_KIND_GATE_REFRESH
+        return counts_vector(self.seed, devices) if is_refresh else training_vector(update_of(self.seed), devices)
 
     async def send(self, method, request):
         self.sent[method] = request

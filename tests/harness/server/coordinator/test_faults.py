@@ -16,16 +16,16 @@ N, LIAR = 12, 5
 
 
 class Garbage(SecureDevice):
-    def vector(self, is_gate_refresh, devices):
-        made, rng = super().vector(is_gate_refresh, devices), np.random.default_rng(1)
+    def vector(self, kind, devices):
+        made, rng = super().vector(kind, devices), np.random.default_rng(1)
         for block in made.blocks:
             np.asarray(made[block.name])[:] = rng.integers(-(2 ** (block.bits - 1)), 2 ** (block.bits - 1), block.count)
         return made
 
 
 class Pusher(SecureDevice):
-    def vector(self, is_gate_refresh, devices):
-        made = super().vector(is_gate_refresh, devices)
+    def vector(self, kind, devices):
+        made = super().vector(kind, devices)
         # As much as the block has room for, which is more than all devices can say.
         np.asarray(made["rows"])[16:32] = 2 ** (made.blocks[0].bits - 1) - 2
         return made
@@ -119,11 +119,11 @@ def test_a_liar_is_named_and_gets_no_more_places_while_training_goes_on(tmp_path
                 if named and named[-1]["count"] >= MOST_FAULTS:
                     break
             assert {event["device"] for event in named} == {f"device-{LIAR}"}
-            finished = it.coordinator._finished
+            finished = it.coordinator._schedule.finished
             assert finished > 0 or kind is Garbage
             await refused_as_faulty(it)
             await try_round(it, kind)
-            assert it.coordinator._finished == finished + 1
+            assert it.coordinator._schedule.finished == finished + 1
         async with secure(tmp_path, goal=N, minimum=3, clock=it.clock) as again:
             await refused_as_faulty(again)  # It is remembered,
             again.clock.now += PAUSE_SECONDS
@@ -156,7 +156,7 @@ def test_a_device_that_is_only_refused_is_named_and_may_come_again(tmp_path):
         async with secure(tmp_path, goal=N, minimum=3) as it:
             for _ in range(MOST_FAULTS + 1):
                 await try_round(it, Signer)
-            assert it.coordinator._finished == MOST_FAULTS + 1
+            assert it.coordinator._schedule.finished == MOST_FAULTS + 1
             named = events(it, "fault")
             assert {(event["device"], event["reason"], event["count"]) for event in named} == {
                 (f"device-{LIAR}", REFUSED, 0)

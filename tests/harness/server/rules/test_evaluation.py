@@ -1,0 +1,127 @@
+"""What the sums of evaluation rounds say, and which rankings they choose."""
+
+import numpy as np
+import pytest
+
+from lightfr.rankings import GROUPS, MOST_CANDIDATES, RankBy, Ranking, Rankings
+from lightfr.training.constants import Recency
+from lightfr.v1 import manifest_pb2, model_pb2
+from lightfr_harness.server.rules.evaluation import (
+    CHANCE,
+    POPULARITY,
+    Evaluated,
+    candidates_for,
+    require_plausible_hits,
+    to_messages,
+    variance_of,
+)
+from lightfr_harness.server.rules.plausible import ImplausibleSumError
+
+CODES = Ranking(RankBy.CODES, 0, Recency.OFF, refine=False)
+PRIOR = Ranking(RankBy.CODES, 8, Recency.WEAK, refine=False)
+CANDIDATES = [CODES, PRIOR, POPULARITY, CHANCE]
+
+
+def evaluated(*groups, candidates=CANDIDATES):
+    """Groups of (opinions, dislikes), each of which has how many, then (shown, counted) by candidate."""
+    hits = np.zeros((len(GROUPS), 2, 1 + 2 * len(candidates)), np.int64)
+    for group, kinds in enumerate(groups):
+        for kind, (n, *by_candidate) in enumerate(kinds):
+            hits[group, kind] = [n, *np.ravel(by_candidate)]
+    return Evaluated.of(candidates, hits.ravel())
+
+
+NONE = (0, (0, 0), (0, 0), (0, 0), (0, 0))
+LIKES_CODES = (200, (150, 100), (140, 90), (120, 70), (40, 20))
+LIKES_POPULARITY = (200, (90, 50), (100, 60), (160, 110), (40, 20))
+
+
+@pytest.mark.parametrize("bits", [8, 64, 128, 256, 1024])
+@pytest.mark.parametrize("has_counts", [True, False])
+def test_candidates_are_few_and_all_different_and_have_popularity_and_chance(bits, has_counts):
+    candidates = candidates_for(bits, has_counts=has_counts)
+    assert len(set(candidates)) == len(candidates) <= MOST_CANDIDATES
+    assert {POPULARITY, CHANCE} < set(candidates)
+    assert any(ranking.prior_fourths for ranking in candidates) == has_counts
+    assert {ranking.recency for ranking in candidates if ranking.by == RankBy.CODES} == set(Recency)
+
+
+def test_rankings_are_read_from_a_manifest_as_they_were_written():
+    candidates = candidates_for(256, has_counts=True)
+    read = Rankings.of(manifest_pb2.Manifest(candidates=to_messages(candidates)))
+    assert list(read.candidates) == candidates
+
+
+def test_each_group_gets_what_is_best_for_it():
+    it = evaluated((LIKES_CODES, NONE), (LIKES_POPULARITY, NONE), (LIKES_CODES, NONE), (LIKES_POPULARITY, NONE))
+    assert it.best() == [CODES, POPULARITY, CODES, POPULARITY]
+
+
+def test_a_group_of_few_opinions_goes_by_what_is_best_for_all():
+    few = (99, (10, 5), (20, 12), (15, 10), (5, 5))
+    assert evaluated((LIKES_CODES, NONE), (few, NONE)).best() == [CODES] * 4
+    enough = (100, *few[1:])
+    assert evaluated((LIKES_CODES, NONE), (enough, NONE)).best() == [CODES, PRIOR, CODES, CODES]
+
+
+def test_showing_what_is_disliked_counts_against_a_ranking():
+    dislikes = (50, (40, 30), (20, 10), (20, 10), (10, 5))
+    it = evaluated((LIKES_CODES, dislikes))
+    assert it.best()[0] == PRIOR
+    assert it.nets(0).tolist() == [70 / 250, 80 / 250, 60 / 250, 15 / 250]
+
+
+def test_the_first_of_equals_is_chosen_and_chance_never():
+    same = (200, (150, 90), (150, 90), (150, 90), (180, 120))
+    assert evaluated((same, NONE)).best()[0] == CODES
+
+
+def test_figures_are_those_of_each_groups_ranking_together():
+    dislikes = (50, (40, 30), (20, 10), (10, 5), (10, 5))
+    figures = evaluated((LIKES_CODES, dislikes), (LIKES_POPULARITY, NONE)).figures([CODES, POPULARITY, CODES, CODES])
+    assert (figures.opinions, figures.dislikes) == (400, 50)
+    assert (figures.hr, figures.ndcg, figures.disliked_hr) == (310 / 400, 210 / 400, 40 / 50)
+
+
+def test_intervals_hold_what_the_share_is_in_nineteen_of_twenty_rounds():
+    rng = np.random.default_rng(2)
+    inside = []
+    for _ in range(400):
+        groups = []
+        for _ in GROUPS:
+            shown = rng.binomial(130, 0.7)
+            noise = np.rint(rng.normal(0, 8**0.5, 2))
+            groups.append(((130 + noise[0], (shown + noise[1], 0), (0, 0), (0, 0), (0, 0)), NONE))
+        figures = evaluated(*groups).figures([CODES] * 4)
+        inside.append(abs(figures.hr - 0.7) <= figures.hr_within)
+    assert 0.92 < np.mean(inside) <= 1
+
+
+def test_sums_of_rounds_add_up_with_their_noise():
+    one, other = evaluated((LIKES_CODES, NONE)), evaluated((LIKES_POPULARITY, NONE))
+    both = one.plus(other)
+    assert both.opinions(0) == 400
+    assert both.noise_variance == 16
+    assert both.nets(0)[0] == 150 / 400
+
+
+def test_figures_of_noise_alone_are_shares_with_wide_intervals():
+    noise = (-3, (5, -2), (4, 4), (1, 1), (0, 0))
+    figures = evaluated((noise, noise)).figures([CODES] * 4)
+    assert all(0 <= value <= 1 for value in (figures.hr, figures.ndcg, figures.disliked_hr))
+    assert figures.hr_within > 1
+
+
+def test_the_noise_of_each_mode_is_known():
+    assert variance_of(None, 500) == 8
+    assert variance_of(model_pb2.Noise(counts_thousandths=2000), 500) == 2000
+
+
+@pytest.mark.parametrize(("number", "is_plausible"), [(-32, True), (-33, False), (532, True), (533, False)])
+def test_a_number_that_so_many_devices_cannot_reach_is_implausible(number, is_plausible):
+    hits = np.array([0, 250, number])
+    if is_plausible:
+        require_plausible_hits(hits, 500)
+    else:
+        with pytest.raises(ImplausibleSumError):
+            require_plausible_hits(hits, 500)

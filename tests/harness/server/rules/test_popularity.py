@@ -1,0 +1,59 @@
+"""Counts become the steps of a manifest's prior."""
+
+import numpy as np
+import pytest
+
+from lightfr.rankings import Rankings
+from lightfr.v1 import manifest_pb2, model_pb2
+from lightfr_harness.server.rules.popularity import prior_of
+
+
+def steps(prior):
+    return list(zip(prior.first_rows, prior.popularities, strict=True))
+
+
+def by_row(prior, n_items):
+    """Popularity of each row, as a device reads it after its checks."""
+    model = model_pb2.RoundModel(item_count=n_items)
+    read = Rankings.of(manifest_pb2.Manifest(model=model, prior=prior)).popularities
+    ends = [first for first, _ in read[1:]] + [n_items]
+    return np.repeat([popularity for _, popularity in read], np.diff([first for first, _ in read] + [ends[-1]]))
+
+
+def test_popularity_is_sixteen_times_the_logarithm_of_one_more_than_the_count():
+    assert steps(prior_of(np.array([1000, 1000, 10, 1, 0]))) == [(0, 111), (2, 38), (3, 11), (4, 0)]
+
+
+def test_counts_below_the_least_are_told_as_none():
+    assert steps(prior_of(np.array([50, 10, 9, 3]), least=10)) == [(0, 63), (1, 38), (2, 0)]
+
+
+@pytest.mark.parametrize(("counts", "least"), [([0, 0], 1), ([9, 9, -4], 10)])
+def test_without_a_count_to_tell_there_is_no_prior(counts, least):
+    assert prior_of(np.array(counts), least) is None
+
+
+def test_rows_that_rise_share_their_mean():
+    assert steps(prior_of(np.array([7, 0, 54, 0]))) == [(0, 33), (1, 32), (3, 0)]
+
+
+def test_many_levels_become_at_most_sixty_four_that_stay_close():
+    counts = np.geomspace(10**9, 1, 5000).astype(np.int64)
+    prior = prior_of(counts)
+    assert 32 < len(prior.first_rows) <= 64
+    error = by_row(prior, len(counts)) - 16 * np.log1p(counts)
+    assert np.abs(error).max() <= 4
+    assert abs(error.mean()) < 1
+
+
+def test_counts_of_any_order_and_noise_give_what_a_device_takes():
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        counts = rng.integers(-40, 10 ** int(rng.integers(1, 12)), int(rng.integers(1, 300)))
+        prior = prior_of(counts, int(rng.integers(1, 30)))
+        if prior is not None:
+            by_row(prior, len(counts))
+
+
+def test_the_largest_counts_stay_within_the_range():
+    assert max(prior_of(np.array([2**62, 1])).popularities) <= 1023
