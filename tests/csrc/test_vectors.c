@@ -103,12 +103,14 @@ static void free_fit(fit* made) {
 /* The factors of docs/protocol.md. */
 static fit prepared_fit(const fit_case* known) {
   fit made = new_fit(known->codes, known->n_items, known->code_bits, known->rated, known->n_rated);
-  int64_t catalogue = 16 * (known->n_rated < 32 ? 32 - (int64_t)known->n_rated : 0);
+  int64_t catalogue = 0, n_near = 0;
   for (uint32_t i = 0; i < known->n_rated; i++) {
-    made.targets[i] = known->target;
+    made.targets[i] = known->targets[i];
+    if (known->targets[i] < 0) continue; /* A dislike. */
     catalogue += known->weights[i];
+    n_near++;
   }
-  catalogue *= 2;
+  catalogue = 2 * (catalogue + 16 * (n_near < 32 ? 32 - n_near : 0));
   CHECK_STATUS(LFR_OK, lfr_gram(known->codes, known->n_items, known->code_bits, made.gram, made.column_sums));
   for (uint32_t k = 0; k < known->code_bits; k++) made.extra[k] = 80 * known->mean_pull[k];
   made.terms.weights = known->weights;

@@ -33,10 +33,10 @@ typedef struct fit_start {
 typedef struct fit_case {
   const char* name;
   uint32_t code_bits, n_items, n_rated, max_sweeps;
-  int32_t target;
   const uint8_t *codes, *old_code;
   const uint32_t* rated;
   const uint16_t* weights;
+  const int32_t* targets;
   const int64_t *mean_pull, *linear;
   const int64_t* quadratic; /* NULL: not given */
   fit_start from_old, from_linear;

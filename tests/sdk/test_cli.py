@@ -14,7 +14,9 @@ from lightfr.store import Store
 from lightfr.views import imported
 
 FORGOTTEN = "Everything about this device and its user was removed.\n"
-COMMANDS = ["enroll", "rate", "unrate", "sync", "participate", "recommend", "status", "export", "views", "forget"]
+OPINIONS = ["like", "dislike", "seen", "hide"]
+SHOWN = ["recommend", "similar", "explain", "status", "export", "views"]
+COMMANDS = ["enroll", "rate", *OPINIONS, "unrate", "sync", "participate", *SHOWN, "forget"]
 
 
 @pytest.fixture
@@ -65,7 +67,7 @@ def test_a_first_session(coordinator, invitation, lightfr, folder):
     assert lightfr("sync") == "Model version 1 (unchanged): 300 items of 64 bits\n"
     assert lightfr("rate", "item 3", 5) == ""
     assert lightfr("rate", "item 4", "1.5") == ""
-    assert lightfr("unrate", "item 4") == "The rating was forgotten.\n"
+    assert lightfr("unrate", "item 4") == "It was forgotten.\n"
     assert lightfr("unrate", "item 4") == "There was nothing to forget.\n"
     lines = lightfr("recommend", "-k", 299).splitlines()
     assert [line.split()[0] for line in lines] == [str(place) for place in range(1, 300)]
@@ -79,6 +81,43 @@ def test_a_first_session(coordinator, invitation, lightfr, folder):
     exported = json.loads(lightfr("export"))
     assert exported["ratings"] == [{"item_id": "item 3", "rating": 5.0}]
     assert exported["rounds"] == 1
+
+
+def test_opinions(enrolled, lightfr):
+    lightfr("sync")
+    assert [lightfr(verb, f"item {number}") for number, verb in enumerate(OPINIONS)] == [""] * 4
+    exported = json.loads(lightfr("export"))
+    assert {rated["item_id"]: rated["rating"] for rated in exported["ratings"]} == {
+        "item 0": 5.0,
+        "item 1": 1.0,
+        "item 2": 3.0,
+    }
+    assert exported["hidden"] == ["item 3"]
+    shown = {line.split("  ")[-1] for line in lightfr("recommend", "-k", 300, "--include-rated").splitlines()}
+    assert {"item 0", "item 2"} <= shown
+    assert not {"item 1", "item 3"} & shown
+    assert says(lightfr("status"), "ranked by", "unknown")
+    assert lightfr("unrate", "item 3") == "It was forgotten.\n"
+    assert json.loads(lightfr("export"))["hidden"] == []
+
+
+def test_items_that_are_alike_and_why_one_is_recommended(enrolled, lightfr, fails):
+    lightfr("sync")
+    alike = lightfr("similar", "item 9").splitlines()
+    assert [line.split()[0] for line in alike] == [str(place) for place in range(1, 11)]
+    assert "item 9" not in {line.split("  ")[-1] for line in alike}
+    assert lightfr("similar", "item 9", "-k", 2).splitlines() == alike[:2]
+    assert lightfr("explain", "item 9") == ""
+    for number in range(5):
+        lightfr("like", f"item {number}")
+    lightfr("dislike", "item 5")
+    why = lightfr("explain", "item 9").splitlines()
+    assert [line.split()[0] for line in why] == ["1", "2", "3"]
+    assert {line.split("  ")[-1] for line in lightfr("explain", "item 9", "-k", 9).splitlines()} == {
+        f"item {number}" for number in range(5)
+    }
+    for command in ("similar", "explain"):
+        assert "secret" not in fails(command, "a secret wish")
 
 
 def test_before_the_first_sync_the_status_has_a_dash_for_what_is_not_known(enrolled, lightfr):
@@ -179,9 +218,9 @@ def test_forgetting_where_nothing_is_does_no_harm(lightfr):
     assert lightfr("forget", "--yes") == FORGOTTEN
 
 
-@pytest.mark.parametrize("command", [["sync"], ["rate", "x", "1"], ["status"], ["export"], ["participate"]])
+@pytest.mark.parametrize("command", ["sync", "rate x 1", "hide x", "similar x", "status", "export", "participate"])
 def test_before_enrolment_every_command_says_what_to_do(fails, command):
-    assert "`lightfr enroll INVITATION` first" in fails(*command)
+    assert "`lightfr enroll INVITATION` first" in fails(*command.split())
 
 
 def test_enrolling_again_changes_nothing(coordinator, invitation, enrolled, lightfr, folder):

@@ -17,9 +17,9 @@ NOISE = Noise(rows_thousandths=200_000, sums_thousandths=25_000, counts_thousand
 def test_a_round_costs_what_the_accountant_says_with_five_sevenths_of_the_minimum(bits, minimum):
     honest = 5 * minimum // 7
     accountant = Accountant(open_rows=2000, code_bits=bits, max_rows=0, noise=NOISE, honest_devices=honest)
-    counted = round_loss(NOISE, bits, minimum, is_gate_refresh=False)
+    counted = round_loss(NOISE, bits, minimum, is_training=True)
     assert counted == pytest.approx(accountant.round_loss().rho, rel=1e-6)
-    counted = round_loss(NOISE, bits, minimum, is_gate_refresh=True)
+    counted = round_loss(NOISE, bits, minimum, is_training=False)
     assert counted == pytest.approx(accountant.refresh_loss(2000, honest).rho, rel=1e-6)
 
 
@@ -44,14 +44,14 @@ def test_noise_that_is_too_small_to_be_counted_promises_nothing(field):
     small = Noise()
     small.CopyFrom(NOISE)
     setattr(small, field, 1_299)
-    is_gate_refresh = field == "counts_thousandths"
-    assert round_loss(small, 64, 256, is_gate_refresh=is_gate_refresh) == inf
-    assert round_loss(small, 64, 256, is_gate_refresh=not is_gate_refresh) < inf
+    is_training = field != "counts_thousandths"
+    assert round_loss(small, 64, 256, is_training=is_training) == inf
+    assert round_loss(small, 64, 256, is_training=not is_training) < inf
     assert epsilon(inf) == inf
 
 
 def test_noise_planned_for_ten_rounds_lasts_for_eight_by_the_bound_of_the_device():
     """What the closed form costs, said in docs/privacy-dp.md."""
     noise = noise_for(8.0, DELTA, rounds=10, code_bits=64, devices=5 * 256 // 7)
-    loss = round_loss(noise, 64, 256, is_gate_refresh=False)
+    loss = round_loss(noise, 64, 256, is_training=True)
     assert max(rounds for rounds in range(20) if epsilon(rounds * loss) <= 8.0) == 8

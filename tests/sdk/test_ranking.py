@@ -3,7 +3,7 @@ import os
 import pytest
 
 from lightfr import ItemCodes, ItemSet, Prior, Ranked, UserCode, _kernel, errors, rank, rank_batch, recommend
-from lightfr.ranking import similarity_of
+from lightfr.ranking import popular
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_a_ranking_among_some_items_is_the_whole_ranking_without_the_others():
     assert rank(user, codes, 5, among=[*asked, *asked]) == wanted[:5]
     assert rank(user, codes, 200, among=asked, exclude=left_out) == [hit for hit in wanted if hit.item_index % 2]
     assert rank(user, codes, 5, among=[]) == []
-    assert all(similarity_of(user, codes, index) == similarity for index, similarity, _ in every)
+    assert all(similarity == 1 - distance_of(user, codes, index) / 8 for index, similarity, _ in every)
 
 
 @pytest.mark.parametrize("item_index", [-1, 200, 2**40])
@@ -97,7 +97,7 @@ def test_a_prior_ranks_by_score_alone_in_a_batch_among_some_and_with_exclusions(
     for user, every in zip(users, wanted, strict=True):
         ranked = rank(user, codes, 12, prior=prior)
         assert [(item.score, item.item_index) for item in ranked] == every[:12]
-        assert all(item.similarity == similarity_of(user, codes, item.item_index) for item in ranked)
+        assert all(item.similarity == 1 - distance_of(user, codes, item.item_index) / code_bits for item in ranked)
         rest = [one for one in every if one[1] % 3]
         left_out = ItemSet(700, range(0, 700, 3))
         assert [one[2:] + one[:1] for one in rank(user, codes, 12, exclude=left_out, prior=prior)] == rest[:12]
@@ -129,3 +129,13 @@ def test_a_prior_that_decides_alone_is_a_popularity_list():
 def test_steps_outside_their_domain_are_refused(steps):
     with pytest.raises(errors.InvalidInputError):
         Prior(steps)
+
+
+def test_the_most_popular_items_are_the_first_that_are_not_left_out():
+    left_out = ItemSet(12, [0, 3, 11])
+    assert popular(12, 4, left_out) == [1, 2, 4, 5]
+    assert popular(12, 100, left_out) == [1, 2, *range(4, 11)]
+    assert popular(12, 2, left_out, among=[9, 3, 4, 9, 1, 0]) == [1, 4]
+    assert popular(12, 2, left_out, among=[]) == []
+    with pytest.raises(errors.OutOfRangeError):
+        popular(12, 0, left_out)

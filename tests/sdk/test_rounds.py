@@ -78,8 +78,8 @@ class Server:
 
 
 def vector_of(number):
-    def make(is_gate_refresh, cohort):
-        assert (is_gate_refresh, cohort) == (False, COHORT)
+    def make(kind, cohort):
+        assert (kind, cohort) == (coordinator.TRAINING, COHORT)
         vector = Vector(round_blocks(OPEN_ROWS, BITS, cohort))
         vector["user_sum"][:] = array(vector["user_sum"].format, [number + 1] * BITS)
         return vector
@@ -149,15 +149,15 @@ def test_an_upload_that_was_kept_cannot_be_made_anew_with_another_vector():
 
 
 def test_the_kept_values_have_the_names_and_forms_that_a_restart_finds():
-    participant = one(kind=coordinator.GATE_REFRESH)
+    participant = one(kind=coordinator.EVALUATION)
     values = participant.values()
     assert json.loads(values["secure_round"]) == {"deadline_seconds": "60.0", "limit_bytes": "10000"}
     assert json.loads(values["secure_session"])["version"] == "lightfr session v2"
     assert values["secure_outgoing"] == b"AdvertiseKeys\n" + participant.outgoing.request
     assert values.keys() == participant.values_to_clear.keys()
     assert set(participant.values_to_clear.values()) == {None}
-    assert restarted(participant).is_gate_refresh
-    assert not restarted(one()).is_gate_refresh
+    assert restarted(participant).kind == coordinator.EVALUATION
+    assert restarted(one()).kind == coordinator.TRAINING
 
 
 def test_a_round_that_another_release_began_is_over():

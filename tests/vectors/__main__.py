@@ -6,6 +6,7 @@ from tests.vectors import (
     generate_artifacts,
     generate_device,
     generate_enrollment,
+    generate_evaluation,
     generate_messages,
     generate_plausible,
     generate_refusals,
@@ -19,6 +20,7 @@ from tests.vectors.plain import FOLDER, as_text
 
 GENERATORS = (
     generate_device,
+    generate_evaluation,
     generate_aggregation,
     generate_server,
     generate_plausible,

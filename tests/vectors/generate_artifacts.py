@@ -4,7 +4,7 @@ import hashlib
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from tests.vectors.plain import little, message, nested, noise
+from tests.vectors.plain import little, message, nested, noise, varint
 
 # ---- deltas ----
 
@@ -207,6 +207,50 @@ def model(code_bits=64, item_count=100):
     return message(*fields)
 
 
+def prior(steps):
+    """Prior, from (first row, popularity) pairs; one behind the other, packed."""
+    return message((1, b"".join(varint(first) for first, _ in steps)), (2, b"".join(varint(p) for _, p in steps)))
+
+
+def ranking(by=1, fourths=0, recency=1, refine=0):
+    """Ranking: by codes, popularity or chance; recency off, weak or strong."""
+    return message((1, by), (2, fourths), (3, recency), (4, refine))
+
+
+STEPS = prior([(0, 1023), (5, 80), (6, 80), (99, 0)])
+RANKINGS = [ranking(2, recency=0), ranking(1, 64, 2), ranking(1, 1024, 3, 1), ranking(1, 0, 0)]
+CANDIDATES = [ranking(1, fourths, recency) for recency in (1, 2, 3) for fourths in (0, 8)] + [ranking(2), ranking(3)]
+
+
+def said(steps=STEPS, rankings=RANKINGS, candidates=CANDIDATES):
+    """What a manifest says about ranking."""
+    told = [nested(11, one) for one in rankings] + [nested(12, one) for one in candidates]
+    return nested(10, steps) + b"".join(told)
+
+
+def ranking_faults():
+    """The same manifest with one fault in what it says about ranking."""
+    many = [(i, 64 - i) for i in range(65)]
+    return {
+        "a prior without steps": said(prior([])),
+        "a prior of 65 steps": said(prior([(i, 0) for i, _ in many])),
+        "a prior with fewer popularities than rows": said(message((1, b"\0\5"), (2, b"\x09"))),
+        "a prior that does not begin at row 0": said(prior([(1, 5)])),
+        "a prior that begins twice at a row": said(prior([(0, 5), (7, 4), (7, 3)])),
+        "a prior that begins behind the last row": said(prior([(0, 5), (100, 4)])),
+        "a prior that rises": said(prior([(0, 5), (7, 6)])),
+        "a popularity above 1,023": said(prior([(0, 1024)])),
+        "three rankings": said(rankings=RANKINGS[:3]),
+        "five rankings": said(rankings=[*RANKINGS, ranking()]),
+        "a ranking by chance": said(rankings=[*RANKINGS[:3], ranking(3)]),
+        "a ranking by nothing": said(rankings=[*RANKINGS[:3], ranking(0)]),
+        "a candidate by something unknown": said(candidates=[ranking(4)]),
+        "a candidate of an unknown recency": said(candidates=[ranking(recency=4)]),
+        "a prior above 1,024 fourths": said(candidates=[ranking(fourths=1025)]),
+        "32 candidates": said(candidates=[ranking()] * 32),
+    }
+
+
 def manifest(wire=1, version=9, shape=None, codes=None, deltas=1, delta_digest=None, catalogue=None, open_rows=None):
     older = delta_digest or hashlib.sha256(b"older codes").digest()
     way = nested(6, message((1, older)) + nested(2, artifact("delta", 120)))
@@ -233,7 +277,7 @@ def manifest_file():
     """One good manifest, and the same with one fault each."""
     key, other = (Ed25519PrivateKey.from_private_bytes(noise(f"manifest key {i}", 32)) for i in range(2))
     public = key.public_key().public_bytes_raw()
-    key_id, good = hashlib.sha256(public).digest()[:8], manifest()
+    key_id, good = hashlib.sha256(public).digest()[:8], manifest() + said()
 
     def signed(content, context=CONTEXT, by=key, name=key_id, signature=None):
         return message((1, content), (2, signature or by.sign(context + content)), (3, name))
@@ -261,9 +305,10 @@ def manifest_file():
         "codes of another size than the model's": signed(manifest(codes=artifact("codes", 801))),
         "open rows of another size than the model's": signed(manifest(open_rows=artifact("open rows", 12))),
         **{
-            f"the address of artifacts is {name}": signed(good + message((9, address.encode())))
+            f"the address of artifacts is {name}": signed(manifest() + message((9, address.encode())))
             for name, address in BAD_ADDRESSES.items()
         },
+        **{name: signed(manifest() + told) for name, told in ranking_faults().items()},
         "17 deltas": signed(manifest(deltas=17)),
         "a digest of 31 bytes": signed(manifest(catalogue=short)),
         "a delta from a digest of 33 bytes": signed(manifest(delta_digest=bytes(33))),
@@ -278,6 +323,7 @@ def manifest_file():
         "manifest_sha256": hashlib.sha256(good).digest(),
         "signature": signature,
         "signed_manifest": signed(good),
+        "also_good": {"it says nothing about ranking": signed(manifest())},
         "refused": [{"name": name, "signed_manifest": content} for name, content in refused.items()],
     }
 

@@ -15,10 +15,14 @@ from tests.vectors.plain import (
     signs,
 )
 
-RECENCY = [
+STRONG = [
     *(656, 573, 501, 438, 384, 336, 295, 259, 227, 200, 176, 155, 137, 122, 108, 96, 86, 77, 69, 62, 56, 51, 46, 42),
     *(39, 36, 33, 31, 29, 27, 26, 25, 24, 23, 22, 21, 20, 20, 19, 19, 19, 18, 18, 18, *[17] * 8),
 ]
+# What an opinion weighs by age: beyond the list, WEIGHT. Weak recency begins where strong recency is after ten.
+RECENCY = {"off": [], "weak": STRONG[10:], "strong": STRONG}
+# Levels of opinions are 0 to 2520.
+MIDDLE, BEST = 1260, 2520
 BETA, WEIGHT, LEAST, PULL = 2, 16, 32, 80
 
 
@@ -99,21 +103,20 @@ def gram_case(f, items):
 
 
 class Fit:
-    """P, L and the descent of one device, everything times m."""
+    """P, L and the descent of one device, everything times m. `targets` are t, and -t for dislikes."""
 
-    def __init__(self, rows, rated, mean, recency):
-        f, m, n = len(rows[0]), len(rows), len(rated)
-        ages = range(n - 1, -1, -1)
-        self.weights = [RECENCY[age] if recency and age < len(RECENCY) else WEIGHT for age in ages]
-        catalogue = BETA * (sum(self.weights) + WEIGHT * max(0, LEAST - n))
+    def __init__(self, rows, rated, weights, targets, mean):
+        f, m = len(rows[0]), len(rows)
+        near = [w for w, t in zip(weights, targets, strict=True) if t > 0]
+        catalogue = BETA * (sum(near) + WEIGHT * max(0, LEAST - len(near)))
         products, sums = gram(rows)
         self.mean_pull = [dot(row, mean) // 256 for row in products]
-        weighted = [[w * d for d in rows[i]] for w, i in zip(self.weights, rated, strict=True)]
+        weighted = [[w * d for d in rows[i]] for w, i in zip(weights, rated, strict=True)]
         bits = range(f)
         own = [[sum(w[k] * rows[i][j] for w, i in zip(weighted, rated, strict=True)) for j in bits] for k in bits]
         self.quadratic = [[m * own[k][j] + (catalogue + PULL) * products[k][j] for j in bits] for k in bits]
         self.linear = [
-            m * rated_target(f) * sum(w[k] for w in weighted)
+            m * sum(t * w[k] for t, w in zip(targets, weighted, strict=True))
             - catalogue * catalogue_target(f) * sums[k]
             + PULL * self.mean_pull[k]
             for k in bits
@@ -145,10 +148,23 @@ class Fit:
         return {**{n: packed(c) for n, c in names.items()}, "sweeps": done, "loss": self.loss(code)}
 
 
-def fit_case(name, codes, f, rated, old, *, mean=None, recency=False, most=10):
-    """A whole fit. `rated` is oldest first."""
-    rows = rows_of(codes, f)
-    fit = Fit(rows, rated, mean or [0] * f, recency)
+def weights_for_use(levels, recency):
+    """By age, and half of it for what is not liked; where nothing is liked, what is in the middle weighs all of it."""
+    liked = MIDDLE + 1 if max(levels, default=0) > MIDDLE else MIDDLE
+    table, weights = RECENCY[recency], []
+    for place, level in enumerate(levels):
+        age = len(levels) - 1 - place
+        weight = table[age] if age < len(table) else WEIGHT
+        weights.append(weight if level >= liked else weight // 2)
+    return weights
+
+
+def fit_case(name, codes, f, rated, old, *, levels=None, mean=None, recency="off", most=10):
+    """A whole fit. `rated` is oldest first. In a round, of 10 sweeps, all weigh the same."""
+    rows, levels = rows_of(codes, f), levels or [BEST] * len(rated)
+    weights = weights_for_use(levels, recency) if most == 30 else [WEIGHT] * len(rated)
+    targets = [rated_target(f) if level >= MIDDLE else -rated_target(f) for level in levels]
+    fit = Fit(rows, rated, weights, targets, mean or [0] * f)
     from_old = fit.descend(signs(old), most)
     from_linear = fit.descend([sign(v, b) for v, b in zip(fit.linear, signs(old), strict=True)], most)
     wins = from_linear["loss"] < from_old["loss"]
@@ -159,12 +175,13 @@ def fit_case(name, codes, f, rated, old, *, mean=None, recency=False, most=10):
         "codes": codes,
         "mean_user": mean or [],
         "rated_oldest_first": rated,
+        "levels": levels,
         "old_code": old,
         "purpose": "round" if most == 10 else "use",
         "recency": recency,
         "max_sweeps": most,
-        "weights": fit.weights,
-        "target": rated_target(f),
+        "weights": weights,
+        "targets": targets,
         "mean_pull": fit.mean_pull,
         "linear": fit.linear,
         "quadratic": fit.quadratic if f == 8 else [],
@@ -180,10 +197,10 @@ def random_fit(seed, f, items, n, **options):
     label = f"fit {seed} {f}"
     mean = [number(f"{label} mean {k}", 513) - 256 for k in range(f)] if options.pop("has_mean", False) else None
     rated = sorted(chosen(f"{label} rated", range(items), n), key=lambda i: noise(f"{label} age {i}", 16))
-    name = options.pop("name")
-    return fit_case(
-        name, noise(f"{label} items", items * f // 8), f, rated, noise(f"{label} old", f // 8), mean=mean, **options
-    )
+    kinds, name = options.pop("kinds", [BEST]), options.pop("name")
+    levels = [kinds[number(f"{label} level {i}", len(kinds))] for i in rated]
+    codes, old = noise(f"{label} items", items * f // 8), noise(f"{label} old", f // 8)
+    return fit_case(name, codes, f, rated, old, levels=levels, mean=mean, **options)
 
 
 def hadamard():
@@ -200,8 +217,16 @@ def fit_cases():
         random_fit(OLD_WINS, 64, 60, 17, name="fewer than 32 ratings, the old code wins", has_mean=True),
         random_fit(LINEAR_WINS, 64, 60, 35, name="the signs of the linear term win", has_mean=True),
         random_fit(1, 64, 60, 20, name="for use", has_mean=True, most=30),
-        random_fit(2, 64, 70, 60, name="for use, newer ratings weigh more, beyond the table", recency=True, most=30),
-        random_fit(3, 128, 40, 25, name="128 bits, recency, mean", has_mean=True, recency=True, most=30),
+        random_fit(
+            2, 64, 70, 60, name="for use, newer ratings weigh more, beyond the table", recency="strong", most=30
+        ),
+        random_fit(3, 128, 40, 25, name="128 bits, recency, mean", has_mean=True, recency="strong", most=30),
+        random_fit(4, 64, 80, 60, name="weak recency, beyond its table", recency="weak", most=30),
+        *(
+            random_fit(seed, 64, 60, 24, name=name, kinds=kinds, recency=recency, has_mean=True, most=30)
+            for seed, (name, kinds, recency) in enumerate(OPINIONS, start=5)
+        ),
+        random_fit(12, 8, 40, 36, name="more dislikes than liked items", kinds=[0, 0, BEST], recency="weak", most=30),
     ]
     assert cases[0].pop("zeros") == [-1, 1]
     assert cases[2]["from_old_code"]["loss"] == cases[2]["from_linear_signs"]["loss"]
@@ -210,7 +235,21 @@ def fit_cases():
     assert cases[5]["linear_signs_win"]
     for case in cases[1:]:
         del case["zeros"]
-    return {"recency_weights": RECENCY, "cases": cases}
+    dislikes = [sum(target < 0 for target in case["targets"]) for case in cases]
+    assert dislikes[-2] == 24
+    assert 18 < dislikes[-1] < 36
+    return {"recency_weights": {name: RECENCY[name] for name in ("weak", "strong")}, "cases": cases}
+
+
+# Name, levels, recency.
+OPINIONS = [
+    ("opinions of all kinds", [0, 630, 1260, 1890, 2520], "off"),
+    ("opinions of all kinds, weak recency", [0, 630, 1260, 1890, 2520], "weak"),
+    ("opinions of all kinds, strong recency", [0, 630, 1260, 1890, 2520], "strong"),
+    ("levels beside the middle", [1259, 1260, 1261], "strong"),
+    ("nothing is liked: what was seen weighs all of it", [0, 1260], "strong"),
+    ("only dislikes", [0, 1259], "weak"),
+]
 
 
 # Looked for, so that the cases are what their names say; fit_cases asserts it.

@@ -85,6 +85,15 @@ PAPER_MODEL = (
     (7, "balance", U64(2**40 - 1)),
     (8, "privacyMode", CLEAR),
 )
+PRIOR = ((1, "firstRows", [0, 300]), (2, "popularities", [1023, 1]))
+BY_CODES = Name(1, "RANK_BY_CODES")
+RANKING = (
+    (1, "by", BY_CODES),
+    (2, "priorFourths", 1024),
+    (3, "recency", Name(3, "RECENCY_STRONG")),
+    (4, "refine", True),
+)
+BY_POPULARITY, BY_CHANCE = ((1, "by", Name(2, "RANK_BY_POPULARITY")),), ((1, "by", Name(3, "RANK_BY_CHANCE")),)
 MANIFEST = (
     (1, "wireVersion", 1),
     (2, "modelVersion", U64(2**63 + 5)),
@@ -95,6 +104,9 @@ MANIFEST = (
     (7, "catalogue", ARTIFACT),
     (8, "openRows", ARTIFACT),
     (9, "artifactsAddress", "https://cache.example:8446"),
+    (10, "prior", PRIOR),
+    (11, "rankings", [RANKING, BY_POPULARITY, RANKING, RANKING]),
+    (12, "candidates", [BY_CHANCE, RANKING]),
 )
 SIGNED = (
     (1, "manifest", written(MANIFEST)),
@@ -113,7 +125,7 @@ ASSIGNMENT = (
     (4, "deadlineMs", 86_400_000),
     (5, "uploadLimitBytes", 105_433),
     (6, "peerId", PEER_ID),
-    (7, "kind", Name(2, "ROUND_KIND_GATE_REFRESH")),
+    (7, "kind", Name(3, "ROUND_KIND_EVALUATION")),
 )
 RETRY = ((1, "earliestMs", 1), (2, "latestMs", 86_400_000), (3, "reason", Name(5, "RETRY_REASON_NOT_CAPABLE")))
 TERNARY_ROWS = ((1, "nonzero", b"\xff\x0f"), (2, "positive", b"\x4d\x02"))
@@ -167,6 +179,9 @@ MESSAGES = [
     ("RoundModel", "catalogue objective, with noise", MODEL),
     ("RoundModel", "objective of the paper, with balance", PAPER_MODEL),
     ("Manifest", "", MANIFEST),
+    ("Prior", "", PRIOR),
+    ("Ranking", "", RANKING),
+    ("Ranking", "by popularity", BY_POPULARITY),
     ("SignedManifest", "", SIGNED),
     ("Capabilities", "", CAPABILITIES),
     ("Capabilities", "wants to recommend only", ((1, "wireVersions", [1]),)),

@@ -59,6 +59,11 @@ def gate_blocks(items, devices, levels=None):
     return [["counts", items, bits]]
 
 
+def evaluation_blocks(candidates, devices, levels=None):
+    ((_, _, bits),) = gate_blocks(0, devices, levels)
+    return [["hits", 8 * (1 + 2 * candidates), bits]]
+
+
 def packed_bytes(blocks):
     return sum((count * bits + 7) // 8 for _, count, bits in blocks)
 
@@ -77,6 +82,11 @@ def block_cases():
     for items, devices, levels in (*gates, (80, 6, [500, 500, 1500]), (9, 8192, [500, 500, 1_000_000])):
         blocks = gate_blocks(items, devices, levels)
         case = {"kind": "gate", "item_count": items, "devices": devices, "noise": levels}
+        cases.append({**case, "blocks": blocks, "bytes": packed_bytes(blocks)})
+    evaluations = [(0, 2, None), (31, 512, None), (23, 8192, None), (31, 300, [500, 500, 1500])]
+    for candidates, devices, levels in evaluations:
+        blocks = evaluation_blocks(candidates, devices, levels)
+        case = {"kind": "evaluation", "candidates": candidates, "devices": devices, "noise": levels}
         cases.append({**case, "blocks": blocks, "bytes": packed_bytes(blocks)})
     return cases
 

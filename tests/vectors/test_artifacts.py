@@ -106,6 +106,14 @@ def test_a_good_manifest():
     assert manifest.sha256.hex() == known["manifest_sha256"]
     assert key_id(bytes.fromhex(known["public_key"])).hex() == known["key_id"]
     assert manifest.message.SerializeToString(deterministic=True).hex() == known["manifest"]
+    assert manifest.rankings.popularities == ((0, 1023), (5, 80), (6, 80), (99, 0))
+    assert [ranking.prior_fourths for ranking in manifest.rankings.by_group] == [0, 64, 1024, 0]
+    assert len(manifest.rankings.candidates) == 8
+
+
+@pytest.mark.parametrize("signed", vector("manifest")["also_good"].values())
+def test_another_good_manifest(signed):
+    assert Manifest(bytes.fromhex(signed), trust()).rankings == ((), (), ())
 
 
 def test_a_coordinator_signs_as_the_vector_does(tmp_path):

@@ -10,7 +10,7 @@ from lightfr import ItemCodes, ItemSet, UserCode, _kernel, rank
 from lightfr._wire.training import encode_update
 from lightfr.interactions import Interactions
 from lightfr.training import PublishedModel, fit_for_round, fit_for_use, make_update
-from lightfr.training.constants import RECENCY_WEIGHTS
+from lightfr.training.constants import RECENCY_WEIGHTS, Recency
 from lightfr.v1 import model_pb2
 from tests.vectors.reading import FOLDER, by_name, vector
 
@@ -82,18 +82,21 @@ def published(known, **fields):
 
 
 def test_recency_weights():
-    assert list(RECENCY_WEIGHTS) == vector("user_fit")["recency_weights"]
+    known = vector("user_fit")["recency_weights"]
+    weak, strong = (list(RECENCY_WEIGHTS[recency]) for recency in (Recency.WEAK, Recency.STRONG))
+    assert strong == known["strong"]
+    assert weak == known["weak"] + [16] * (len(weak) - len(known["weak"]))
 
 
 @pytest.mark.parametrize(**by_name(vector("user_fit")["cases"]))
 def test_user_fit(known):
     model = published(known, mean_user=np.array(known["mean_user"], "<i2").tobytes())
-    rated = Interactions((i, 2520) for i in known["rated_oldest_first"])
+    rated = Interactions(zip(known["rated_oldest_first"], known["levels"], strict=True))
     old = UserCode(bytes.fromhex(known["old_code"]))
     if known["purpose"] == "round":
         fitted = fit_for_round(model, rated, old)
     else:
-        fitted = fit_for_use(model, rated, old, recency=known["recency"])
+        fitted = fit_for_use(model, rated, old, recency=Recency[known["recency"].upper()])
     assert fitted.reveal().hex() == known["result"]
 
 
@@ -115,10 +118,11 @@ def prepared(model, known):
     """The fit as docs/protocol.md has it, with the weights of the vector."""
     n, m, weights = len(known["weights"]), known["item_count"], array("H", known["weights"])
     rows = _kernel.gather(model.codes.kernel_pointer(), array("I", known["rated_oldest_first"]), n)
-    catalogue = 2 * (sum(weights) + 16 * max(0, 32 - n))
+    near = [weight for weight, target in zip(weights, known["targets"], strict=True) if target > 0]
+    catalogue = 2 * (sum(near) + 16 * max(0, 32 - len(near)))
     model.fit.prepare(
         rows,
-        array("i", [known["target"]] * n),
+        array("i", known["targets"]),
         n,
         weights=weights,
         row_factor=m,

@@ -8,7 +8,7 @@ from lightfr import ItemCodes
 from lightfr.interactions import Interactions
 from lightfr.secagg.contribution import gate_vector, round_vector, vector_without_noise
 from lightfr.secagg.noise import _table, add_noise, add_ternary_noise
-from lightfr.secagg.vector import Vector, gate_blocks, round_blocks
+from lightfr.secagg.vector import Vector, evaluation_blocks, gate_blocks, round_blocks
 from lightfr.training import PublishedModel, RowUpdate
 from lightfr.v1 import model_pb2, update_pb2
 from tests.vectors.reading import Replay, by_name, noise_of, vector
@@ -36,6 +36,8 @@ def listed(blocks):
 def test_blocks_and_their_bits(known):
     if known["kind"] == "gate":
         blocks = gate_blocks(known["item_count"], known["devices"], noise_of(known["noise"]))
+    elif known["kind"] == "evaluation":
+        blocks = evaluation_blocks(known["candidates"], known["devices"], noise_of(known["noise"]))
     else:
         blocks = round_blocks(known["open_rows"], known["code_bits"], known["devices"], noise_of(known["noise"]))
     assert listed(blocks) == known["blocks"]

@@ -22,6 +22,7 @@ SECAGG, SECAGG_DP = model_pb2.PRIVACY_MODE_SECAGG, model_pb2.PRIVACY_MODE_SECAGG
 NOISE = model_pb2.Noise(rows_thousandths=100_000, sums_thousandths=20_000, counts_thousandths=2_000)
 DP = {"privacy_mode": SECAGG_DP, "noise": NOISE, "upload_kind": model_pb2.UPLOAD_KIND_EXACT}
 GATE_REFRESH = coordinator_pb2.ROUND_KIND_GATE_REFRESH
+EVALUATION = coordinator_pb2.ROUND_KIND_EVALUATION
 
 
 @pytest.fixture
@@ -96,6 +97,14 @@ def test_one_gate_refresh_in_a_month_is_enough(offered, publisher):
     assert called(publisher)[-1] == "CheckIn"
 
 
+def test_an_evaluation_counts_as_a_round_of_the_month_and_not_as_a_gate_refresh(offered, publisher):
+    client = offered(EVALUATION)
+    spend(client, n_rounds=15, n_refreshes=1)
+    assert begins(client, publisher)
+    spend(client, n_rounds=1)
+    assert client.participate().reason == Reason.BUDGET
+
+
 def test_the_app_may_set_other_numbers(offered, publisher):
     client = offered(budget=Budget(rounds_per_month=17))
     spend(client, n_rounds=16)
@@ -163,9 +172,9 @@ def test_a_device_that_requires_dp_says_so_when_it_checks_in(offered, publisher)
     assert coordinator_pb2.CheckInRequest.FromString(checked_in).capabilities.privacy_modes == [SECAGG_DP]
 
 
-@pytest.mark.parametrize("kind", [coordinator_pb2.ROUND_KIND_TRAINING, GATE_REFRESH])
+@pytest.mark.parametrize("kind", [coordinator_pb2.ROUND_KIND_TRAINING, GATE_REFRESH, EVALUATION])
 def test_it_takes_part_until_one_more_round_would_exceed_the_epsilon(offered, publisher, kind):
-    loss = round_loss(NOISE, 64, 256, is_gate_refresh=kind == GATE_REFRESH)
+    loss = round_loss(NOISE, 64, 256, is_training=kind == coordinator_pb2.ROUND_KIND_TRAINING)
     client = offered(kind, DP, require_dp=epsilon(3.5 * loss))
     spend(client, n_rounds=2, privacy_loss=loss)
     assert begins(client, publisher)

@@ -77,6 +77,8 @@ def fail_at(monkeypatch, name):
 def errors_of(client, monkeypatch):
     """Errors of every kind that a call with the canary can end in."""
     calls = [lambda: client.rate(ITEM, 7.7), lambda: client.rate_many([(ITEM, RATING), (ITEM, float("nan"))])]
+    calls += [lambda: client.score(ITEM), lambda: client.similar(ITEM), lambda: client.explain(ITEM)]
+    calls += [lambda: client.hide(ITEM + "x" * 300), lambda: client.seen(ITEM + "\ud800")]
     calls += [lambda: client.rate(ITEM + "x" * 300, RATING), lambda: client.rate(ITEM + "\ud800", RATING)]
     for name in ("write", "fsync", "replace"):
 
@@ -99,6 +101,9 @@ def test_the_canary_is_found_nowhere(start_coordinator, open_client, sent, caplo
     coordinator = start_coordinator(goal=1, rounds=3)
     client = open_client(coordinator)
     client.rate_many([(f"item {number}", 4) for number in range(30)])
+    for verb in (client.like, client.dislike, client.seen, client.hide):
+        verb(ITEM)
+    client.hide(f"{ITEM} too")
     client.rate(ITEM, RATING)
     client.sync()
     assert client.participate().took_part

@@ -50,6 +50,7 @@ def test_recommendations_are_those_of_the_fitted_code(coordinators, open_client,
     from lightfr.interactions import Interactions
     from lightfr.ranking import rank
     from lightfr.training import fit_for_use
+    from lightfr.training.constants import Recency
 
     client = open_client(coordinators[bits])
     client.sync()
@@ -58,8 +59,9 @@ def test_recommendations_are_those_of_the_fitted_code(coordinators, open_client,
     got = client.recommend(20, exclude_rated=False)
     model, code = client._user.model, client._user.code(client._user.model)
     ratings = Interactions((i, 2520) for i in range(rated))
-    fitted = fit_for_use(model.published, ratings, code, recency=True, refine=is_refined)
-    assert got == [(ITEMS[item.item_index], item.similarity) for item in rank(fitted, model.codes, 20)]
+    fitted = fit_for_use(model.published, ratings, code, recency=Recency.STRONG, refine=is_refined)
+    ranked = rank(fitted, model.codes, 20)
+    assert got == [(ITEMS[item.item_index], item.similarity, item.score) for item in ranked]
 
 
 def test_everything_but_sync_and_participate_works_offline(coordinator, open_client):
@@ -208,8 +210,18 @@ def test_the_async_face_does_the_same(coordinator, enrolled):
             await client.rate("item 1", 5)
             await client.rate_many([("item 2", 4)])
             await client.unrate("item 2")
-            assert len(await client.recommend(3)) == 3
-            assert (await client.status()).rating_count == 1
+            await client.seen("item 3")
+            await client.dislike("item 4")
+            await client.hide("item 5")
+            await client.like("item 6")
+            assert client._client.ratings() == [("item 1", 5.0), ("item 3", 3.0), ("item 4", 1.0), ("item 6", 5.0)]
+            found = await client.recommend(3)
+            assert len(found) == 3
+            assert await client.score(found[0].item_id) == found[0]
+            assert await client.similar("item 7", 4) == client._client.similar("item 7", 4)
+            assert {item.item_id for item in await client.explain("item 7")} == {"item 1", "item 3", "item 6"}
+            status, exported = await client.status(), await client.export_my_data()
+            assert (status.rating_count, status.ranked_by, exported["hidden"]) == (4, "unknown", ["item 5"])
             assert (await client.participate()).took_part
             assert (await client.export_my_data())["rounds"] == 1
             assert await client.export_views(folder / "views.json") == 0
@@ -321,10 +333,11 @@ def test_ratings_are_what_the_user_gave_oldest_first(synced):
     assert synced.ratings() == [("item 1", 2.5), ("item 2", 1.0), ("item 3", 4.0), ("not in the catalogue", 3.0)]
 
 
-def test_a_score_is_the_similarity_that_recommend_gives(synced):
+def test_a_score_is_what_recommend_gives(synced):
     every = synced.recommend(300, exclude_rated=False)
-    assert len(every) == 300
-    assert all(synced.score(item_id) == similarity for item_id, similarity in every)
+    # Two of the ratings are dislikes, and dislikes are never recommended.
+    assert len(every) == 298
+    assert all(synced.score(item.item_id) == item for item in every)
 
 
 def test_an_unknown_item_has_no_score_and_its_id_is_in_no_message(synced):

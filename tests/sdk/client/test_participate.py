@@ -5,6 +5,8 @@ import threading
 
 import pytest
 
+from lightfr import evaluation, kept_rounds
+from lightfr._wire import coordinator
 from lightfr.errors import (
     IdentityRefusedError,
     NotPrivateError,
@@ -13,6 +15,7 @@ from lightfr.errors import (
     ServerUnavailableError,
     UpdateRequiredError,
 )
+from lightfr.kept_rounds import Offer
 from lightfr.rounds import TOO_LATE
 from lightfr.v1 import coordinator_pb2, model_pb2
 from tests.sdk.client.publisher import random_codes, refusal
@@ -27,6 +30,8 @@ def device(publisher, open_device):
     client = open_device()
     client.sync()
     client.rate_many([(f"item {number}", 5) for number in range(20)])
+    # Kept back from training, being the newest.
+    client.like("item 30")
     return client
 
 
@@ -46,6 +51,40 @@ def refuse(publisher, reason):
 
 def lose_answers(publisher):
     publisher.answers["Upload"] = (503, {}, b"")
+
+
+def test_neither_dislikes_nor_hidden_items_nor_the_newest_opinion_are_uploaded(publisher, device):
+    device.dislike("item 3")
+    device.rate("item 4", 2.9)
+    device.hide("item 5")
+    device.seen("item 40")
+    device.rate("item 31", 3)
+    device.dislike("item 41")
+    device.participate()
+    rows = coordinator_pb2.UploadRequest.FromString(publisher.uploads[0]).row_update.item_indices
+    assert list(memoryview(rows).cast("I")) == [0, 1, 2, *range(6, 20), 30, 31, 40]
+
+
+def test_each_kind_of_round_adds_up_its_own_numbers(publisher, device, monkeypatch):
+    """An evaluation gets every opinion, a gate refresh and training only what teaches."""
+    device.dislike("item 3")
+    device.like("item 31")
+    told = {}
+    makers = [(kept_rounds, "gate_vector"), (kept_rounds, "round_vector"), (evaluation, "evaluation_vector")]
+    for module, name in makers:
+        monkeypatch.setattr(module, name, lambda *given, name=name: told.setdefault(name, given))
+    how = (device._user, device._channel, device._terms, None, None, None, None)
+    for kind in (coordinator.GATE_REFRESH, coordinator.TRAINING, coordinator.EVALUATION):
+        Offer(*how)._vector(kind, 300, b"r" * 16)
+    taught = [0, 1, 2, *range(4, 20), 30]
+    assert sorted(told["gate_vector"][1].arrays()[0]) == sorted(told["round_vector"][1].item_indices) == taught
+    published, rankings, opinions, code, round_id, cohort = told["evaluation_vector"]
+    model = device._user.model
+    assert (published, rankings) == (model.published, model.manifest.rankings)
+    assert list(opinions.arrays()[0]) == [0, 1, 2, *range(4, 20), 30, 3, 31]
+    # That of the last round of training: an evaluation leaves it as it is.
+    assert code.reveal() == device._store.get("user_code")
+    assert (round_id, cohort) == (b"r" * 16, 300)
 
 
 def test_an_upload_names_its_round_and_model_and_only_rated_rows(publisher, device):
@@ -308,4 +347,4 @@ def test_ratings_made_while_an_upload_is_on_its_way_wait_for_nothing(publisher, 
     finally:
         go_on.set()
         thread.join()
-    assert (device.status().rounds, device.status().rating_count) == (1, 21)
+    assert (device.status().rounds, device.status().rating_count) == (1, 22)

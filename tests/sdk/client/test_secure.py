@@ -180,7 +180,7 @@ def test_noise_is_added_where_the_round_asks_for_it_and_its_loss_is_counted(secu
     _, clients = secure(privacy="secagg+dp", noise_rows=200.0, noise_sums=20.0, noise_counts=2.0, rounds=1)
     assert all(outcome.took_part for outcome in together(*(client.participate for client in clients)))
     noise = Noise(rows_thousandths=200_000, sums_thousandths=20_000, counts_thousandths=2_000)
-    loss = round_loss(noise, 64, 3, is_gate_refresh=False)
+    loss = round_loss(noise, 64, 3, is_training=True)
     assert [client.export_my_data()["spent"]["privacy_loss"] for client in clients] == [loss] * COHORT
     wait_for_version(clients[0], 2)
 

@@ -53,7 +53,7 @@ def test_an_item_id_outside_its_domain_is_refused_and_nothing_is_written(folder,
         assert store._path.stat().st_size == size
 
 
-@pytest.mark.parametrize("level", [-1, 2521, True, 1.0, "1", None])
+@pytest.mark.parametrize("level", [-2, 2521, True, 1.0, "1", None])
 def test_a_level_outside_its_domain_is_refused(folder, keys, level):
     with Store.open(folder, keys) as store:
         with pytest.raises(errors.RatingError):

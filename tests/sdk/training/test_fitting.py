@@ -8,31 +8,41 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lightfr import UserCode, errors
-from lightfr.interactions import LEVELS, Interactions
-from lightfr.training import fit_for_round, fit_for_use
-from lightfr.training.constants import RECENCY_WEIGHTS
+from lightfr.interactions import LEVELS, MIDDLE, Interactions
+from lightfr.training import fit_for_round, fit_for_use, may_refine
+from lightfr.training.constants import RECENCY_WEIGHTS, Recency
 from lightfr.v1 import model_pb2
 from lightfr_harness import oracle
 from tests.helpers import make_model, random_signs
 
 SEEDS = st.integers(0, 2**32 - 1)
+# What the newest opinion weighs more than the oldest.
+SURPLUS = {Recency.OFF: 0, Recency.WEAK: 10, Recency.STRONG: 40}
+# Of all sorts; who has only seen items; who likes nothing; who dislikes nothing; just beside the middle.
+KINDS_OF_USER = ([0, 630, 1260, 1890, 2520], [1260], [0, 1259], [1260, 2520], [1259, 1260, 1261])
 
 
-def plain_catalogue_fit(signs, rated, mean, start, max_sweeps, recency):
-    """docs/protocol.md, user fit, in Python integers."""
+def plain_weights(levels, surplus):
+    """What each opinion weighs in the fit for use, oldest first, in sixteenths."""
+    ages = range(len(levels) - 1, -1, -1)
+    whole = [16 + int(16 * surplus * 2 ** (-age / 5) + 0.5) for age in ages]
+    liked = MIDDLE + 1 if max(levels, default=0) > MIDDLE else MIDDLE
+    return [w if level >= liked else w // 2 for w, level in zip(whole, levels, strict=True)]
+
+
+def plain_catalogue_fit(signs, rated, weights, far, mean, start, max_sweeps):
+    """docs/protocol.md, user fit, in Python integers. `far` says of each item whether it is disliked."""
     m, f = signs.shape
-    d, n = signs.astype(object), len(rated)
-    weights = [16] * n
-    if recency:
-        weights = [16 + int(640 * 2 ** (-(n - 1 - place) / 5) + 0.5) for place in range(n)]
-    total = sum(weights)
-    catalogue = 2 * (total + 16 * max(0, 32 - n))
+    d = signs.astype(object)
+    near = [w for w, is_far in zip(weights, far, strict=True) if not is_far]
+    catalogue = 2 * (sum(near) + 16 * max(0, 32 - len(near)))
     target, tau = (6 * f + 5) // 10, (4 * f + 5) // 10
     gram, columns = d.T @ d, d.sum(axis=0)
     quadratic = (catalogue + 80) * gram + m * sum(
         (w * np.outer(d[i], d[i]) for w, i in zip(weights, rated, strict=True)), np.zeros((f, f), object)
     )
-    linear = m * target * sum((w * d[i] for w, i in zip(weights, rated, strict=True)), np.zeros(f, object))
+    pulls = (-w * d[i] if is_far else w * d[i] for w, i, is_far in zip(weights, rated, far, strict=True))
+    linear = m * target * sum(pulls, np.zeros(f, object))
     linear = linear - catalogue * tau * columns + 80 * ((gram @ np.array(mean, object)) // 256)
 
     def descend(b):
@@ -55,18 +65,24 @@ def plain_catalogue_fit(signs, rated, mean, start, max_sweeps, recency):
 
 
 @settings(max_examples=40)
-@given(st.sampled_from([8, 16, 24]), st.integers(1, 60), st.integers(0, 50), st.booleans(), SEEDS)
-def test_the_catalogue_fit_follows_the_protocol(code_bits, n_items, n_rated, recency, seed):
+@given(st.sampled_from([8, 16, 24]), st.integers(1, 70), st.integers(0, 60), st.sampled_from(KINDS_OF_USER), SEEDS)
+def test_the_catalogue_fit_follows_the_protocol(code_bits, n_items, n_rated, levels, seed):
     rng = np.random.default_rng(seed)
     signs = random_signs(n_items, code_bits, seed)
     rated = rng.permutation(n_items)[: min(n_rated, n_items)].tolist()
+    given_levels = rng.choice(levels, len(rated)).tolist()
     mean = rng.integers(-256, 257, code_bits).astype("<i2")
     start = random_signs(1, code_bits, seed + 1)[0]
     model = make_model(signs, mean_user=mean.tobytes())
-    interactions = Interactions([(i, 0) for i in rated])
-    code = UserCode(oracle.pack(start))
-    got = fit_for_use(model, interactions, code, recency=True) if recency else fit_for_round(model, interactions, code)
-    expected = plain_catalogue_fit(signs, rated, mean.tolist(), start.tolist(), 30 if recency else 10, recency)
+    interactions = Interactions(zip(rated, given_levels, strict=True))
+    code, how = UserCode(oracle.pack(start)), (mean.tolist(), start.tolist())
+    for recency, surplus in SURPLUS.items():
+        got = fit_for_use(model, interactions, code, recency=recency)
+        weights, far = plain_weights(given_levels, surplus), [level < MIDDLE for level in given_levels]
+        assert oracle.unpack(got.reveal()).tolist() == plain_catalogue_fit(signs, rated, weights, far, *how, 30)
+    # A round is handed what teaches: there every item weighs the same and pulls.
+    got = fit_for_round(model, interactions, code)
+    expected = plain_catalogue_fit(signs, rated, [16] * len(rated), [False] * len(rated), *how, 10)
     assert oracle.unpack(got.reveal()).tolist() == expected
 
 
@@ -109,15 +125,19 @@ def plain_objective(signs, rated, weights, code, code_bits):
 
 
 @settings(max_examples=25)
-@given(st.sampled_from([16, 64]), st.integers(1, 200), st.integers(1, 20), st.booleans(), SEEDS)
+@given(st.sampled_from([16, 64]), st.integers(1, 200), st.integers(1, 20), st.sampled_from(Recency), SEEDS)
 def test_refinement_ends_where_no_flip_of_one_bit_raises_the_ranking_objective(
     code_bits, n_items, n_rated, recency, seed
 ):
     rng = np.random.default_rng(seed)
     signs = random_signs(n_items, code_bits, seed)
-    rated = rng.permutation(n_items)[: min(n_rated, n_items)].tolist()
-    weights = [*RECENCY_WEIGHTS[: len(rated)]][::-1] if recency else [1] * len(rated)
-    model, interactions = make_model(signs), Interactions([(i, 0) for i in rated])
+    opinions = rng.permutation(n_items)[: min(n_rated, n_items)].tolist()
+    levels = rng.choice([0, 1260, 2520], len(opinions)).tolist()
+    # Dislikes do not take part in it; those that are liked and seen weigh as in the fit.
+    weighed = zip(opinions, plain_weights(levels, SURPLUS[recency]), levels, strict=True)
+    near = [(i, weight) for i, weight, level in weighed if level >= MIDDLE]
+    rated, weights = [i for i, _ in near], [weight for _, weight in near]
+    model, interactions = make_model(signs), Interactions(zip(opinions, levels, strict=True))
     start = UserCode(oracle.pack(random_signs(1, code_bits, seed + 1)[0]))
     plain = fit_for_use(model, interactions, start, recency=recency)
     refined = fit_for_use(model, interactions, start, recency=recency, refine=True)
@@ -130,32 +150,62 @@ def test_refinement_ends_where_no_flip_of_one_bit_raises_the_ranking_objective(
         assert plain_objective(signs, rated, weights, UserCode(bytes(flipped)), code_bits) <= reached + tolerance
 
 
-def test_recency_weights_fall_from_forty_one_to_one():
-    assert RECENCY_WEIGHTS[0] == 16 * 41
-    assert RECENCY_WEIGHTS[5] == 16 * 21
-    assert RECENCY_WEIGHTS[-1] == 17
-    assert int(640 * 2 ** (-len(RECENCY_WEIGHTS) / 5) + 0.5) == 0
+def test_recency_weights_fall_from_forty_one_or_eleven_to_one():
+    strong, weak = RECENCY_WEIGHTS[Recency.STRONG], RECENCY_WEIGHTS[Recency.WEAK]
+    assert (strong[0], strong[5], strong[-1]) == (16 * 41, 16 * 21, 17)
+    assert (weak[0], weak[5], weak[-1]) == (16 * 11, 16 * 6, 16)
+    assert int(640 * 2 ** (-len(strong) / 5) + 0.5) == 0
+    assert set(RECENCY_WEIGHTS[Recency.OFF]) == {16}
 
 
 def test_a_user_without_ratings_gets_a_code_from_the_mean_user_alone():
     signs = random_signs(40, 16, 3)
     mean = np.full(16, 256, "<i2")
-    code = fit_for_use(make_model(signs, mean_user=mean.tobytes()), Interactions(), UserCode(bytes(2)), recency=False)
-    assert code == fit_for_use(
-        make_model(signs, mean_user=mean.tobytes()), Interactions(), UserCode(bytes(2)), recency=True
-    )
+    model = make_model(signs, mean_user=mean.tobytes())
+    codes = {fit_for_use(model, Interactions(), UserCode(bytes(2)), recency=recency).reveal() for recency in Recency}
+    assert len(codes) == 1
 
 
 def test_a_cold_start_user_is_fitted_on_the_device_alone_and_ranks_the_rated_kind_first():
     """Two kinds of items; three ratings of one kind are enough to prefer its other members."""
     kinds = random_signs(2, 64, 9)
     signs = np.repeat(kinds, 20, axis=0)
-    code = fit_for_use(
-        make_model(signs), Interactions([(i, LEVELS) for i in (1, 5, 7)]), UserCode.random(64), recency=False
-    )
+    code = fit_for_use(make_model(signs), Interactions([(i, LEVELS) for i in (1, 5, 7)]), UserCode.random(64))
     own = oracle.distances(signs[:20], oracle.unpack(code.reveal())).mean()
     other = oracle.distances(signs[20:], oracle.unpack(code.reveal())).mean()
     assert own < other
+
+
+def test_a_disliked_kind_is_ranked_behind_one_that_nothing_is_known_of():
+    kinds = random_signs(3, 64, 9)
+    signs = np.repeat(kinds, 20, axis=0)
+    opinions = [(1, LEVELS), (2, LEVELS), (41, 0), (45, 0), (47, 0)]
+    code = oracle.unpack(fit_for_use(make_model(signs), Interactions(opinions), UserCode.random(64)).reveal())
+    liked, unknown, disliked = (oracle.distances(signs[[at]], code)[0] for at in (0, 20, 40))
+    assert liked < unknown < disliked
+
+
+@pytest.mark.parametrize(
+    ("bits", "levels", "may"),
+    [
+        (128, [LEVELS] * 20, True),
+        (128, [MIDDLE] * 20, True),
+        (128, [LEVELS] * 19 + [MIDDLE - 1] * 5, False),
+        (120, [LEVELS] * 40, False),
+    ],
+)
+def test_a_code_is_refined_from_20_liked_items_and_128_bits_on(bits, levels, may):
+    opinions = Interactions(enumerate(levels))
+    assert may_refine(make_model(random_signs(50, bits, 1)), opinions) is may
+    paper = {"objective": model_pb2.OBJECTIVE_PAPER, "upload_kind": model_pb2.UPLOAD_KIND_EXACT}
+    assert not may_refine(make_model(random_signs(50, bits, 1), **paper), opinions)
+
+
+def test_the_fit_of_the_paper_knows_neither_recency_nor_refinement():
+    paper = {"objective": model_pb2.OBJECTIVE_PAPER, "upload_kind": model_pb2.UPLOAD_KIND_EXACT}
+    model, opinions = make_model(random_signs(60, 128, 1), **paper), Interactions((i, 40 * i) for i in range(60))
+    plain = fit_for_use(model, opinions, UserCode(bytes(16)))
+    assert plain == fit_for_use(model, opinions, UserCode(bytes(16)), recency=Recency.STRONG, refine=True)
 
 
 def test_a_code_of_another_length_is_refused():
