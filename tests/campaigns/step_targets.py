@@ -33,7 +33,7 @@ class RecordedRound(SecureRound):
     """Keeps what each device had before each step, and what it was told. Its vectors are zeros."""
 
     def __init__(self, model):
-        super().__init__(model, [None] * DEVICES, bytes)
+        super().__init__([None] * DEVICES, lambda size: blocks_of(model, size))
         self.model, self.before = model, {step: [] for step in STEPS}
 
     def _answered(self, i, body):
