@@ -96,7 +96,7 @@ def test_without_counts_two_halves_of_the_fleet_first_count_who_rates_what(fleet
     for version, half in ((2, range(DEVICES)), (3, range(DEVICES, 2 * DEVICES))):
         assert fleet.take_part(half) == DEVICES
         assert next_version(fleet) == version
-        rated = [np.asarray(fleet.devices[i].device.interactions.arrays()[0]) for i in half]
+        rated = [np.asarray(fleet.devices[i].device.interactions.to_teach().arrays()[0]) for i in half]
         counts.append(np.bincount(np.concatenate(rated), minlength=ITEMS))
     expected = np.minimum(*counts)
     assert coordinator._rule.device_counts.tolist() == expected.tolist()
