@@ -13,6 +13,11 @@ POPULAR = {
     "ndcg_device": 0.255,
     "hr_optimistic": 0.46,
     "ndcg_optimistic": 0.26,
+    "liked_hr": 0.52,
+    "liked_ndcg": 0.31,
+    "disliked_hr": 0.44,
+    "n_liked": 486,
+    "n_disliked": 216,
     "n_users": 943,
     "k": 10,
 }
@@ -39,6 +44,33 @@ def topk(items=1_000_000, bits=64, batch=1):
     )
 
 
+def by_count(ratings, chosen):
+    """Figures of one group; `chosen` is the place of the candidate that it uses."""
+    rankings = [
+        {"by": "codes", "prior": prior, "recency": "weak", "refine": False} for prior in (0.0, 1.0, 2.0, 4.0, 8.0)
+    ]
+    rankings += [{"by": "codes", "prior": 0.0, "recency": "strong", "refine": True}]
+    rankings += [{"by": "popularity", "prior": 0.0, "recency": "off", "refine": False}]
+    candidates = [
+        {
+            "ranking": ranking,
+            "evaluated_net": 0.4 - 0.01 * abs(place - chosen),
+            "test_net": 0.36 + 0.01 * (place == 5),
+            "test_hr": 0.8,
+            "test_ndcg": 0.5,
+        }
+        for place, ranking in enumerate(rankings)
+    ]
+    return {
+        "ratings": ratings,
+        "learned": {**POPULAR, "hr": 0.7},
+        "popularity": POPULAR,
+        "ranking": rankings[chosen],
+        "evaluated_opinions": 1262,
+        "candidates": candidates,
+    }
+
+
 def train():
     history = [
         {"round": n, "hr": 0.2 + 0.55 * (1 - 0.8**n), "ndcg": 0.1 + 0.34 * (1 - 0.8**n)} for n in range(0, 51, 5)
@@ -50,10 +82,15 @@ def train():
         ndcg_device=0.45,
         hr_optimistic=0.78,
         ndcg_optimistic=0.46,
+        liked_hr=0.86,
+        liked_ndcg=0.57,
+        disliked_hr=0.53,
+        n_liked=486,
+        n_disliked=216,
         n_users=943,
         k=10,
         popularity=POPULAR,
-        by_count=[{"ratings": "20-99", "learned": {**POPULAR, "hr": 0.7}, "popularity": POPULAR}],
+        by_count=[by_count("20-99", 1), by_count("100+", 2)],
         as_given={"learned": {**POPULAR, "hr": 0.72}, "popularity": POPULAR},
         history=history,
         up_bytes_per_device_round=1300.0,

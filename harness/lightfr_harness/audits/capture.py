@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from lightfr import _wire
 from lightfr.secagg.contribution import vector_without_noise
-from lightfr.training import PublishedModel, RowUpdate, fit_for_round
+from lightfr.training import PublishedModel, RowUpdate, fit_for_round, taught_by
 from lightfr.training.constants import LEAST_CATALOGUE_RATINGS
 from lightfr.v1 import model_pb2
 from lightfr_harness.data.ratings import Ratings
@@ -272,7 +272,8 @@ class CapturingRun(TrainingRun):
         outside = np.setdiff1d(np.arange(len(self.fleet)), cohort)
         drawn = np.random.default_rng([self.options.seed, 31, len(cohort)]).permutation(outside)[: len(cohort)]
         devices = [self.fleet.devices[user] for user in drawn.tolist()]
-        codes = [fit_for_round(model, device.interactions, device.code).reveal() for device in devices]
+        taught = [taught_by(model, device.interactions) for device in devices]
+        codes = [fit_for_round(model, mine, each.code).reveal() for mine, each in zip(taught, devices, strict=True)]
         return unpack_signs(b"".join(codes), (len(codes), self.server.code_bits))
 
 
@@ -299,7 +300,7 @@ def masked_sums(
 
 def split_capture(run: CapturingRun, ratings: Ratings, name: str, seed: int) -> tuple[Capture, Truth]:
     """The finished run, parted into what the attacker has and what attacks are scored by."""
-    items, steps, levels = _by_user(run.fleet)
+    items, steps, levels = _by_user(run.published(), run.fleet)
     colluders = choose_colluders(len(run.fleet), seed)
     took_part = {user for codes in run.codes for user in codes}
     known = set(colluders)
@@ -317,8 +318,9 @@ def choose_colluders(n_users: int, seed: int) -> tuple[int, ...]:
     return tuple(sorted(np.random.default_rng([seed, 11]).choice(n_users, count, replace=False).tolist()))
 
 
-def _by_user(fleet: Fleet) -> tuple[tuple[Ints, ...], tuple[Ints, ...], tuple[int, ...]]:
-    arrays = [device.interactions.arrays() for device in fleet.devices]
+def _by_user(model: PublishedModel, fleet: Fleet) -> tuple[tuple[Ints, ...], tuple[Ints, ...], tuple[int, ...]]:
+    """Items and ratings that training uses: the others never leave a device in a round that is captured."""
+    arrays = [taught_by(model, device.interactions).arrays() for device in fleet.devices]
     levels = np.unique(np.concatenate([np.array(levels, np.int64) for _, levels in arrays]))
     items = tuple(np.array(indices, np.int64) for indices, _ in arrays)
     steps = tuple(np.searchsorted(levels, np.array(values, np.int64)) for _, values in arrays)

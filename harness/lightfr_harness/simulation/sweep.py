@@ -42,7 +42,9 @@ def plan(base: TrainOptions, seeds: int) -> list[Point]:
 
 
 def _of_seed(base: TrainOptions) -> Iterator[Point]:
-    ours = replace(base, objective="catalogue", aggregate="", upload="", gate=None, max_rows=None)
+    # As the paper has it: every rating is a positive, and none weighs more than another.
+    ours = replace(base, positives="all", recency="off")
+    ours = replace(ours, objective="catalogue", aggregate="", upload="", gate=None, max_rows=None)
     paper = replace(base, objective="paper", aggregate="", upload="", gate=None, max_rows=None)
     for line, options in (("catalogue", ours), ("paper", paper)):
         for bits in BITS:

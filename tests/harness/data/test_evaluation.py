@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from lightfr.errors import InvalidInputError
 from lightfr_harness.data.evaluation import (
+    candidate_figures,
+    candidate_means,
     evaluate_candidates,
     group_rows,
     popularity_of_candidates,
@@ -134,3 +136,25 @@ def test_popularity_of_candidates_is_aligned_with_them():
     scores = popularity_of_candidates(split.train, split.test)
     assert scores.shape == split.test.item_index.shape
     assert scores[split.test.offsets[:-1]].tolist() == [0, 0]
+
+
+def test_liked_and_disliked_positives_are_told_apart_over_all_users_and_over_some():
+    levels = np.array([2520, 0, 1260, 2520])
+    candidates = Candidates(np.arange(4), ItemGroups(np.arange(8), np.arange(0, 9, 2)), levels)
+    # The first two users find their positive first, the others second.
+    figures = candidate_figures(candidates, np.array([1, 0, 1, 0, 0, 1, 0, 1]), k=1)
+    whole = candidate_means(candidates, figures, k=1)
+    assert (whole.hr, whole.liked_hr, whole.liked_ndcg, whole.disliked_hr) == (0.5, 0.5, 0.5, 1.0)
+    assert (whole.n_users, whole.n_liked, whole.n_disliked) == (4, 2, 1)
+    some = candidate_means(candidates, figures, np.array([False, False, True, True]), k=1)
+    assert (some.hr, some.liked_hr, some.disliked_hr, some.n_liked, some.n_disliked) == (0, 0, None, 1, 0)
+
+
+def test_a_held_out_rating_keeps_its_level_when_items_are_numbered_anew():
+    rated = [(f"u{user}", f"i{(user * 5 + n) % 17}", 1 + (user + n) % 5, n) for user in range(9) for n in range(6)]
+    users, items, stars, times = (list(column) for column in zip(*rated, strict=True))
+    split = leave_last_out(ratings_from_ids(users, items, np.array(stars, float), np.array(times), (1.0, 5.0)))
+    newest = {user: (item, star) for user, item, star, _ in rated}
+    for user, item, level in zip(split.test.user_index, split.test.positives, split.test.levels, strict=True):
+        expected = newest[split.train.user_ids[user]]
+        assert (split.train.item_ids[item], 1 + level / 630) == expected

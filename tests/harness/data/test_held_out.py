@@ -41,3 +41,25 @@ def test_rows_of_candidates_know_their_users():
     candidates = Candidates(np.array([4, 2]), ItemGroups(np.arange(3), np.array([0, 1, 3])))
     assert candidates.users_of_rows().tolist() == [4, 2, 2]
     assert candidates.positives.tolist() == [0, 1]
+
+
+def of_levels(levels):
+    return Candidates(np.arange(4), ItemGroups(np.arange(4), np.arange(5)), levels)
+
+
+def test_positives_are_liked_above_the_middle_of_the_scale_and_disliked_below():
+    candidates = of_levels(np.array([0, 1259, 1260, 1261]))
+    assert candidates.is_disliked.tolist() == [True, True, False, False]
+    assert candidates.is_liked.tolist() == [False, False, False, True]
+
+
+@pytest.mark.parametrize("levels", [None, np.array([1260, 1260, 2520, 1260])])
+def test_where_nothing_is_disliked_every_positive_is_liked(levels):
+    candidates = of_levels(levels)
+    assert not candidates.is_disliked.any()
+    assert candidates.is_liked.all()
+
+
+def test_levels_must_be_as_many_as_users():
+    with pytest.raises(InvalidRatingsError, match="one level per user"):
+        of_levels(np.zeros(3))

@@ -64,12 +64,13 @@ def no_noise(n):
     return b"\0\x80" * (n // 2)
 
 
-@pytest.mark.parametrize("counting", [0, 400])
 @pytest.mark.parametrize(("epsilon", "rounds", "devices"), [(8, 10, 943), (3, 10, 8000), (1, 50, 300)])
-def test_noise_for_an_epsilon_gives_that_epsilon_and_hardly_less(epsilon, rounds, devices, counting):
-    noise = noise_for(epsilon, 1e-5, rounds=rounds, code_bits=64, devices=devices, counting_devices=counting)
+@pytest.mark.parametrize(("counting", "evaluations"), [(0, 0), (400, 4)])
+def test_noise_for_an_epsilon_gives_that_epsilon_and_hardly_less(epsilon, rounds, devices, counting, evaluations):
+    sizes = {"counting_devices": counting, "evaluations": evaluations}
+    noise = noise_for(epsilon, 1e-5, rounds=rounds, code_bits=64, devices=devices, **sizes)
     accountant = Accountant(1500, 64, 64, noise, devices)
-    loss = accountant.loss(rounds)
+    loss = accountant.loss(rounds) + accountant.refresh_loss(376, devices).times(evaluations)
     if counting:
         loss += accountant.refresh_loss(1682, counting)
     assert 0.98 * epsilon < loss.epsilon(1e-5) <= epsilon

@@ -52,7 +52,7 @@ def test_the_record_names_what_it_needs_to_be_understood(catalogue):
 
 
 def test_the_whole_catalogue_can_be_judged_too():
-    record = run(split="80-10-10", rounds=8)
+    record = run(split="80-10-10", rounds=8, recency="off")
     assert record.recall > record.popularity["recall"]
 
 
@@ -89,7 +89,7 @@ def test_the_command_line_trains_prints_json_and_saves_a_matrix_that_ranks(tmp_p
 
 def test_secure_training_is_as_accurate_as_training_in_the_clear_and_says_what_noise_promises():
     tiny = {"synthetic": "tiny", "rounds": 2, "bits": 16}
-    clear, secure = run(**tiny), run(**tiny, privacy="secagg", dropout=0.0)
+    clear, secure = (run(**tiny, recency="off", privacy=mode) for mode in ("clear", "secagg"))
     assert secure.hr == pytest.approx(clear.hr, abs=0.1)
     assert secure.up_bytes_per_device_round > clear.up_bytes_per_device_round
     assert clear.privacy_loss is secure.privacy_loss is None
@@ -106,7 +106,8 @@ def test_people_get_a_table_with_popularity_both_rules_for_ties_and_groups_of_us
     wide = CliRunner(env={"COLUMNS": "200"})
     answer = wide.invoke(app, ["train", "--synthetic", "tiny", "--rounds", "1", "--bits", "16"])
     assert answer.exit_code == 0, answer.output
-    for part in ("popularity HR@10", "ties at random", "ties as on a device", "users with 20-99 ratings"):
+    shown = ("popularity HR@10", "ties at random", "ties as on a device", "users with 20-99 ratings")
+    for part in (*shown, "disliked", "what the fleet said about each ranking", "recency strong, prior 2", "* is used"):
         assert part in answer.output
     assert "Held out: the newest rating of each user by time" in answer.output
 
@@ -124,7 +125,7 @@ def test_the_groups_of_users_add_up_to_all_of_them(split):
 
 def test_ties_of_untrained_equal_codes_are_broken_by_popularity_on_a_device():
     # With a gate that no item passes all rows are one code: every score is a tie.
-    record = run(synthetic="tiny", rounds=1, gate=10_000)
+    record = run(synthetic="tiny", rounds=1, gate=10_000, recency="off")
     assert record.hr == pytest.approx(10 / 50)
     assert record.hr_device == record.popularity["hr_device"]
 
@@ -140,7 +141,7 @@ def test_without_times_the_record_says_that_the_hold_out_is_random_and_recency_i
     data = {"data": filmtrust(tmp_path), "format": "filmtrust", "rounds": 1}
     assert run(**data).data["held_out"] == "random, since there are no times; seed 20230401"
     with pytest.raises(errors.InvalidInputError, match="no times"):
-        run(**data, recency=True)
+        run(**data, recency="weak")
 
 
 def test_a_prepared_split_with_own_items_among_the_negatives_gives_both_figures(tmp_path):
@@ -177,7 +178,13 @@ def test_defaults_follow_the_objective_and_a_zero_is_not_a_default():
         ({"fraction": np.nan}, "fraction is nan"),
         ({"dropout": 1.0}, "dropout is 1.0"),
         ({"regularization": 0.2}, "lambda belongs to --objective paper"),
-        ({"objective": "paper", "recency": True}, "recency and refine belong to --objective catalogue"),
+        ({"objective": "paper", "recency": "off"}, "recency, refine and prior belong to --objective catalogue"),
+        ({"objective": "paper", "positives": "all"}, "positives, recency, refine and prior belong to"),
+        ({"recency": "some"}, "unknown recency 'some'"),
+        ({"positives": "some"}, "unknown positives 'some'"),
+        ({"refine": True}, "refine needs --bits of at least 128"),
+        ({"prior": -1}, "prior is -1"),
+        ({"prior": 257.0}, "prior is 257.0, expected 0 to 256"),
         ({"split": "half"}, "unknown split"),
         ({"gate": -1}, "gate is -1"),
         ({"privacy": "none"}, "unknown privacy 'none'"),

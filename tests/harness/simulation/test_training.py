@@ -153,9 +153,9 @@ def test_a_round_reads_the_cohorts_own_rated_rows_and_no_others(ratings, monkeyp
 
     monkeypatch.setattr(_kernel, "gather", counted)
     run = make_run(ratings, rounds=1)
-    cohort = [len(run.fleet.devices[user].interactions) for user in run.cohort(0)]
+    cohort = [len(run.fleet.devices[user].interactions.to_teach()) for user in run.cohort(0)]
     finish(run)
-    # Two look-ups a device: all its ratings for the fit, at most max_rows = 8 of them for the upload.
+    # Two look-ups a device: all ratings that it teaches by for the fit, at most max_rows = 8 of them for the upload.
     assert gathered[0::2] == cohort
     assert all(n <= 8 for n in gathered[1::2])
     assert len(gathered) == 2 * len(cohort)

@@ -68,6 +68,8 @@ class AuditOptions:
             bits=self.bits,
             gate=gate,
             epsilon=self.epsilon if is_noisy else 0.0,
+            # No evaluation is captured, and so none has to be paid for with noise.
+            recency="" if MODES[mode].get("objective") == "paper" else "off",
             **MODES[mode],
         )
 
