@@ -31,6 +31,9 @@ def conformance_kit(
     gate: Annotated[
         bool, typer.Option("--gate", help="Use secagg without counts: devices count who rates what.")
     ] = False,
+    evaluation: Annotated[
+        bool, typer.Option("--evaluation", help="Use secagg with evaluations: devices say how to rank.")
+    ] = False,
     host: Annotated[str, typer.Option(help="The host name in the server's certificate.")] = "localhost",
     vectors: VectorsOption = None,
 ) -> None:
@@ -39,9 +42,14 @@ def conformance_kit(
     from lightfr_harness.conformance.vectors import DEFAULT_FOLDER, Vectors
 
     with errors_as_messages():
-        if privacy not in ("clear", "secagg", "secagg+dp") or crowd + gate > (privacy == "secagg"):
-            raise CannotRunError("use --privacy clear, secagg or secagg+dp; secagg alone, with --crowd or with --gate")
-        kind = "crowd" if crowd else "gate" if gate else "noise" if privacy == "secagg+dp" else privacy
+        kinds = {"crowd": crowd, "gate": gate, "evaluation": evaluation}
+        special = [name for name, is_wanted in kinds.items() if is_wanted]
+        if privacy not in ("clear", "secagg", "secagg+dp") or len(special) > (privacy == "secagg"):
+            raise CannotRunError(
+                "use --privacy clear, secagg or secagg+dp; "
+                "secagg alone, or with one of --crowd, --gate and --evaluation"
+            )
+        kind = special[0] if special else "noise" if privacy == "secagg+dp" else privacy
         make_kit(folder, kind, host, Vectors.read(vectors or DEFAULT_FOLDER))
         typer.echo(f"The kit {folder} is ready for one run. Start a server with it (docs/conformance.md), then run:")
         typer.echo(f"  lightfr-harness conformance https://{host}:PORT --enrollment https://{host}:PORT --kit {folder}")

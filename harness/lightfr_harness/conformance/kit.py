@@ -61,10 +61,14 @@ class KitSettings:
     gate_refreshes: bool = False
     # Privacy secagg+dp: the fields of RoundModel.noise.
     noise: dict[str, int] | None = None
+    # Training rounds between two in which the cohort evaluates; 0: it never does.
+    evaluate_every: int = 0
 
     @property
     def kind(self) -> str:
-        """The name by which cases say where they run: clear, secagg, crowd, gate or noise."""
+        """The name by which cases say where they run: clear, secagg, crowd, gate, noise or evaluation."""
+        if self.evaluate_every:
+            return "evaluation"
         if self.gate_refreshes or self.noise:
             return "gate" if self.gate_refreshes else "noise"
         return "crowd" if self.privacy == "secagg" and self.places > LARGEST_COMPLETE else self.privacy
@@ -72,7 +76,7 @@ class KitSettings:
 
 # places, goal, minimum, deadline_seconds. The crowd is large enough for a graph that is not complete.
 SIZES = {"clear": (6, 4, 2, 3), "secagg": (6, 6, 3, 3), "crowd": (130, 130, 100, 30), "gate": (6, 6, 3, 3)}
-SIZES["noise"] = SIZES["secagg"]
+SIZES["noise"] = SIZES["evaluation"] = SIZES["secagg"]
 # The least that six devices with codes of 32 bits do not refuse, rounded up.
 NOISE = {"rows_thousandths": 42_000, "sums_thousandths": 9000, "counts_thousandths": 2000}
 
@@ -92,7 +96,8 @@ class Kit:
             raise CannotRunError(f"{folder} is no conformance kit ({type(error).__name__}): {advice}") from error
         self.item_ids = [line.split("\t")[0] for line in lines]
         # Without counts no row is open at first.
-        self.open_rows = [int((line + "\t0").split("\t")[1]) >= self.settings.gate for line in lines]
+        self.counts = [int((line + "\t0").split("\t")[1]) for line in lines]
+        self.open_rows = [count >= self.settings.gate for count in self.counts]
 
     @property
     def trust(self) -> Path:
@@ -122,12 +127,13 @@ class Kit:
             "deadline_seconds": settings.deadline_seconds,
             "privacy": settings.privacy,
             "gate_every": 1_000_000_000,
+            "evaluate_every": settings.evaluate_every,
             **{f"noise_{name.split('_')[0]}": level / 1000 for name, level in (settings.noise or {}).items()},
         }
 
 
 def make_kit(folder: Path, kind: str, host: str, vectors: Vectors) -> Kit:
-    """Write a new kit of kind clear, secagg, crowd, gate or noise."""
+    """Write a new kit of kind clear, secagg, crowd, gate, noise or evaluation."""
     try:
         folder.mkdir(parents=True)
         (folder / "tester").mkdir()
@@ -148,6 +154,7 @@ def make_kit(folder: Path, kind: str, host: str, vectors: Vectors) -> Kit:
         deadline_seconds=deadline,
         gate_refreshes=is_gate,
         noise=NOISE if kind == "noise" else None,
+        evaluate_every=1 if kind == "evaluation" else 0,
     )
     (folder / "settings.json").write_text(json.dumps(asdict(settings), indent=2) + "\n")
     (folder / "codes.bin").write_bytes(vectors.codes)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # The group of cases that restart the server.
 RESTART = "restart"
-KITS = ("clear", "secagg", "crowd", "gate", "noise")
+KITS = ("clear", "secagg", "crowd", "gate", "noise", "evaluation")
 # Cases that say nothing run on these; the others have cases of their own alone.
 USUAL_KITS = ("clear", "secagg", "crowd")
 _ID = re.compile(r"[a-z]+(\.[a-z0-9]+(-[a-z0-9]+)*)+")

@@ -39,6 +39,7 @@ def test_the_settings_are_those_of_the_document(kit):
         "integer_ids": False,
         "gate_refreshes": False,
         "noise": None,
+        "evaluate_every": 0,
     }
     assert kit.settings.kind == "clear"
 
@@ -142,7 +143,7 @@ def test_the_command_makes_the_crowd_too(tmp_path):
     assert (crowd.settings.kind, crowd.settings.places, len(crowd.tokens) > 132) == ("crowd", 130, True)
     wrong = CliRunner().invoke(app, ["conformance-kit", str(tmp_path / "other"), "--privacy", "clear", "--crowd"])
     assert wrong.exit_code == 2
-    assert "secagg alone, with --crowd or with --gate" in " ".join(wrong.output.split())
+    assert "secagg alone, or with one of --crowd, --gate and --evaluation" in " ".join(wrong.output.split())
 
 
 def test_the_command_makes_a_kit_without_counts(tmp_path):
@@ -152,3 +153,13 @@ def test_the_command_makes_a_kit_without_counts(tmp_path):
     gate = Kit(tmp_path / "kit")
     assert (gate.settings.kind, gate.settings.gate, any(gate.open_rows)) == ("gate", 3, False)
     assert (gate.folder / "items.tsv").read_text().startswith("item-00\nitem-01\n")
+
+
+def test_the_command_makes_a_kit_with_evaluations(tmp_path):
+    arguments = ["conformance-kit", str(tmp_path / "kit"), "--privacy", "secagg", "--evaluation"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    kit = Kit(tmp_path / "kit")
+    assert (kit.settings.kind, kit.settings.evaluate_every, kit.counts[0]) == ("evaluation", 1, 100)
+    both = CliRunner().invoke(app, ["conformance-kit", str(tmp_path / "other"), *arguments[2:], "--gate"])
+    assert both.exit_code == 2
