@@ -37,6 +37,9 @@ def conformance_kit(
             help="With --privacy clear: ternary, exact, or as the paper has them, paper (gradients) or codes."
         ),
     ] = "ternary",
+    evaluation: Annotated[
+        bool, typer.Option("--evaluation", help="Use secagg with evaluations: devices say how to rank.")
+    ] = False,
     host: Annotated[str, typer.Option(help="The host name in the server's certificate.")] = "localhost",
     vectors: VectorsOption = None,
 ) -> None:
@@ -45,11 +48,16 @@ def conformance_kit(
     from lightfr_harness.conformance.vectors import DEFAULT_FOLDER, Vectors
 
     with errors_as_messages():
-        if privacy not in ("clear", "secagg", "secagg+dp") or crowd + gate > (privacy == "secagg"):
-            raise CannotRunError("use --privacy clear, secagg or secagg+dp; secagg alone, with --crowd or with --gate")
+        kinds = {"crowd": crowd, "gate": gate, "evaluation": evaluation}
+        special = [name for name, is_wanted in kinds.items() if is_wanted]
+        if privacy not in ("clear", "secagg", "secagg+dp") or len(special) > (privacy == "secagg"):
+            raise CannotRunError(
+                "use --privacy clear, secagg or secagg+dp; "
+                "secagg alone, or with one of --crowd, --gate and --evaluation"
+            )
         if uploads != "ternary" and (uploads not in UPLOADS or privacy != "clear"):
             raise CannotRunError(f"use --uploads ternary or, with --privacy clear, one of {', '.join(UPLOADS)}")
-        kind = "crowd" if crowd else "gate" if gate else "noise" if privacy == "secagg+dp" else privacy
+        kind = special[0] if special else "noise" if privacy == "secagg+dp" else privacy
         kind = uploads if uploads in UPLOADS else kind
         make_kit(folder, kind, host, Vectors.read(vectors or DEFAULT_FOLDER))
         typer.echo(f"The kit {folder} is ready for one run. Start a server with it (docs/conformance.md), then run:")

@@ -66,10 +66,14 @@ class KitSettings:
     objective: str = "catalogue"
     upload_kind: str = "ternary"
     balance: int = 0
+    # Training rounds between two in which the cohort evaluates; 0: it never does.
+    evaluate_every: int = 0
 
     @property
     def kind(self) -> str:
         """The name by which cases say where they run: one of KITS in registry.py."""
+        if self.evaluate_every:
+            return "evaluation"
         if self.gate_refreshes or self.noise:
             return "gate" if self.gate_refreshes else "noise"
         for kind, how in UPLOADS.items():
@@ -80,7 +84,7 @@ class KitSettings:
 
 # places, goal, minimum, deadline_seconds. The crowd is large enough for a graph that is not complete.
 SIZES = {"clear": (6, 4, 2, 3), "secagg": (6, 6, 3, 3), "crowd": (130, 130, 100, 20), "gate": (6, 6, 3, 3)}
-SIZES["noise"] = SIZES["secagg"]
+SIZES["noise"] = SIZES["evaluation"] = SIZES["secagg"]
 # Kits in the clear for the other kinds of upload: objective and kind. They are also the names of `serve --uploads`.
 UPLOADS = {"exact": ("catalogue", "exact"), "paper": ("paper", "exact"), "codes": ("paper", "codes")}
 SIZES |= dict.fromkeys(UPLOADS, SIZES["clear"])
@@ -105,7 +109,8 @@ class Kit:
             raise CannotRunError(f"{folder} is no conformance kit ({type(error).__name__}): {advice}") from error
         self.item_ids = [line.split("\t")[0] for line in lines]
         # Without counts no row is open at first.
-        self.open_rows = [int((line + "\t0").split("\t")[1]) >= self.settings.gate for line in lines]
+        self.counts = [int((line + "\t0").split("\t")[1]) for line in lines]
+        self.open_rows = [count >= self.settings.gate for count in self.counts]
 
     @property
     def trust(self) -> Path:
@@ -135,6 +140,7 @@ class Kit:
             "deadline_seconds": settings.deadline_seconds,
             "privacy": settings.privacy,
             "gate_every": 1_000_000_000,
+            "evaluate_every": settings.evaluate_every,
             **self._uploads(),
             **{f"noise_{name.split('_')[0]}": level / 1000 for name, level in (settings.noise or {}).items()},
         }
@@ -174,6 +180,7 @@ def make_kit(folder: Path, kind: str, host: str, vectors: Vectors) -> Kit:
         objective=objective,
         upload_kind=upload_kind,
         balance=BALANCE if objective == "paper" else 0,
+        evaluate_every=1 if kind == "evaluation" else 0,
     )
     (folder / "settings.json").write_text(json.dumps(asdict(settings), indent=2) + "\n")
     (folder / "codes.bin").write_bytes(vectors.codes)

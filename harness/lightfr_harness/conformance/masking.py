@@ -10,12 +10,12 @@ import secrets
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from google.protobuf.message import Message
 
 from lightfr.errors import LightFRError
-from lightfr.secagg import DeviceSession, Place, Roster, Vector, gate_blocks, round_blocks
+from lightfr.secagg import DeviceSession, Place, Roster, Vector, evaluation_blocks, gate_blocks, round_blocks
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import secure_pb2
 from lightfr.v1.model_pb2 import Noise
@@ -271,4 +271,26 @@ def counts_of(rated: Collection[int], item_count: int, devices: int) -> Vector:
     vector = Vector(gate_blocks(item_count, devices))
     for item in rated:
         vector["counts"][item] = 1
+    return vector
+
+
+class Verdict(NamedTuple):
+    """What a device says in an evaluation: places of the candidates that showed its opinion's item, all counting."""
+
+    good: Collection[int]
+    is_disliked: bool = False
+    # Its group, by the number of opinions: 0 to 3.
+    group: int = 0
+    # A true device says 1.
+    says: int = 1
+
+
+def hits_of(verdict: Verdict, n_candidates: int, devices: int) -> Vector:
+    """The block of an evaluation, without noise."""
+    vector, width = Vector(evaluation_blocks(n_candidates, devices)), 1 + 2 * n_candidates
+    first = (2 * verdict.group + verdict.is_disliked) * width
+    vector["hits"][first] = 1
+    for candidate in verdict.good:
+        for place in (1 + 2 * candidate, 2 + 2 * candidate):
+            vector["hits"][first + place] = verdict.says
     return vector

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # The group of cases that restart the server.
 RESTART = "restart"
-KITS = ("clear", "exact", "paper", "codes", "secagg", "crowd", "gate", "noise")
+KITS = ("clear", "exact", "paper", "codes", "secagg", "crowd", "gate", "noise", "evaluation")
 # Those in the clear: one for each kind of upload.
 CLEAR_KITS = ("clear", "exact", "paper", "codes")
 # Cases that say nothing run on these.

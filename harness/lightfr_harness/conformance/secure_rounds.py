@@ -23,7 +23,18 @@ from lightfr_harness.conformance.cohort import (
     records_of,
 )
 from lightfr_harness.conformance.expectations import Unexpected, expect, expect_equal
-from lightfr_harness.conformance.masking import KINDS, METHODS, REVEAL, SHARE, UPLOAD, Peer, counts_of, vector_of
+from lightfr_harness.conformance.masking import (
+    KINDS,
+    METHODS,
+    REVEAL,
+    SHARE,
+    UPLOAD,
+    Peer,
+    Verdict,
+    counts_of,
+    hits_of,
+    vector_of,
+)
 from lightfr_harness.conformance.rounds import ENDED, PATIENCE_SECONDS, POLL_SECONDS, random_gradients, random_update
 from lightfr_harness.conformance.twin import Contribution
 from lightfr_harness.conformance.versions import require_twin
@@ -166,13 +177,12 @@ class SecureRound:
         """Wait until the round has ended, by itself or because all is done; how. The twin follows."""
         if self.ended_as is None:
             self.ended_as = self._ended_status().state
-            if self.peers[0].assignment.kind == pb.ROUND_KIND_GATE_REFRESH:
-                # What comes of it are open rows, and codes that only the server knows.
-                self._world.twin.model_version += self.ended_as == pb.ROUND_STATE_FINISHED
-            elif self.ended_as == pb.ROUND_STATE_FINISHED:
+            is_finished, kind = self.ended_as == pb.ROUND_STATE_FINISHED, self.peers[0].assignment.kind
+            if is_finished and kind not in (pb.ROUND_KIND_GATE_REFRESH, pb.ROUND_KIND_EVALUATION):
                 self._world.twin.finish_round([peer.contribution for peer in self.that_did(UPLOAD)])
-            elif any("reveal" in peer.told for peer in self.peers):
-                # The same codes under another number: nobody reveals twice on one version.
+            elif is_finished or any("reveal" in peer.told for peer in self.peers):
+                # The same codes under another number: nobody reveals twice on one version. What comes of a gate refresh
+                # are open rows, and codes that only the server knows.
                 self._world.twin.model_version += 1
             self.manifest = self._world.manifest()
             try:
@@ -211,10 +221,11 @@ class SecureRounds:
         parts: Sequence[Contribution] = (),
         devices: Sequence[Device] = (),
         rated: Sequence[Collection[int]] = (),
+        verdicts: Sequence[Verdict] = (),
     ) -> SecureRound:
         """A new round in which so many devices, or all there is room for, have a place; random parts unless given.
 
-        `rated` are the items that each device has in a gate refresh.
+        `rated` are the items that each device has in a gate refresh, `verdicts` what it says in an evaluation.
         """
         self.end_last()
         devices = devices or self._world.devices(self._world.kit.settings.places if count is None else count)
@@ -224,9 +235,11 @@ class SecureRounds:
         parts = [*parts, *(self._random_part() for _ in range(len(devices) - len(parts)))]
         kit = self._world.kit
         noise = Noise(**kit.settings.noise) if kit.settings.noise else None
+        n_candidates = len(self._world.manifest().candidates) if verdicts else 0
         vectors: list[Callable[[int], Vector]] = [
             *(partial(counts_of, items, kit.settings.item_count) for items in rated),
-            *(partial(vector_of, part, kit.open_rows, noise) for part in parts[len(rated) :]),
+            *(partial(hits_of, verdict, n_candidates) for verdict in verdicts),
+            *(partial(vector_of, part, kit.open_rows, noise) for part in parts[len(rated) + len(verdicts) :]),
         ]
         peers = [
             Peer(device, assignment, self._world.trusted_keys, part, vector)

@@ -43,6 +43,7 @@ def test_the_settings_are_those_of_the_document(kit):
         "objective": "catalogue",
         "upload_kind": "ternary",
         "balance": 0,
+        "evaluate_every": 0,
     }
     assert kit.settings.kind == "clear"
 
@@ -146,7 +147,7 @@ def test_the_command_makes_the_crowd_too(tmp_path):
     assert (crowd.settings.kind, crowd.settings.places, len(crowd.tokens) > 132) == ("crowd", 130, True)
     wrong = CliRunner().invoke(app, ["conformance-kit", str(tmp_path / "other"), "--privacy", "clear", "--crowd"])
     assert wrong.exit_code == 2
-    assert "secagg alone, with --crowd or with --gate" in " ".join(wrong.output.split())
+    assert "secagg alone, or with one of --crowd, --gate and --evaluation" in " ".join(wrong.output.split())
 
 
 def test_the_command_makes_a_kit_without_counts(tmp_path):
@@ -170,3 +171,13 @@ def test_the_command_makes_a_kit_for_each_kind_of_upload(uploads, tmp_path):
     wrong = CliRunner().invoke(app, [*arguments, "secagg"])
     assert wrong.exit_code == 2
     assert "with --privacy clear" in wrong.output
+
+
+def test_the_command_makes_a_kit_with_evaluations(tmp_path):
+    arguments = ["conformance-kit", str(tmp_path / "kit"), "--privacy", "secagg", "--evaluation"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    kit = Kit(tmp_path / "kit")
+    assert (kit.settings.kind, kit.settings.evaluate_every, kit.counts[0]) == ("evaluation", 1, 100)
+    both = CliRunner().invoke(app, ["conformance-kit", str(tmp_path / "other"), *arguments[2:], "--gate"])
+    assert both.exit_code == 2

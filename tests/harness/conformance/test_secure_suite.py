@@ -43,6 +43,10 @@ def test_our_coordinator_passes_every_case_of_noise(tmp_path):
     require_all_passed("noise", 5, tmp_path)
 
 
+def test_our_coordinator_passes_every_case_of_evaluations(tmp_path):
+    require_all_passed("evaluation", 10, tmp_path)
+
+
 @pytest.mark.conformance
 def test_our_coordinator_passes_every_case_with_masks(tmp_path):
     require_all_passed("secagg", 250, tmp_path)

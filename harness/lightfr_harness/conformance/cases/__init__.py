@@ -8,7 +8,7 @@ GROUPS = (
     *("tls", "enroll", "renew", "connect", "version", "manifest", "artifacts"),
     *("vectors", "checkin", "upload", "upload_content", "status", "round", "aggregate", "kinds", "deltas"),
     *("sums", "cohort", "advertise", "share", "acknowledge", "included", "masked", "survivors", "reveal"),
-    *("steps", "abandon", "crowd", "gate", "noise"),
+    *("steps", "abandon", "crowd", "gate", "noise", "evaluation"),
     *("restart", "memory"),
 )
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import time
+from itertools import pairwise
+from math import log
 
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import manifest_pb2, model_pb2
 from lightfr_harness.conformance.expectations import Unexpected, expect, expect_between, expect_equal
-from lightfr_harness.conformance.registry import COMMON_KITS, case
+from lightfr_harness.conformance.registry import COMMON_KITS, USUAL_KITS, case
 from lightfr_harness.conformance.world import World
 from lightfr_harness.server.rules import PRIVACY_MODES
 
-PLACE = "docs/protocol.md#manifest"
+PLACE, EVALUATION = "docs/protocol.md#manifest", "docs/protocol.md#evaluation"
 SIGNED_LIMIT_BYTES = 65_664
 DAY_SECONDS = 86_400
 
@@ -72,6 +74,47 @@ def model(world: World) -> None:
     for name, value in expected.items():
         expect_equal(name, getattr(got, name), value)
     expect(not got.HasField("noise"), "no noise in this mode", got.noise)
+
+
+@case(
+    "manifest.rankings",
+    "Devices refuse a manifest whose prior, rankings or candidates are not what they can be.",
+    "proto/lightfr/v1/manifest.proto#Manifest",
+    kits=(*USUAL_KITS, "evaluation"),
+)
+def rankings(world: World) -> None:
+    manifest = world.manifest()
+    if manifest.HasField("prior"):
+        firsts, popularities = list(manifest.prior.first_rows), list(manifest.prior.popularities)
+        expect_between("steps of the prior", len(firsts), 1, 64)
+        expect_equal("popularities of the prior", len(popularities), len(firsts))
+        ascends = firsts[0] == 0 and all(a < b for a, b in pairwise([*firsts, manifest.model.item_count]))
+        expect(ascends, "steps that ascend from row 0 and end below item_count", firsts)
+        expect(all(a >= b for a, b in pairwise([1023, *popularities])), "at most 1,023, never rising", popularities)
+    expect(len(manifest.rankings) in (0, 4), "four rankings or none", len(manifest.rankings))
+    expect_between("candidates", len(manifest.candidates), 0, 31)
+    for one in (*manifest.rankings, *manifest.candidates):
+        expect_between("by", one.by, 1, 3)
+        expect_between("recency", one.recency, 0, 3)
+        expect_between("prior_fourths", one.prior_fourths, 0, 1024)
+    expect(all(one.by != manifest_pb2.RANK_BY_CHANCE for one in manifest.rankings), "no ranking by chance", "one")
+
+
+@case("manifest.prior", "Devices weigh popularity by it: 16 ln(1 + count), if it is there at all.", EVALUATION)
+def prior(world: World) -> None:
+    manifest = world.manifest()
+    if not manifest.HasField("prior"):
+        return
+    told = manifest.prior
+    lasts = [*told.first_rows[1:], world.kit.settings.item_count]
+    by_row = [
+        popularity
+        for first, last, popularity in zip(told.first_rows, lasts, told.popularities, strict=True)
+        for _ in range(first, last)
+    ]
+    for row, (popularity, count) in enumerate(zip(by_row, world.kit.counts, strict=True)):
+        wanted = round(16 * log(1 + count))
+        expect_equal(f"popularity of row {row}, which {count} devices rate", popularity, wanted)
 
 
 @case("manifest.created", "People see by it how old a model is.", "proto/lightfr/v1/manifest.proto#Manifest")
