@@ -12,7 +12,7 @@ from lightfr.rankings import RankBy, Ranking, Rankings, group_of
 from lightfr.secagg.vector import evaluation_blocks
 from lightfr.training import PublishedModel
 from lightfr_harness.server.rules import AggregationRule
-from lightfr_harness.server.rules.evaluation import Evaluated, candidates_for
+from lightfr_harness.server.rules.evaluation import Evaluated, candidates_for, variance_of
 from lightfr_harness.server.rules.popularity import prior_of
 from lightfr_harness.simulation.fleet import Fleet
 from lightfr_harness.simulation.options import EVALUATIONS
@@ -49,13 +49,14 @@ def _evaluation(run: TrainingRun, rankings: Rankings, round_index: int) -> Evalu
     round_id = random.bytes(_ROUND_ID_BYTES)
     (block,) = evaluation_blocks(len(rankings.candidates), len(users), model.noise)
     hits = np.zeros(block.count, np.int64)
-    for user in users[~run.drops(round_index)].tolist():
+    staying = users[~run.drops(round_index)].tolist()
+    for user in staying:
         device = run.fleet.devices[user]
         vector = evaluation_vector(
             model, rankings, device.interactions, device.code, round_id, len(users), random.bytes
         )
         hits += np.asarray(vector["hits"])
-    return Evaluated.of(list(rankings.candidates), hits)
+    return Evaluated.of(list(rankings.candidates), hits, variance_of(model.noise, len(staying)))
 
 
 class Users:
