@@ -9,7 +9,8 @@ enum { WEIGHT = 16, CATALOGUE_WEIGHT = 2, MEAN_PULL = 80, LEAST_RATINGS = 32 };
 int32_t rated_target(uint32_t code_bits) { return (int32_t)((6 * code_bits + 5) / 10); }
 
 static items allocate_items(uint32_t most) {
-  return (items){allocate(most, sizeof(uint32_t)), allocate(most, sizeof(int32_t)), allocate(most, sizeof(uint16_t)), 0};
+  return (items){allocate(most, sizeof(uint32_t)), allocate(most, sizeof(int32_t)), allocate(most, sizeof(uint16_t)),
+                 0};
 }
 
 static void add_item(items* self, uint32_t row, int32_t target, uint16_t weight) {
