@@ -142,10 +142,10 @@ static void add_rating(device* self, uint32_t line, unsigned long item, double r
   if (!(rating >= 1 && rating <= 5)) stop("ratings.txt, line %u: a rating is 1 to 5", line);
   if (bit_at(self->is_rated, (uint32_t)item)) stop("ratings.txt, line %u: the item was rated before", line);
   self->is_rated[item / 8] |= (uint8_t)(1u << (item % 8));
+  self->levels[self->n_rated] = (int32_t)((rating - 1) * 630 + 0.5);
   self->rated[self->n_rated++] = (uint32_t)item;
 }
 
-/* The catalogue objective uses which items were rated, not how well they were liked. */
 static void read_ratings(device* self) {
   char path[PATH_MAX], text[128], more;
   unsigned long item;
@@ -184,6 +184,7 @@ device open_device(const char* folder, const char* random_file) {
     stop("there is no open_rows in the folder");
   require_model(&self);
   self.rated = allocate(self.model.item_count, sizeof *self.rated);
+  self.levels = allocate(self.model.item_count, sizeof *self.levels);
   self.is_rated = allocate(((size_t)self.model.item_count + 7) / 8, 1);
   read_ratings(&self);
   load_user_code(&self);
@@ -192,6 +193,7 @@ device open_device(const char* folder, const char* random_file) {
 
 void close_device(device* self) {
   free(self->rated);
+  free(self->levels);
   free(self->is_rated);
   unmap(self->manifest);
   unmap(self->codes);

@@ -32,17 +32,30 @@ typedef struct device {
   span manifest, codes, open_rows;
   round_model model;
   uint32_t* rated; /* rows, oldest first */
+  int32_t* levels; /* of each, 0 to 2520; below MIDDLE the user dislikes the item, above it likes it */
   uint32_t n_rated;
   uint8_t* is_rated; /* one bit per item: what a search leaves out */
   uint8_t user_code[LFR_MAX_CODE_BITS / 8];
 } device;
 
+/* Items that a user code is fitted to. */
+typedef struct items {
+  uint32_t* rows; /* oldest first */
+  int32_t* targets;
+  uint16_t* weights; /* in units of 1/16 */
+  uint32_t n;
+} items;
+
+enum { MIDDLE = 1260 };
 /* At most this many sweeps, as docs/protocol.md says. */
 enum { ROUND_SWEEPS = 10, USE_SWEEPS = 30 };
 
 /* Each ends the program with one sentence on stderr when something is wrong. */
 device open_device(const char* folder, const char* random_file);
-void fit_user_code(device* self, uint32_t max_sweeps);
+items items_for_use(const device* self);   /* all, dislikes with a negative target */
+items items_for_round(const device* self); /* those that teach */
+void free_items(items* self);
+void fit_user_code(device* self, const items* fitted, uint32_t max_sweeps);
 void store_file(const device* self, const char* name, const void* bytes, size_t size);
 void close_device(device* self);
 
@@ -56,7 +69,7 @@ _Noreturn void stop(const char* format, ...) __attribute__((format(printf, 1, 2)
 /* Bit k of the mean user in units of 1/256; 0 while no mean is known. */
 int16_t mean_user_at(const round_model* model, uint32_t k);
 
-/* t of docs/protocol.md: what the similarity of a rated item should be. */
+/* t of docs/protocol.md: what the similarity of an item that is not disliked should be. */
 int32_t rated_target(uint32_t code_bits);
 
 static inline bool bit_at(const uint8_t* bits, uint32_t i) { return bits[i / 8] >> (i % 8) & 1; }

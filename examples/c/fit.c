@@ -8,22 +8,58 @@ enum { WEIGHT = 16, CATALOGUE_WEIGHT = 2, MEAN_PULL = 80, LEAST_RATINGS = 32 };
 
 int32_t rated_target(uint32_t code_bits) { return (int32_t)((6 * code_bits + 5) / 10); }
 
+static items allocate_items(uint32_t most) {
+  return (items){allocate(most, sizeof(uint32_t)), allocate(most, sizeof(int32_t)), allocate(most, sizeof(uint16_t)),
+                 0};
+}
+
+static void add_item(items* self, uint32_t row, int32_t target, uint16_t weight) {
+  self->rows[self->n] = row;
+  self->targets[self->n] = target;
+  self->weights[self->n++] = weight;
+}
+
+void free_items(items* self) {
+  free(self->rows);
+  free(self->targets);
+  free(self->weights);
+}
+
+/* Liked items weigh 1, the others half; where nothing is liked, what was seen weighs 1. */
+items items_for_use(const device* self) {
+  items made = allocate_items(self->n_rated);
+  const int32_t target = rated_target(self->model.code_bits);
+  int32_t liked = MIDDLE;
+  for (uint32_t i = 0; i < self->n_rated; i++)
+    if (self->levels[i] > MIDDLE) liked = MIDDLE + 1;
+  for (uint32_t i = 0; i < self->n_rated; i++)
+    add_item(&made, self->rated[i], self->levels[i] < MIDDLE ? -target : target,
+             self->levels[i] < liked ? WEIGHT / 2 : WEIGHT);
+  return made;
+}
+
+/* No dislikes, and not the newest opinion, unless it is the only one. */
+items items_for_round(const device* self) {
+  items made = allocate_items(self->n_rated);
+  const uint32_t n = self->n_rated > 1 ? self->n_rated - 1 : self->n_rated;
+  for (uint32_t i = 0; i < n; i++)
+    if (self->levels[i] >= MIDDLE) add_item(&made, self->rated[i], rated_target(self->model.code_bits), WEIGHT);
+  return made;
+}
+
 /* Working memory of a fit. */
 typedef struct fit {
   uint8_t* rows;
-  int32_t* targets;
   int64_t *gram, *column_sums, *mean_pull, *quadratic, *linear;
 } fit;
 
 static fit allocate_fit(size_t f, size_t n) {
-  return (fit){allocate(n, f / 8),           allocate(n, sizeof(int32_t)), allocate(f * f, sizeof(int64_t)),
-               allocate(f, sizeof(int64_t)), allocate(f, sizeof(int64_t)), allocate(f * f, sizeof(int64_t)),
-               allocate(f, sizeof(int64_t))};
+  return (fit){allocate(n, f / 8),           allocate(f * f, sizeof(int64_t)), allocate(f, sizeof(int64_t)),
+               allocate(f, sizeof(int64_t)), allocate(f * f, sizeof(int64_t)), allocate(f, sizeof(int64_t))};
 }
 
 static void free_fit(fit* self) {
   free(self->rows);
-  free(self->targets);
   free(self->gram);
   free(self->column_sums);
   free(self->mean_pull);
@@ -41,19 +77,30 @@ static void pull_to_mean(const round_model* model, const int64_t* gram, int64_t*
   }
 }
 
-static void prepare(const device* self, fit* work) {
-  const uint32_t f = self->model.code_bits, m = self->model.item_count, n = self->n_rated;
-  const int64_t catalogue = (int64_t)CATALOGUE_WEIGHT * WEIGHT * (n > LEAST_RATINGS ? n : LEAST_RATINGS);
-  check(lfr_gather(self->codes.bytes, m, f, self->rated, n, work->rows), "lfr_gather");
+/* What the whole catalogue weighs: by the items without dislikes. */
+static int64_t catalogue_weight(const items* fitted) {
+  int64_t weight = 0, n_near = 0;
+  for (uint32_t i = 0; i < fitted->n; i++) {
+    if (fitted->targets[i] < 0) continue;
+    weight += fitted->weights[i];
+    n_near++;
+  }
+  return CATALOGUE_WEIGHT * (weight + WEIGHT * (n_near < LEAST_RATINGS ? LEAST_RATINGS - n_near : 0));
+}
+
+static void prepare(const device* self, const items* fitted, fit* work) {
+  const uint32_t f = self->model.code_bits, m = self->model.item_count, n = fitted->n;
+  const int64_t catalogue = catalogue_weight(fitted);
+  check(lfr_gather(self->codes.bytes, m, f, fitted->rows, n, work->rows), "lfr_gather");
   check(lfr_gram(self->codes.bytes, m, f, work->gram, work->column_sums), "lfr_gram");
   pull_to_mean(&self->model, work->gram, work->mean_pull);
-  for (uint32_t i = 0; i < n; i++) work->targets[i] = rated_target(f);
   const lfr_fit_terms terms = {.code_bits = f,
                                .n_rows = n,
                                .rows = work->rows,
-                               .targets = work->targets,
-                               .row_factor = (int64_t)m * WEIGHT,
-                               .target_factor = (int64_t)m * WEIGHT,
+                               .targets = fitted->targets,
+                               .weights = fitted->weights,
+                               .row_factor = m,
+                               .target_factor = m,
                                .gram = work->gram,
                                .gram_factor = catalogue + MEAN_PULL,
                                .column_sums = work->column_sums,
@@ -62,12 +109,12 @@ static void prepare(const device* self, fit* work) {
   check(lfr_fit_prepare(&terms, work->quadratic, work->linear), "lfr_fit_prepare");
 }
 
-void fit_user_code(device* self, uint32_t max_sweeps) {
+void fit_user_code(device* self, const items* fitted, uint32_t max_sweeps) {
   const uint32_t f = self->model.code_bits;
   uint8_t from_signs[LFR_MAX_CODE_BITS / 8];
   int64_t old_loss, signs_loss;
-  fit work = allocate_fit(f, self->n_rated);
-  prepare(self, &work);
+  fit work = allocate_fit(f, fitted->n);
+  prepare(self, fitted, &work);
   memcpy(from_signs, self->user_code, f / 8);
   check(lfr_fit_start(work.linear, f, from_signs), "lfr_fit_start");
   check(lfr_fit_sweep(work.quadratic, work.linear, f, max_sweeps, self->user_code, NULL, &old_loss), "lfr_fit_sweep");

@@ -36,10 +36,10 @@ static void require_round(const round_model* model) {
 
 /* ---- rows ---- */
 
-static uint32_t take_open_rows(const device* self, uint32_t* rows) {
+static uint32_t take_open_rows(const device* self, const items* taught, uint32_t* rows) {
   uint32_t n = 0;
-  for (uint32_t i = 0; i < self->n_rated; i++)
-    if (!self->model.has_gate || bit_at(self->open_rows.bytes, self->rated[i])) rows[n++] = self->rated[i];
+  for (uint32_t i = 0; i < taught->n; i++)
+    if (!self->model.has_gate || bit_at(self->open_rows.bytes, taught->rows[i])) rows[n++] = taught->rows[i];
   return n;
 }
 
@@ -62,8 +62,8 @@ static int ascending(const void* left, const void* right) {
   return (a > b) - (a < b);
 }
 
-static uint32_t choose_rows(const device* self, uint32_t* rows) {
-  uint32_t n = take_open_rows(self, rows);
+static uint32_t choose_rows(const device* self, const items* taught, uint32_t* rows) {
+  uint32_t n = take_open_rows(self, taught, rows);
   const uint32_t most = self->model.max_rows;
   if (most && n > most) {
     choose(self, rows, n, most);
@@ -130,9 +130,10 @@ int main(int argc, char** argv) {
   read_hex(argv[3], digest, sizeof digest, "MANIFEST_SHA256");
   device self = open_device(argv[1], argc == 5 ? argv[4] : NULL);
   require_round(&self.model);
-  fit_user_code(&self, ROUND_SWEEPS);
-  uint32_t* rows = allocate(self.n_rated, sizeof *rows);
-  const uint32_t n = choose_rows(&self, rows);
+  items taught = items_for_round(&self);
+  fit_user_code(&self, &taught, ROUND_SWEEPS);
+  uint32_t* rows = allocate(taught.n, sizeof *rows);
+  const uint32_t n = choose_rows(&self, &taught, rows);
   writer update = row_update(&self, rows, n), request = upload_request(&self, round_id, digest, &update);
   if (request.full) stop("the upload did not fit its buffer");
   store_file(&self, "user_code", self.user_code, self.model.code_bits / 8);
@@ -141,6 +142,7 @@ int main(int argc, char** argv) {
   free(request.bytes);
   free(update.bytes);
   free(rows);
+  free_items(&taught);
   close_device(&self);
   return 0;
 }

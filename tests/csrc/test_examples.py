@@ -57,17 +57,18 @@ class Device:
         return sha256((self.folder / "manifest").read_bytes()).digest()
 
     def sdk(self):
-        """Model, ratings, first code and generator of the SDK."""
+        """Model, opinions, first code and generator of the SDK."""
         stream = io.BytesIO(self.random)
         model = PublishedModel(ItemCodes(self.codes, self.model.code_bits), self.model, self.open_rows)
-        rated = Interactions([(item, 0) for item in self.rated])
+        rated = Interactions([(item, 630 * (item % 5)) for item in self.rated])
         return model, rated, UserCode(stream.read(model.code_bits // 8)), stream
 
     def sdk_upload(self):
         """The code after the round, and the bytes that the SDK would send."""
         model, rated, start, stream = self.sdk()
-        code = fit_for_round(model, rated, start)
-        update = _wire.encode_update(make_update(model, rated, code, stream.read))
+        taught = rated.to_teach()
+        code = fit_for_round(model, taught, start)
+        update = _wire.encode_update(make_update(model, taught, code, stream.read))
         assignment = Assignment(ROUND_ID, 3, self.digest, 1000, 2**20, b"", False)
         return code.reveal(), encode_upload(assignment, stream.read(16), update)
 
@@ -132,7 +133,7 @@ def test_without_a_file_of_random_bytes_two_uploads_differ_and_start_from_the_st
         uploads.add((tmp_path / "upload").read_bytes())
         code = (tmp_path / "user_code").read_bytes()
         model, rated, _, _ = device.sdk()
-        assert fit_for_round(model, rated, UserCode(code)).reveal() == code
+        assert fit_for_round(model, rated.to_teach(), UserCode(code)).reveal() == code
     assert len(uploads) == 2
 
 

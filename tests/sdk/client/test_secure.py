@@ -83,6 +83,23 @@ def test_a_cohort_trains_and_nobody_is_left_with_secrets(secure):
         assert client.export_my_data()["spent"]["revealed_version"] == 1
         assert client.export_my_data()["spent"]["privacy_loss"] == 0
     wait_for_version(clients[0], 2)
+
+
+def test_when_training_is_over_the_cohort_evaluates_and_devices_rank_by_it(secure):
+    _, clients = secure(rounds=1)
+    assert [client.status().ranked_by for client in clients] == ["unknown"] * COHORT
+    together(*(client.participate for client in clients))
+    codes = [client._store.get("user_code") for client in clients]
+    wait_for_version(clients[0], 2)
+    assert all(outcome.took_part for outcome in together(*(client.participate for client in clients)))
+    for client, code in zip(clients, codes, strict=True):
+        spent = client.export_my_data()["spent"]
+        assert (len(spent["rounds"]), len(spent["gate_refreshes"]), spent["revealed_version"]) == (2, 0, 2)
+        # An evaluation fits codes of its own.
+        assert client._store.get("user_code") == code
+    wait_for_version(clients[0], 3)
+    assert clients[0].status().ranked_by in ("codes", "popularity")
+    assert len(clients[0].recommend(5)) == 5
     assert clients[0].participate().reason == "training_finished"
 
 
