@@ -116,7 +116,9 @@ class _Tried:
 
 
 def ranking_fields(ranking: Ranking) -> RankingFields:
-    """A ranking as records have it."""
+    """A ranking as records have it. Popularity alone knows no codes, and so neither recency nor refinement."""
+    if ranking.by == RankBy.POPULARITY:
+        return {"by": "popularity", "prior": 0.0, "recency": "off", "refine": False}
     return {
         "by": ranking.by.name.lower(),
         "prior": ranking.prior_fourths / 4,
