@@ -62,6 +62,8 @@ class KitSettings:
     gate_refreshes: bool = False
     # Privacy secagg+dp: the fields of RoundModel.noise.
     noise: dict[str, int] | None = None
+    # Training rounds between two in which the cohort evaluates; 0: it never does.
+    evaluate_every: int = 0
     # catalogue or paper; ternary, exact or codes; the balance of RoundModel.
     objective: str = "catalogue"
     upload_kind: str = "ternary"
@@ -135,6 +137,7 @@ class Kit:
             "deadline_seconds": settings.deadline_seconds,
             "privacy": settings.privacy,
             "gate_every": 1_000_000_000,
+            "evaluate_every": settings.evaluate_every,
             **self._uploads(),
             **{f"noise_{name.split('_')[0]}": level / 1000 for name, level in (settings.noise or {}).items()},
         }

@@ -74,8 +74,8 @@ test("the last four evaluations with the newest one's candidates are added up", 
   const [forCodes, forPopularity] = [LIKES_CODES, LIKES_POPULARITY].map((counted) => evaluated([counted, NONE]));
   // Codes win by 30 each time, popularity by 60.
   assert.deepEqual(choose([forPopularity, forCodes])[0], popularity);
-  assert.deepEqual(choose([forPopularity, forCodes, forCodes, forCodes])[0], codes);
-  assert.deepEqual(choose([forPopularity, forPopularity, forCodes, forCodes, forCodes, forCodes])[0], codes);
+  assert.deepEqual(choose([forPopularity, forPopularity, forCodes, forCodes])[0], popularity);
+  assert.deepEqual(choose([forPopularity, forCodes, forCodes, forCodes, forPopularity])[0], codes);
   const others = { ...forPopularity, candidates: [codes, { ...weak, refine: true }, popularity, chance] };
   assert.deepEqual(choose([forCodes, others, others])[0], popularity);
   assert.deepEqual(choose([forPopularity, others, others, others, forCodes])[0], popularity);
