@@ -8,6 +8,7 @@ import numpy as np
 from lightfr import _wire
 from lightfr._wire import coordinator
 from lightfr.device import Trust
+from lightfr.evaluation import evaluation_vector
 from lightfr.rounds import RoundParticipant, Trusted
 from lightfr.secagg import gate_vector, round_vector
 from lightfr.v1 import coordinator_pb2, model_pb2
@@ -35,7 +36,7 @@ class Cohort:
         self._fleet.sync()
         # What each device had to say in its last round with secure aggregation, before it was masked; by block.
         self.vectors = {}
-        # What a device adds to its weight that it should not, by its number.
+        # The block to whose first number a device adds what it should not, and how much, by the device's number.
         self.lies = {}
 
     @property
@@ -61,11 +62,11 @@ class Cohort:
         assert isinstance(answer, coordinator.Assignment), answer
         return answer
 
-    def has_place(self, user):
-        """Whether the server gives this device a place now."""
+    def kind_of_place(self, user):
+        """The kind of the round in which the server gives this device a place now; None: it gives none."""
         modes = [self.model.manifest.message.model.privacy_mode]
         answer = coordinator.check_in(self.channels[user], self.model.manifest.model_version, modes)
-        return isinstance(answer, coordinator.Assignment)
+        return answer.kind if isinstance(answer, coordinator.Assignment) else None
 
     def status(self, user, round_id):
         request = coordinator_pb2.GetRoundStatusRequest(round_id=round_id).SerializeToString()
@@ -92,14 +93,18 @@ class Cohort:
         place = self.check_in(user, self.model.manifest.message.model.privacy_mode)
         member, key = self._fleet.devices[user].member, self.model.manifest.signing_key
 
-        def make_vector(is_gate_refresh, size):
-            device, noise = self._fleet.devices[user].device, self._noise[user]
-            if is_gate_refresh:
-                vector = gate_vector(self.model.published, device.interactions, size, noise)
+        def make_vector(kind, size):
+            device, noise, model = self._fleet.devices[user].device, self._noise[user], self.model.published
+            if kind == coordinator.GATE_REFRESH:
+                vector = gate_vector(model, device.interactions.to_teach(), size, noise)
+            elif kind == coordinator.EVALUATION:
+                rankings, code = self.model.manifest.rankings, device.code
+                vector = evaluation_vector(model, rankings, device.interactions, code, place.round_id, size, noise)
             else:
-                vector = round_vector(self.model.published, self.update(user), size, noise)
+                vector = round_vector(model, self.update(user), size, noise)
             if user in self.lies:
-                vector["weight"][0] += self.lies[user]
+                block, lie = self.lies[user]
+                vector[block][0] += lie
             self.vectors[user] = {block.name: np.array(vector[block.name], np.int64) for block in vector.blocks}
             return vector
 
@@ -118,12 +123,18 @@ class Cohort:
 
     def train_masked(self, stages_of, users=None):
         """One round with secure aggregation, stage by stage; some devices leave after so many stages."""
+        self.vectors.clear()
         walks = {user: self.walk(user) for user in users or range(len(self.channels))}
         for done, _ in enumerate(STAGES):
             for user, walk in walks.items():
                 if stages_of.get(user, len(STAGES)) > done:
                     walk.advance()
         self.next_version()
+
+    def sums(self):
+        """What the devices of the last masked round said, added up by block."""
+        names = next(iter(self.vectors.values()))
+        return {name: sum(vector[name] for vector in self.vectors.values()) for name in names}
 
     def close(self):
         self._fleet.close()

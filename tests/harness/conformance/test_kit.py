@@ -40,6 +40,7 @@ def test_the_settings_are_those_of_the_document(kit):
         "integer_ids": False,
         "gate_refreshes": False,
         "noise": None,
+        "evaluate_every": 0,
         "objective": "catalogue",
         "upload_kind": "ternary",
         "balance": 0,

@@ -2,7 +2,7 @@
 import { addUpload, emptySums, type Sums } from "./aggregate.js";
 import { readU32s } from "./bytes.js";
 import { ErrorReason, refusal } from "./errors.js";
-import type { UploadRequest } from "./gen/lightfr/v1/coordinator_pb.js";
+import { RoundKind, type UploadRequest } from "./gen/lightfr/v1/coordinator_pb.js";
 import { Objective, UploadKind } from "./gen/lightfr/v1/model_pb.js";
 import type { RowUpdate } from "./gen/lightfr/v1/update_pb.js";
 import { rowBytes } from "./limits.js";
@@ -10,6 +10,7 @@ import { Round, type Step } from "./round.js";
 import type { Settings } from "./settings.js";
 
 export class ClearRound extends Round {
+  readonly kind = RoundKind.TRAINING;
   readonly steps: Step[] = ["upload"];
 
   protected isComplete(): boolean {

@@ -8,7 +8,7 @@ import { hex } from "./bytes.js";
 import { ClearRound } from "./clear.js";
 import type { Enrolled, Renewed } from "./enrollment.js";
 import { ErrorReason, refusal } from "./errors.js";
-import { isRefreshDue, refreshed, withNewRows, type Gate } from "./gate.js";
+import { isRefreshDue, refreshed, withNewRows } from "./gate.js";
 import { RoundKind, RoundState } from "./gen/lightfr/v1/coordinator_pb.js";
 import { Objective, PrivacyMode, UploadKind } from "./gen/lightfr/v1/model_pb.js";
 import { Journal } from "./journal.js";
@@ -18,19 +18,18 @@ import { EndedRound, Round, type RoundEvent, type RoundSummary, type RoundView }
 import { SecureRound } from "./secure/round.js";
 import type { Settings } from "./settings.js";
 import { Standing } from "./standing.js";
-import type { Versions } from "./versions.js";
+import type { Origin, Versions } from "./versions.js";
 
 /** What the server's journal holds. A version and the end of its round are one record: never one without the other. */
 export type ServerEvent =
   | Enrolled
   | Renewed
-  | { type: "version"; manifest: string; gate?: Gate; round?: RoundSummary }
+  | ({ type: "version"; manifest: string; round?: RoundSummary } & Origin)
   | { type: "abandoned"; round: RoundSummary };
 
-/** What the next version has; no gate: the same as before. */
-interface Next {
+/** What the next version has. */
+interface Next extends Pick<Origin, "gate" | "hits"> {
   model: Model;
-  gate?: Gate;
   /** Whether some rows say more than the devices can, and stay as they are. */
   isSpoilt?: boolean;
 }
@@ -59,7 +58,7 @@ export class Coordinator {
 
   /** Takes up what the journal remembers. */
   replay(event: ServerEvent): void {
-    if (event.type === "version") this.versions.replay(event.manifest, event.gate);
+    if (event.type === "version") this.versions.replay(event.manifest, event);
     if ("round" in event && event.round) this.remember(event.round);
   }
 
@@ -86,12 +85,9 @@ export class Coordinator {
   /** Whether the device must wait for another round although this one has places left. */
   keepsOut(device: string): boolean {
     // The two refreshes of a pair have no device in common.
-    const hasCounted = this.isRefreshing && !!this.versions.gate.first?.devices.includes(device);
+    const isRefresh = this.round.kind === RoundKind.GATE_REFRESH;
+    const hasCounted = isRefresh && !!this.versions.gate.first?.devices.includes(device);
     return hasCounted || this.standing.isLeftOut(device, this.round.id);
-  }
-
-  private get isRefreshing(): boolean {
-    return this.round instanceof SecureRound && this.round.kind === RoundKind.GATE_REFRESH;
   }
 
   /** Ends what has come to its end. Called before every answer, after every delivery, and as time passes. */
@@ -137,7 +133,7 @@ export class Coordinator {
   /** What the round has come to: a version whose files are written, or nothing. */
   private outcome(): ServerEvent {
     const { round, versions } = this;
-    const next = this.isRefreshing ? this.counted(round as SecureRound) : this.trained();
+    const next = this.learnt();
     if (!next) {
       console.error("a round has no sum, or none that its devices can have said: nothing is learnt from it");
       // Devices have revealed on this version and will not on it again: the same codes get a new number.
@@ -145,10 +141,25 @@ export class Coordinator {
       const verdict = round instanceof SecureRound && round.lacksShares ? "nothing" : "spoilt";
       return { type: "version", manifest, round: round.summary(RoundState.ABANDONED, 0, verdict) };
     }
-    const manifest = versions.prepare(next.model, next.gate);
+    const origin = { kind: round.kind, gate: next.gate, hits: next.hits };
+    const manifest = versions.prepare(next.model, origin);
     const verdict = next.isSpoilt ? "spoilt" : "good";
     const summary = round.summary(RoundState.FINISHED, versions.current.number + 1, verdict);
-    return { type: "version", manifest, gate: next.gate, round: summary };
+    return { type: "version", manifest, ...origin, round: summary };
+  }
+
+  /** What comes of the round, by its kind. Undefined: nothing, for it has no sum that its devices can have said. */
+  private learnt(): Next | undefined {
+    const { round } = this;
+    if (round instanceof SecureRound && round.kind === RoundKind.GATE_REFRESH) return this.counted(round);
+    if (round instanceof SecureRound && round.kind === RoundKind.EVALUATION) return this.evaluated(round);
+    return this.trained();
+  }
+
+  /** What comes of an evaluation: the same codes, and how well the candidates rank. */
+  private evaluated(round: SecureRound): Next | undefined {
+    const hits = round.hits();
+    return hits && { model: this.versions.current.model, hits: [...hits] };
   }
 
   /** What comes of a gate refresh. */
@@ -209,10 +220,10 @@ export class Coordinator {
     this.roundJournal = undefined;
     if (existsSync(this.roundPath)) unlinkSync(this.roundPath);
     const { journal } = Journal.open<RoundEvent>(this.roundPath);
-    const id = randomBytes(16);
-    journal.append({ type: "open", id: hex(id), version: this.versions.current.number });
+    const [id, kind] = [randomBytes(16), this.nextKind()];
+    journal.append({ type: "open", id: hex(id), version: this.versions.current.number, kind });
     this.roundJournal = journal;
-    this.round = this.makeRound(id, journal);
+    this.round = this.makeRound(id, kind, journal);
   }
 
   private resumeRound(): void {
@@ -221,15 +232,19 @@ export class Coordinator {
     const [first] = records;
     // Ended already: the crash came before its journal was deleted.
     if (first?.type !== "open" || this.ended.has(first.id)) return this.openRound();
-    this.round = this.makeRound(Buffer.from(first.id, "hex"), journal);
+    this.round = this.makeRound(Buffer.from(first.id, "hex"), first.kind, journal);
     for (const event of records) this.round.apply(event);
   }
 
-  private makeRound(id: Buffer, journal: Journal<RoundEvent>): ClearRound | SecureRound {
+  private nextKind(): RoundKind {
+    const { gate, evaluations } = this.versions;
+    if (isRefreshDue(gate, this.settings)) return RoundKind.GATE_REFRESH;
+    return evaluations.isDue ? RoundKind.EVALUATION : RoundKind.TRAINING;
+  }
+
+  private makeRound(id: Buffer, kind: RoundKind, journal: Journal<RoundEvent>): ClearRound | SecureRound {
     const rest: ConstructorParameters<typeof Round> = [id, this.versions.current, this.settings, journal];
     if (this.settings.privacy === PrivacyMode.CLEAR) return new ClearRound(...rest);
-    const isDue = isRefreshDue(this.versions.gate, this.settings);
-    const kind = isDue ? RoundKind.GATE_REFRESH : RoundKind.TRAINING;
     return new SecureRound(kind, this.versions, this.authorityKeys, ...rest);
   }
 }

@@ -1,19 +1,23 @@
 // How large a request may be, in bytes: docs/protocol.md, "Limits".
+import { candidatesFor } from "./evaluation.js";
 import { CoordinatorService } from "./gen/lightfr/v1/coordinator_pb.js";
 import { EnrollmentService } from "./gen/lightfr/v1/enrollment_pb.js";
 import { PrivacyMode, UploadKind } from "./gen/lightfr/v1/model_pb.js";
 import { mostHolders } from "./secure/roster.js";
-import { packedSize, trainingBlocks } from "./secure/vector.js";
+import { evaluationBlocks, packedSize, trainingBlocks } from "./secure/vector.js";
 import type { Settings } from "./settings.js";
 
 const SMALL = 1024;
 const SIGNING_REQUEST = 4352;
 const AROUND_AN_UPLOAD = 200;
 
-/** Room for the largest legal upload, whichever rows are open, and for the fields around it. */
+/** Room for the largest legal upload, whichever rows are open and in every kind of round, and for the fields around it. */
 export function uploadLimit({ privacy, codeBits, itemCount, maxRows, places, noise, uploadKind }: Settings): number {
-  if (privacy !== PrivacyMode.CLEAR)
-    return AROUND_AN_UPLOAD + packedSize(trainingBlocks(places, itemCount, codeBits, noise));
+  if (privacy !== PrivacyMode.CLEAR) {
+    const training = trainingBlocks(places, itemCount, codeBits, noise);
+    const evaluation = evaluationBlocks(places, candidatesFor(codeBits, true).length, noise);
+    return AROUND_AN_UPLOAD + Math.max(packedSize(training), packedSize(evaluation));
+  }
   const rows = maxRows > 0 ? Math.min(maxRows, itemCount) : itemCount;
   return AROUND_AN_UPLOAD + rows * (4 + rowBytes(uploadKind, codeBits)) + codeBits / 8;
 }

@@ -8,7 +8,7 @@ import { fromBinary } from "@bufbuild/protobuf";
 import type { Sums } from "./aggregate.js";
 import { base64, fromBase64, hex, sha256 } from "./bytes.js";
 import { ErrorReason, requireThat } from "./errors.js";
-import { RoundState, UploadRequestSchema, type UploadRequest } from "./gen/lightfr/v1/coordinator_pb.js";
+import { RoundKind, RoundState, UploadRequestSchema, type UploadRequest } from "./gen/lightfr/v1/coordinator_pb.js";
 import type { Journal } from "./journal.js";
 import type { Settings } from "./settings.js";
 import type { Verdict } from "./standing.js";
@@ -17,7 +17,7 @@ import type { Version } from "./versions.js";
 export type Step = "advertise" | "share" | "acknowledge" | "include" | "upload" | "confirm" | "reveal";
 
 export type RoundEvent =
-  | { type: "open"; id: string; version: number }
+  | { type: "open"; id: string; version: number; kind: RoundKind }
   | { type: "place"; device: string; peer: string; at: number }
   | { type: "delivery"; device: string; step: Step; body: string }
   | { type: "settled"; at: number };
@@ -108,6 +108,9 @@ export abstract class Round implements RoundView {
     protected readonly settings: Settings,
     private readonly journal: Pick<Journal<RoundEvent>, "append">,
   ) {}
+
+  /** What the cohort adds up. */
+  abstract readonly kind: RoundKind;
 
   /** In their order. */
   abstract readonly steps: Step[];

@@ -29,6 +29,8 @@ export interface Settings {
   /** Length of a round in the clear, or of each phase of secure aggregation. */
   deadlineMs: number;
   integerIds: boolean;
+  /** Training rounds between two in which the cohort evaluates how to rank. 0: it never does. */
+  evaluateEvery: number;
 }
 
 export interface Item {
@@ -49,6 +51,8 @@ const privacyModes = {
 };
 const objectives = { catalogue: Objective.CATALOGUE, paper: Objective.PAPER };
 const uploadKinds = { ternary: UploadKind.TERNARY, exact: UploadKind.EXACT, codes: UploadKind.CODES };
+
+const USUAL_EVALUATE_EVERY = 10;
 
 export function readSettings(kit: string): Settings {
   const json = JSON.parse(readFileSync(join(kit, "settings.json"), "utf8"));
@@ -72,6 +76,7 @@ export function readSettings(kit: string): Settings {
     minimum: json.minimum,
     deadlineMs: json.deadline_seconds * 1000,
     integerIds: json.integer_ids,
+    evaluateEvery: json.evaluate_every ?? USUAL_EVALUATE_EVERY,
   };
 }
 

@@ -6,10 +6,14 @@ import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import type { Model } from "./aggregate.js";
 import type { Artifacts, Stored } from "./artifacts.js";
 import { base64, bitmap, equal, fromBase64, hex, sha256 } from "./bytes.js";
+import { candidatesFor, Evaluations, type Ranking } from "./evaluation.js";
 import { writeCatalogue, writeDelta } from "./formats.js";
 import { firstGate, openRowsOf, type Gate } from "./gate.js";
+import type { RoundKind } from "./gen/lightfr/v1/coordinator_pb.js";
 import { ManifestSchema, type Manifest } from "./gen/lightfr/v1/manifest_pb.js";
+import { PrivacyMode } from "./gen/lightfr/v1/model_pb.js";
 import { writeDurably } from "./journal.js";
+import { priorOf } from "./popularity.js";
 import type { Item, Settings } from "./settings.js";
 
 export const WIRE_VERSION = 1;
@@ -24,11 +28,22 @@ export interface Version {
   model: Model;
 }
 
+/** What a version has of the round that it came of, besides the model. It is kept as JSON. */
+export interface Origin {
+  /** Of the round. Absent: nothing was learnt, and all is as before. */
+  kind?: RoundKind;
+  /** Of a gate refresh. */
+  gate?: Gate;
+  /** The sum of an evaluation, which was about the candidates of the version before. */
+  hits?: number[];
+}
+
 export class Versions {
   /** Of the newest version. */
   gate: Gate;
   /** Open rows by ascending index. */
   openRows: number[];
+  readonly evaluations: Evaluations;
   /** The last versions, newest first: as signed, and parsed. */
   private history: { bytes: Buffer; manifest: Manifest }[] = [];
   private newest?: Version;
@@ -42,6 +57,7 @@ export class Versions {
     private readonly folder: string,
   ) {
     this.gate = firstGate(items, settings);
+    this.evaluations = new Evaluations(settings);
     this.openRows = openRowsOf(this.gate, settings);
     this.catalogue = artifacts.put(
       writeCatalogue(
@@ -52,7 +68,8 @@ export class Versions {
   }
 
   /** Writes all files of a next version. It exists from when the journal holds the manifest that this returns. */
-  prepare(model: Model, gate = this.gate): string {
+  prepare(model: Model, origin: Origin = {}): string {
+    const gate = origin.gate ?? this.gate;
     const open = new Set(openRowsOf(gate, this.settings));
     const manifest = create(ManifestSchema, {
       wireVersion: WIRE_VERSION,
@@ -63,16 +80,18 @@ export class Versions {
       codesDeltas: this.deltas(model.codes),
       catalogue: this.catalogue,
       openRows: this.artifacts.put(bitmap(gate.counts.length, (row) => open.has(row))),
+      ...this.aboutRanking(gate, origin),
     });
     const kept = [model.memory, model.trail].map(({ buffer }) => Buffer.from(buffer));
     writeDurably(join(this.folder, memoryName(manifest)), Buffer.concat(kept));
     return base64(toBinary(ManifestSchema, manifest));
   }
 
-  /** Takes up a version that the journal holds, and its gate if that is another than before. */
-  replay(manifest: string, gate = this.gate): void {
-    this.gate = gate;
-    this.openRows = openRowsOf(gate, this.settings);
+  /** Takes up a version that the journal holds. */
+  replay(manifest: string, origin: Origin): void {
+    if (origin.kind !== undefined) this.evaluations.note(origin.kind, this.evaluated(origin));
+    this.gate = origin.gate ?? this.gate;
+    this.openRows = openRowsOf(this.gate, this.settings);
     const bytes = fromBase64(manifest);
     this.history = [{ bytes, manifest: fromBinary(ManifestSchema, bytes) }, ...this.history].slice(0, KEPT_VERSIONS);
     this.newest = undefined;
@@ -80,6 +99,11 @@ export class Versions {
 
   get exists(): boolean {
     return this.history.length > 0;
+  }
+
+  /** What an evaluation of the newest version compares. */
+  get candidates(): Ranking[] {
+    return this.history[0].manifest.candidates;
   }
 
   get current(): Version {
@@ -124,6 +148,20 @@ export class Versions {
       meanUser: this.readMeanUser(Buffer.from(manifest.model!.meanUser)),
     };
     return { number: Number(manifest.modelVersion), manifest: bytes, manifestSha256: sha256(bytes), model };
+  }
+
+  /** The fields of a manifest that say how devices rank. */
+  private aboutRanking(gate: Gate, origin: Origin) {
+    const { codeBits, privacy } = this.settings;
+    // Counts that somebody gave may be told, however small; those of devices only from the gate on.
+    const prior = priorOf(gate.counts, gate.counted === undefined ? 1 : this.settings.gate);
+    const hasPrior = prior !== undefined;
+    const candidates = privacy === PrivacyMode.CLEAR ? [] : candidatesFor(codeBits, hasPrior);
+    return { prior, candidates, rankings: this.evaluations.rankings(hasPrior, origin.kind, this.evaluated(origin)) };
+  }
+
+  private evaluated({ hits }: Origin) {
+    return hits && { candidates: this.candidates, hits };
   }
 
   private roundModel(meanUser: number[]) {

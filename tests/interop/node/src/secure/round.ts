@@ -27,7 +27,7 @@ import { isSigned, MEMBER_KEY_BYTES, memberOf } from "./members.js";
 import { Roster, type Entry } from "./roster.js";
 import { settle, type Settlement } from "./settling.js";
 import { areSharesOf, unmask } from "./unmask.js";
-import { gateBlocks, signedBlocks, sumsOf, trainingBlocks, unpack, type Block } from "./vector.js";
+import { evaluationBlocks, gateBlocks, signedBlocks, sumsOf, trainingBlocks, unpack, type Block } from "./vector.js";
 
 type StepAnswer = MessageInitShape<typeof GetStepResponseSchema>["step"];
 
@@ -103,6 +103,12 @@ export class SecureRound extends Round {
   counts(): Int32Array | undefined {
     const counts = this.unmasked()?.[0];
     return counts && arePlausibleCounts(counts, this.uploads.size, this.settings.noise) ? counts : undefined;
+  }
+
+  /** What an evaluation comes to. Undefined as for `sums`; with the noise of an epsilon every sum can have been said. */
+  hits(): Int32Array | undefined {
+    const hits = this.unmasked()?.[0];
+    return hits && (this.settings.noise || arePlausibleCounts(hits, this.uploads.size)) ? hits : undefined;
   }
 
   /** The sum of the survivors' vectors, block by block. */
@@ -252,11 +258,14 @@ export class SecureRound extends Round {
     );
     const { manifestSha256 } = this.version;
     this.roster = new Roster({ roundId: this.id, manifestSha256, kind: this.kind }, entries);
+    this.blocks = this.blocksFor(this.roster.size);
+  }
+
+  private blocksFor(devices: number): Block[] {
     const { itemCount, codeBits, noise } = this.settings;
-    this.blocks =
-      this.kind === RoundKind.GATE_REFRESH
-        ? gateBlocks(this.roster.size, itemCount, noise)
-        : trainingBlocks(this.roster.size, this.versions.openRows.length, codeBits, noise);
+    if (this.kind === RoundKind.GATE_REFRESH) return gateBlocks(devices, itemCount, noise);
+    if (this.kind === RoundKind.EVALUATION) return evaluationBlocks(devices, this.versions.candidates.length, noise);
+    return trainingBlocks(devices, this.versions.openRows.length, codeBits, noise);
   }
 
   private entryOf(

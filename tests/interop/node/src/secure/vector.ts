@@ -4,6 +4,7 @@
 // bits at the end.
 import { createCipheriv } from "node:crypto";
 import { emptySums, type Shape, type Sums } from "../aggregate.js";
+import { hitCount } from "../evaluation.js";
 import type { Noise } from "../plausible.js";
 
 export interface Block {
@@ -48,9 +49,17 @@ export function trainingBlocks(devices: number, openRows: number, codeBits: numb
 
 /** The one block of a gate refresh: counts. */
 export function gateBlocks(devices: number, items: number, noise?: Noise): Block[] {
-  const room = noise ? gaussianRoom(devices, noise.countsThousandths) : ternaryRoom(devices);
-  return [{ values: items, bits: bitsFor(devices, room) }];
+  return [{ values: items, bits: countBits(devices, noise) }];
 }
+
+/** The one block of an evaluation: hits. */
+export function evaluationBlocks(devices: number, candidates: number, noise?: Noise): Block[] {
+  return [{ values: hitCount(candidates), bits: countBits(devices, noise) }];
+}
+
+/** Of sums of zeros and ones. */
+const countBits = (devices: number, noise?: Noise): number =>
+  bitsFor(devices, noise ? gaussianRoom(devices, noise.countsThousandths) : ternaryRoom(devices));
 
 /** floor(sqrt(n)), exactly. */
 function isqrt(n: bigint): bigint {

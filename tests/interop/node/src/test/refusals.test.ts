@@ -45,6 +45,7 @@ const settings: Settings = {
   minimum: 1,
   deadlineMs: 60_000,
   integerIds: false,
+  evaluateEvery: 0,
 };
 
 let address = "";

@@ -9,6 +9,7 @@ import { settle } from "../secure/settling.js";
 import { fromLittleEndian, reconstruct, type Share } from "../secure/shamir.js";
 import {
   add,
+  evaluationBlocks,
   maskOf,
   gateBlocks,
   packedSize,
@@ -148,10 +149,12 @@ test("blocks have the documented sizes", () => {
   for (const known of vector("blocks")) {
     const [rowsThousandths, sumsThousandths, countsThousandths] = known.noise ?? [];
     const noise = known.noise ? { rowsThousandths, sumsThousandths, countsThousandths } : undefined;
-    const blocks =
-      known.kind === "training"
-        ? trainingBlocks(known.devices, known.open_rows, known.code_bits, noise)
-        : gateBlocks(known.devices, known.item_count, noise);
+    const byKind: Record<string, () => Block[]> = {
+      training: () => trainingBlocks(known.devices, known.open_rows, known.code_bits, noise),
+      gate: () => gateBlocks(known.devices, known.item_count, noise),
+      evaluation: () => evaluationBlocks(known.devices, known.candidates, noise),
+    };
+    const blocks = byKind[known.kind]();
     assert.deepEqual(blocks, blocksOf(known.blocks));
     assert.equal(packedSize(blocks), known.bytes);
   }

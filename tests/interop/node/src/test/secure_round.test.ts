@@ -41,7 +41,7 @@ const METHODS = [
 function newRound(): SecureRound {
   const shape = { codeBits: 8, itemCount: 2, places: 15, goal: 15, minimum: 2, maxRows: 0, deadlineMs: 60_000 };
   const model = { objective: Objective.CATALOGUE, uploadKind: UploadKind.TERNARY, balance: 0 };
-  const how = { privacy: PrivacyMode.SECAGG, gate: 0, gateRefreshes: false, integerIds: false };
+  const how = { privacy: PrivacyMode.SECAGG, gate: 0, gateRefreshes: false, integerIds: false, evaluateEvery: 0 };
   const settings = { ...shape, ...model, ...how };
   const versions: any = {
     openRows: [0, 1],

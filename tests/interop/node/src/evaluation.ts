@@ -1,0 +1,105 @@
+// How devices shall rank, by what they say in evaluation rounds: docs/protocol.md, "Evaluation".
+import { isDeepStrictEqual } from "node:util";
+import { RoundKind } from "./gen/lightfr/v1/coordinator_pb.js";
+import { RankBy, Recency } from "./gen/lightfr/v1/manifest_pb.js";
+import { PrivacyMode } from "./gen/lightfr/v1/model_pb.js";
+import type { Settings } from "./settings.js";
+
+/** The fields of the message Ranking. Only CODES has the last three. */
+export interface Ranking {
+  by: RankBy;
+  priorFourths?: number;
+  recency?: Recency;
+  refine?: boolean;
+}
+
+/** What a cohort added up: the block `hits`, whose numbers have these candidates' places. It is kept as JSON. */
+export interface Evaluated {
+  candidates: Ranking[];
+  hits: number[];
+}
+
+/** Users by how many opinions they have. */
+export const GROUPS = 4;
+const RECENCIES = [Recency.OFF, Recency.WEAK, Recency.STRONG];
+const FOURTHS = [0, 4, 8, 16, 32, 64, 128];
+const REFINED_FOURTHS = [0, 8];
+const REFINED_FROM_BITS = 128;
+const POOLED = 4;
+const FEWEST_OPINIONS = 100;
+
+const POPULARITY = { by: RankBy.POPULARITY };
+const CHANCE = { by: RankBy.CHANCE };
+const UNEVALUATED = { by: RankBy.CODES, priorFourths: 0, recency: Recency.STRONG, refine: true };
+
+/** How many numbers an evaluation with so many candidates has. */
+export const hitCount = (candidates: number): number => 2 * GROUPS * (1 + 2 * candidates);
+
+/** What an evaluation compares. */
+export function candidatesFor(codeBits: number, hasPrior: boolean): Ranking[] {
+  const codes = (fourths: number[], refine: boolean): Ranking[] =>
+    RECENCIES.flatMap((recency) =>
+      fourths
+        .filter((priorFourths) => hasPrior || priorFourths === 0)
+        .map((priorFourths) => ({ by: RankBy.CODES, priorFourths, recency, refine })),
+    );
+  const refined = codeBits >= REFINED_FROM_BITS ? codes(REFINED_FOURTHS, true) : [];
+  return [...codes(FOURTHS, false), ...refined, POPULARITY, CHANCE];
+}
+
+/** One ranking for each group by the newest evaluation, the last one, and those before it with the same candidates. */
+export function choose(evaluations: Evaluated[]): Ranking[] {
+  const { candidates } = evaluations[evaluations.length - 1];
+  const same = evaluations.filter((one) => isDeepStrictEqual(one.candidates, candidates)).slice(-POOLED);
+  const sums = same[0].hits.map((_, at) => same.reduce((sum, { hits }) => sum + hits[at], 0));
+  const width = 1 + 2 * candidates.length;
+  /** By group: its numbers for opinions that are no dislikes, then those for dislikes. */
+  const groups = Array.from({ length: GROUPS }, (_, group) => sums.slice(2 * group * width, 2 * (group + 1) * width));
+  const all = groups[0].map((_, at) => groups.reduce((sum, group) => sum + group[at], 0));
+  return groups.map((group) => best(group[0] + group[width] >= FEWEST_OPINIONS ? group : all, candidates));
+}
+
+/** The candidate with the highest net, the first of equals. All nets have the same divisor, which is left out. */
+function best(sums: number[], candidates: Ranking[]): Ranking {
+  const width = 1 + 2 * candidates.length;
+  const nets = candidates.map(({ by }, at) =>
+    by === RankBy.CHANCE ? -Infinity : sums[2 + 2 * at] - sums[width + 2 + 2 * at],
+  );
+  return candidates[nets.indexOf(Math.max(...nets))];
+}
+
+/** What the rounds that finished say about ranking, and when the next evaluation is due. */
+export class Evaluations {
+  private readonly evaluated: Evaluated[] = [];
+  private isTrained = false;
+  /** Training rounds since the last evaluation. */
+  private trainedSince = 0;
+
+  constructor(private readonly settings: Settings) {}
+
+  /** Takes up what came of a round of this kind, which finished. */
+  note(kind: RoundKind, evaluated?: Evaluated): void {
+    if (evaluated) this.evaluated.push(evaluated);
+    if (kind === RoundKind.EVALUATION) this.trainedSince = 0;
+    if (kind !== RoundKind.TRAINING) return;
+    this.isTrained = true;
+    this.trainedSince += 1;
+  }
+
+  get isDue(): boolean {
+    return this.evaluates && this.trainedSince >= this.settings.evaluateEvery;
+  }
+
+  /** The four rankings of the next version, or none: after a round of this kind, and after what it added up. */
+  rankings(hasPrior: boolean, kind?: RoundKind, evaluated?: Evaluated): Ranking[] {
+    const known = evaluated ? [...this.evaluated, evaluated] : this.evaluated;
+    if (known.length > 0) return choose(known);
+    const isTrained = this.isTrained || kind === RoundKind.TRAINING;
+    if (isTrained && !this.evaluates) return new Array(GROUPS).fill(UNEVALUATED);
+    return hasPrior ? new Array(GROUPS).fill(POPULARITY) : [];
+  }
+
+  private get evaluates(): boolean {
+    return this.settings.privacy !== PrivacyMode.CLEAR && this.settings.evaluateEvery > 0;
+  }
+}
