@@ -62,8 +62,6 @@ class KitSettings:
     gate_refreshes: bool = False
     # Privacy secagg+dp: the fields of RoundModel.noise.
     noise: dict[str, int] | None = None
-    # Training rounds between two in which the cohort evaluates; 0: it never does.
-    evaluate_every: int = 0
     # catalogue or paper; ternary, exact or codes; the balance of RoundModel.
     objective: str = "catalogue"
     upload_kind: str = "ternary"

@@ -44,7 +44,6 @@ def test_the_settings_are_those_of_the_document(kit):
         "objective": "catalogue",
         "upload_kind": "ternary",
         "balance": 0,
-        "evaluate_every": 0,
     }
     assert kit.settings.kind == "clear"
 
