@@ -16,7 +16,7 @@ USUAL_OPEN_ROWS = 2_000
 # What the coordinator writes beside its folder: a line of JSON for each message of a device.
 JOURNAL = "messages.jsonl"
 # Standard deviations of a device's noise in mode secagg+dp: as much as six devices of 128 bits insist on.
-NOISE = {"noise_rows": 200.0, "noise_sums": 25.0, "noise_counts": 2.0}
+NOISE = {"noise_rows": 210.0, "noise_sums": 25.0, "noise_counts": 2.0}
 
 
 @dataclass(frozen=True)
