@@ -118,8 +118,8 @@ def old_artifacts_removed():
     offered = set()
 
     @around(Publisher, "clean")
-    def _(original, self, manifests):
-        original(self, manifests)
+    def _(original, self, manifests, *others):
+        original(self, manifests, *others)
         offered.clear()
         for newest in list(manifests)[:1]:
             parsed = manifest_pb2.Manifest.FromString(newest)
