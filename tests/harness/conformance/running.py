@@ -1,8 +1,9 @@
 """A coordinator for the suite to try, on ports that it keeps when it is killed and started again."""
 
+import random
 import signal
 import socket
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from lightfr_harness.conformance.vectors import DEFAULT_FOLDER, Vectors
 from lightfr_harness.conformance.world import World
@@ -19,12 +20,13 @@ def coordinator(kit, folder, module="lightfr_harness"):
 
 
 def free_ports(count):
-    """Ports that nobody listens on; all are taken at once, so that they differ."""
-    sockets = [socket.create_server(("localhost", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
+    """Ports that nobody listens on, below those that the system gives to whoever asks for any: nobody else gets them."""
+    found = set()
+    while len(found) < count:
+        port = random.randrange(12_000, 32_000)
+        with suppress(OSError), socket.create_server(("localhost", port)):
+            found.add(port)
+    return sorted(found)
 
 
 @contextmanager
