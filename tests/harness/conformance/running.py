@@ -20,7 +20,7 @@ def coordinator(kit, folder, module="lightfr_harness"):
 
 
 def free_ports(count):
-    """Ports that nobody listens on, below those that the system gives to whoever asks for any: nobody else gets them."""
+    """Ports that nobody listens on, below those that the system gives to anybody who asks."""
     found = set()
     while len(found) < count:
         port = random.randrange(12_000, 32_000)
