@@ -25,7 +25,7 @@ class Budget(NamedTuple):
     """
 
     # In any 30 days. Every round says a little more: audit privacy holds for so many rounds of a device.
-    rounds_per_month: int = 16
+    rounds_per_month: int = 12
     gate_refreshes_per_month: int = 1
     # In one round, whatever deadlines the server names: until the next step is due, and in all.
     phase_seconds: float = 600.0

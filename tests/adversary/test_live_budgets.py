@@ -88,7 +88,7 @@ def test_clients_that_forget_what_they_revealed_are_in_two_sums(monkeypatch, aut
 
 
 def test_new_numbers_for_the_same_model_help_until_the_month_is_spent(authority, tmp_path):
-    """A server can publish as many versions as it likes; 16 rounds in 30 days are the usual limit."""
+    """A server can publish as many versions as it likes; 12 rounds in 30 days are the usual limit."""
     with (
         Live(tmp_path / "coordinator", authority, settings=SECURE, **PLAN) as live,
         clients_of(live, authority, tmp_path, N, minimum_cohort=N, budget=Budget(rounds_per_month=2)) as clients,

@@ -37,8 +37,8 @@ def upload(store, ledger, is_gate_refresh=False, privacy_loss=0.0):
     store.update(ledger.after_upload(is_gate_refresh=is_gate_refresh, privacy_loss=privacy_loss))
 
 
-def test_a_month_has_16_rounds_and_one_gate_refresh_unless_the_app_says_otherwise():
-    assert Budget() == (16, 1, 600.0, 1800.0)
+def test_a_month_has_12_rounds_and_one_gate_refresh_unless_the_app_says_otherwise():
+    assert Budget() == (12, 1, 600.0, 1800.0)
 
 
 @pytest.mark.parametrize("name", Budget._fields)

@@ -62,7 +62,7 @@ def spend(client, n_rounds=0, n_refreshes=0, privacy_loss=0.0, revealed=0):
 
 def test_a_device_with_room_in_its_budget_takes_the_place(offered, publisher):
     client = offered()
-    spend(client, n_rounds=15, n_refreshes=1)
+    spend(client, n_rounds=11, n_refreshes=1)
     assert begins(client, publisher)
 
 
@@ -81,7 +81,7 @@ def test_a_device_that_has_revealed_on_a_version_takes_no_other_place_on_it(offe
 
 def test_a_month_of_training_rounds_is_enough_and_no_place_is_asked_for(offered, publisher):
     client = offered()
-    spend(client, n_rounds=16)
+    spend(client, n_rounds=12)
     before = len(called(publisher))
     outcome = client.participate()
     assert outcome.reason == Reason.BUDGET
@@ -99,15 +99,15 @@ def test_one_gate_refresh_in_a_month_is_enough(offered, publisher):
 
 def test_an_evaluation_counts_as_a_round_of_the_month_and_not_as_a_gate_refresh(offered, publisher):
     client = offered(EVALUATION)
-    spend(client, n_rounds=15, n_refreshes=1)
+    spend(client, n_rounds=11, n_refreshes=1)
     assert begins(client, publisher)
     spend(client, n_rounds=1)
     assert client.participate().reason == Reason.BUDGET
 
 
 def test_the_app_may_set_other_numbers(offered, publisher):
-    client = offered(budget=Budget(rounds_per_month=17))
-    spend(client, n_rounds=16)
+    client = offered(budget=Budget(rounds_per_month=13))
+    spend(client, n_rounds=12)
     assert begins(client, publisher)
 
 

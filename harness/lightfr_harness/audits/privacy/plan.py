@@ -22,7 +22,7 @@ SECURE_MODES = ("secagg", "secagg+dp")
 GATE_ONLY = {"paper": 10, "secagg": 0}
 MOST_CLEAR_ROUNDS = 10
 # What a device takes part in at most while the attacker watches: what every round adds, adds up.
-ROUNDS_PER_DEVICE = 16
+ROUNDS_PER_DEVICE = 12
 DEFAULT_FRACTION = 0.6
 SMALL_COHORTS = (1, 2, 3, 5, 10, 50, 256)
 
