@@ -26,8 +26,9 @@ class Garbage(SecureDevice):
 class Pusher(SecureDevice):
     def vector(self, kind, devices):
         made = super().vector(kind, devices)
-        # As much as the block has room for, which is more than all devices can say.
-        np.asarray(made["rows"])[16:32] = 2 ** (made.blocks[0].bits - 1) - 2
+        # As much as the block has room for, which is more than all devices can say. Other rounds have no rows.
+        if kind == pb.ROUND_KIND_TRAINING:
+            np.asarray(made["rows"])[16:32] = 2 ** (made.blocks[0].bits - 1) - 2
         return made
 
 
