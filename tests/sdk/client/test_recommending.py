@@ -12,7 +12,7 @@ from lightfr.ranking import Prior
 from lightfr.training import fit_for_use
 from lightfr.training.constants import Recency
 from lightfr.v1 import manifest_pb2
-from tests.sdk.client.publisher import ITEMS, random_codes
+from tests.sdk.client.publisher import ITEMS, asked, random_codes
 
 BY_CODES, BY_POPULARITY = manifest_pb2.RANK_BY_CODES, manifest_pb2.RANK_BY_POPULARITY
 STEPS = [(0, 160), (20, 96), (200, 16), (400, 0)]
@@ -247,7 +247,10 @@ def test_a_new_version_may_rank_in_another_way(device, publisher):
     message = publisher.publish(2, random_codes(1))
     message.rankings.extend([manifest_pb2.Ranking(by=BY_CODES, recency=manifest_pb2.RECENCY_WEAK)] * 4)
     publisher.sign(message)
+    before = asked(publisher)
     assert client.sync()
+    # As after an evaluation: the codes are the same, and nothing is downloaded.
+    assert asked(publisher) == before
     rows = [row for row, _ in OPINIONS]
     assert client.recommend(20) == by_hand(client, OPINIONS, 20, recency=Recency.WEAK, exclude=rows)
 

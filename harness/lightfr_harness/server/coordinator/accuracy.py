@@ -130,9 +130,9 @@ class Evaluations:
         return found
 
     def has_fallen(self, tolerance: float | None) -> bool:
-        """Whether the newest hit rate is below the best of the last four by more than the tolerance and by chance.
+        """Whether the newest hit rate is below the best of the last four by more than the tolerance and what is chance.
 
-        By chance: 1.96 standard deviations of the difference. No tolerance: never.
+        That is 1.96 standard deviations of the difference. No tolerance: never.
         """
         if tolerance is None or not self.kept:
             return False

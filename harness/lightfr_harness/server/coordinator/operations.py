@@ -313,7 +313,7 @@ def _evaluated(evaluations: Evaluations) -> str:
             "by popularity", "--other", [(q.model_version, q.popularity.hr, q.popularity.hr_within) for q in qualities]
         ),
     ]
-    groups = ("under 5", "5 to 19", "20 to 99", "100 and more")
+    groups = ("fewer than 5", "5 to 19", "20 to 99", "100 and more")
     chosen = {
         f"users with {group} opinions": in_words(ranking)
         for group, ranking in zip(groups, qualities[-1].rankings, strict=True)
