@@ -28,7 +28,8 @@ def recommend(
     among: Iterable[str | int] | None,
 ) -> list[Recommendation]:
     """Return the k best items, in the way that the server says; see Client.recommend."""
-    model, ranking = user.require_model(), user.ranking(user.require_model())
+    model = user.require_model()
+    ranking = user.ranking(model)
     left_out = ItemSet(model.codes.n_items, model.rows_of([*exclude, *user.hidden()]))
     for row, level in zip(*user.rated(model).arrays(), strict=True):
         if exclude_rated or level < MIDDLE:
