@@ -76,16 +76,17 @@ enum { /* message Manifest */
   LFR_V1_MANIFEST_MODEL = 4, /* 22 RoundModel */
   LFR_V1_MANIFEST_CODES = 5, /* 2a Artifact */
   LFR_V1_MANIFEST_CODES_DELTAS = 6, /* 32 repeated CodesDelta */
-  LFR_V1_MANIFEST_CATALOGUE = 7, /* 3a Artifact */
+  LFR_V1_MANIFEST_CATALOGUE_PARTS = 7, /* 3a repeated Artifact */
   LFR_V1_MANIFEST_OPEN_ROWS = 8, /* 42 Artifact */
   LFR_V1_MANIFEST_ARTIFACTS_ADDRESS = 9, /* 4a string */
   LFR_V1_MANIFEST_PRIOR = 10, /* 52 Prior */
   LFR_V1_MANIFEST_RANKINGS = 11, /* 5a repeated Ranking */
   LFR_V1_MANIFEST_CANDIDATES = 12, /* 62 repeated Ranking */
+  LFR_V1_MANIFEST_REMOVED_ITEMS = 13, /* 6a Artifact */
 };
 
 enum { /* message Prior */
-  LFR_V1_PRIOR_FIRST_ROWS = 1, /* 0a repeated uint32 */
+  LFR_V1_PRIOR_FIRST_ITEMS = 1, /* 0a repeated uint32 */
   LFR_V1_PRIOR_POPULARITIES = 2, /* 12 repeated uint32 */
 };
 

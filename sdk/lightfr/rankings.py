@@ -86,7 +86,7 @@ def group_of(n_opinions: int) -> int:
 def _steps(manifest: manifest_pb2.Manifest) -> tuple[tuple[int, int], ...]:
     if not manifest.HasField("prior"):
         return ()
-    firsts, popularities = manifest.prior.first_rows, manifest.prior.popularities
+    firsts, popularities = manifest.prior.first_items, manifest.prior.popularities
     _require(len(firsts) == len(popularities) and 1 <= len(firsts) <= _MOST_STEPS, "its prior must have 1 to 64 steps")
     _require(firsts[0] == 0 and all(a < b for a, b in pairwise(firsts)), "the steps of its prior do not ascend from 0")
     _require(firsts[-1] < manifest.model.item_count, "a step of its prior begins behind the last row")

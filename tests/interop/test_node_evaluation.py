@@ -149,10 +149,10 @@ def test_counts_of_any_order_and_size_give_the_same_prior():
     cases.append((np.geomspace(10**9, 1, 5000).astype(np.int64), 1))
     answers = ask_node([("priorOf", counts.tolist(), least) for counts, least in cases])
     priors = [prior_of(counts, least) for counts, least in cases]
-    assert max(len(prior.first_rows) for prior in priors if prior) > 60
+    assert max(len(prior.first_items) for prior in priors if prior) > 60
     for prior, answer in zip(priors, answers, strict=True):
         assert answer == (
-            {"firstRows": list(prior.first_rows), "popularities": list(prior.popularities)} if prior else None
+            {"firstItems": list(prior.first_items), "popularities": list(prior.popularities)} if prior else None
         )
 
 

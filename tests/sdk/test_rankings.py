@@ -24,7 +24,7 @@ def manifest(prior=None, rankings=(), candidates=()):
     if prior is not None:
         message.prior.SetInParent()
         for first, popularity in prior:
-            message.prior.first_rows.append(first)
+            message.prior.first_items.append(first)
             message.prior.popularities.append(popularity)
     return message
 
@@ -98,7 +98,7 @@ def test_what_contradicts_the_proto_is_refused(fields, reason):
         Rankings.of(manifest(**fields))
 
 
-@pytest.mark.parametrize("extra", ["first_rows", "popularities"])
+@pytest.mark.parametrize("extra", ["first_items", "popularities"])
 def test_a_prior_with_more_rows_than_popularities_or_fewer_is_refused(extra):
     message = manifest([(0, 5), (7, 4)])
     getattr(message.prior, extra).append(3)

@@ -85,7 +85,7 @@ PAPER_MODEL = (
     (7, "balance", U64(2**40 - 1)),
     (8, "privacyMode", CLEAR),
 )
-PRIOR = ((1, "firstRows", [0, 300]), (2, "popularities", [1023, 1]))
+PRIOR = ((1, "firstItems", [0, 300]), (2, "popularities", [1023, 1]))
 BY_CODES = Name(1, "RANK_BY_CODES")
 RANKING = (
     (1, "by", BY_CODES),

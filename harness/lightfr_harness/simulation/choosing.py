@@ -29,7 +29,7 @@ def rankings_of(server: AggregationRule) -> Rankings:
     """
     by_devices = getattr(server, "counted_devices", 0) > 0
     prior = prior_of(server.device_counts, max(1, server.gate) if by_devices else 1)
-    steps = tuple(zip(prior.first_rows, prior.popularities, strict=True)) if prior else ()
+    steps = tuple(zip(prior.first_items, prior.popularities, strict=True)) if prior else ()
     return Rankings(steps, (), tuple(candidates_for(server.code_bits, has_counts=prior is not None)))
 
 

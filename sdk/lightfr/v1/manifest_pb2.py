@@ -25,27 +25,27 @@ _sym_db = _symbol_database.Default()
 from lightfr.v1 import model_pb2 as lightfr_dot_v1_dot_model__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19lightfr/v1/manifest.proto\x12\nlightfr.v1\x1a\x16lightfr/v1/model.proto\".\n\x08\x41rtifact\x12\x0e\n\x06sha256\x18\x01 \x01(\x0c\x12\x12\n\nsize_bytes\x18\x02 \x01(\x04\"I\n\nCodesDelta\x12\x13\n\x0b\x66rom_sha256\x18\x01 \x01(\x0c\x12&\n\x08\x61rtifact\x18\x02 \x01(\x0b\x32\x14.lightfr.v1.Artifact\"\xae\x03\n\x08Manifest\x12\x14\n\x0cwire_version\x18\x01 \x01(\r\x12\x15\n\rmodel_version\x18\x02 \x01(\x04\x12\x1c\n\x14\x63reated_unix_seconds\x18\x03 \x01(\x04\x12%\n\x05model\x18\x04 \x01(\x0b\x32\x16.lightfr.v1.RoundModel\x12#\n\x05\x63odes\x18\x05 \x01(\x0b\x32\x14.lightfr.v1.Artifact\x12,\n\x0c\x63odes_deltas\x18\x06 \x03(\x0b\x32\x16.lightfr.v1.CodesDelta\x12\'\n\tcatalogue\x18\x07 \x01(\x0b\x32\x14.lightfr.v1.Artifact\x12\'\n\topen_rows\x18\x08 \x01(\x0b\x32\x14.lightfr.v1.Artifact\x12\x19\n\x11\x61rtifacts_address\x18\t \x01(\t\x12 \n\x05prior\x18\n \x01(\x0b\x32\x11.lightfr.v1.Prior\x12%\n\x08rankings\x18\x0b \x03(\x0b\x32\x13.lightfr.v1.Ranking\x12\'\n\ncandidates\x18\x0c \x03(\x0b\x32\x13.lightfr.v1.Ranking\"1\n\x05Prior\x12\x12\n\nfirst_rows\x18\x01 \x03(\r\x12\x14\n\x0cpopularities\x18\x02 \x03(\r\"v\n\x07Ranking\x12\x1e\n\x02\x62y\x18\x01 \x01(\x0e\x32\x12.lightfr.v1.RankBy\x12\x15\n\rprior_fourths\x18\x02 \x01(\r\x12$\n\x07recency\x18\x03 \x01(\x0e\x32\x13.lightfr.v1.Recency\x12\x0e\n\x06refine\x18\x04 \x01(\x08\"E\n\x0eSignedManifest\x12\x10\n\x08manifest\x18\x01 \x01(\x0c\x12\x11\n\tsignature\x18\x02 \x01(\x0c\x12\x0e\n\x06key_id\x18\x03 \x01(\x0c*`\n\x06RankBy\x12\x17\n\x13RANK_BY_UNSPECIFIED\x10\x00\x12\x11\n\rRANK_BY_CODES\x10\x01\x12\x16\n\x12RANK_BY_POPULARITY\x10\x02\x12\x12\n\x0eRANK_BY_CHANCE\x10\x03*Y\n\x07Recency\x12\x17\n\x13RECENCY_UNSPECIFIED\x10\x00\x12\x0f\n\x0bRECENCY_OFF\x10\x01\x12\x10\n\x0cRECENCY_WEAK\x10\x02\x12\x12\n\x0eRECENCY_STRONG\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19lightfr/v1/manifest.proto\x12\nlightfr.v1\x1a\x16lightfr/v1/model.proto\".\n\x08\x41rtifact\x12\x0e\n\x06sha256\x18\x01 \x01(\x0c\x12\x12\n\nsize_bytes\x18\x02 \x01(\x04\"I\n\nCodesDelta\x12\x13\n\x0b\x66rom_sha256\x18\x01 \x01(\x0c\x12&\n\x08\x61rtifact\x18\x02 \x01(\x0b\x32\x14.lightfr.v1.Artifact\"\xe1\x03\n\x08Manifest\x12\x14\n\x0cwire_version\x18\x01 \x01(\r\x12\x15\n\rmodel_version\x18\x02 \x01(\x04\x12\x1c\n\x14\x63reated_unix_seconds\x18\x03 \x01(\x04\x12%\n\x05model\x18\x04 \x01(\x0b\x32\x16.lightfr.v1.RoundModel\x12#\n\x05\x63odes\x18\x05 \x01(\x0b\x32\x14.lightfr.v1.Artifact\x12,\n\x0c\x63odes_deltas\x18\x06 \x03(\x0b\x32\x16.lightfr.v1.CodesDelta\x12-\n\x0f\x63\x61talogue_parts\x18\x07 \x03(\x0b\x32\x14.lightfr.v1.Artifact\x12\'\n\topen_rows\x18\x08 \x01(\x0b\x32\x14.lightfr.v1.Artifact\x12\x19\n\x11\x61rtifacts_address\x18\t \x01(\t\x12 \n\x05prior\x18\n \x01(\x0b\x32\x11.lightfr.v1.Prior\x12%\n\x08rankings\x18\x0b \x03(\x0b\x32\x13.lightfr.v1.Ranking\x12\'\n\ncandidates\x18\x0c \x03(\x0b\x32\x13.lightfr.v1.Ranking\x12+\n\rremoved_items\x18\r \x01(\x0b\x32\x14.lightfr.v1.Artifact\"2\n\x05Prior\x12\x13\n\x0b\x66irst_items\x18\x01 \x03(\r\x12\x14\n\x0cpopularities\x18\x02 \x03(\r\"v\n\x07Ranking\x12\x1e\n\x02\x62y\x18\x01 \x01(\x0e\x32\x12.lightfr.v1.RankBy\x12\x15\n\rprior_fourths\x18\x02 \x01(\r\x12$\n\x07recency\x18\x03 \x01(\x0e\x32\x13.lightfr.v1.Recency\x12\x0e\n\x06refine\x18\x04 \x01(\x08\"E\n\x0eSignedManifest\x12\x10\n\x08manifest\x18\x01 \x01(\x0c\x12\x11\n\tsignature\x18\x02 \x01(\x0c\x12\x0e\n\x06key_id\x18\x03 \x01(\x0c*`\n\x06RankBy\x12\x17\n\x13RANK_BY_UNSPECIFIED\x10\x00\x12\x11\n\rRANK_BY_CODES\x10\x01\x12\x16\n\x12RANK_BY_POPULARITY\x10\x02\x12\x12\n\x0eRANK_BY_CHANCE\x10\x03*Y\n\x07Recency\x12\x17\n\x13RECENCY_UNSPECIFIED\x10\x00\x12\x0f\n\x0bRECENCY_OFF\x10\x01\x12\x10\n\x0cRECENCY_WEAK\x10\x02\x12\x12\n\x0eRECENCY_STRONG\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'lightfr.v1.manifest_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_RANKBY']._serialized_start=863
-  _globals['_RANKBY']._serialized_end=959
-  _globals['_RECENCY']._serialized_start=961
-  _globals['_RECENCY']._serialized_end=1050
+  _globals['_RANKBY']._serialized_start=915
+  _globals['_RANKBY']._serialized_end=1011
+  _globals['_RECENCY']._serialized_start=1013
+  _globals['_RECENCY']._serialized_end=1102
   _globals['_ARTIFACT']._serialized_start=65
   _globals['_ARTIFACT']._serialized_end=111
   _globals['_CODESDELTA']._serialized_start=113
   _globals['_CODESDELTA']._serialized_end=186
   _globals['_MANIFEST']._serialized_start=189
-  _globals['_MANIFEST']._serialized_end=619
-  _globals['_PRIOR']._serialized_start=621
-  _globals['_PRIOR']._serialized_end=670
-  _globals['_RANKING']._serialized_start=672
-  _globals['_RANKING']._serialized_end=790
-  _globals['_SIGNEDMANIFEST']._serialized_start=792
-  _globals['_SIGNEDMANIFEST']._serialized_end=861
+  _globals['_MANIFEST']._serialized_end=670
+  _globals['_PRIOR']._serialized_start=672
+  _globals['_PRIOR']._serialized_end=722
+  _globals['_RANKING']._serialized_start=724
+  _globals['_RANKING']._serialized_end=842
+  _globals['_SIGNEDMANIFEST']._serialized_start=844
+  _globals['_SIGNEDMANIFEST']._serialized_end=913
 # @@protoc_insertion_point(module_scope)

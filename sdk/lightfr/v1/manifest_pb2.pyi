@@ -46,40 +46,42 @@ class CodesDelta(_message.Message):
     def __init__(self, from_sha256: _Optional[bytes] = ..., artifact: _Optional[_Union[Artifact, _Mapping]] = ...) -> None: ...
 
 class Manifest(_message.Message):
-    __slots__ = ("wire_version", "model_version", "created_unix_seconds", "model", "codes", "codes_deltas", "catalogue", "open_rows", "artifacts_address", "prior", "rankings", "candidates")
+    __slots__ = ("wire_version", "model_version", "created_unix_seconds", "model", "codes", "codes_deltas", "catalogue_parts", "open_rows", "artifacts_address", "prior", "rankings", "candidates", "removed_items")
     WIRE_VERSION_FIELD_NUMBER: _ClassVar[int]
     MODEL_VERSION_FIELD_NUMBER: _ClassVar[int]
     CREATED_UNIX_SECONDS_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     CODES_FIELD_NUMBER: _ClassVar[int]
     CODES_DELTAS_FIELD_NUMBER: _ClassVar[int]
-    CATALOGUE_FIELD_NUMBER: _ClassVar[int]
+    CATALOGUE_PARTS_FIELD_NUMBER: _ClassVar[int]
     OPEN_ROWS_FIELD_NUMBER: _ClassVar[int]
     ARTIFACTS_ADDRESS_FIELD_NUMBER: _ClassVar[int]
     PRIOR_FIELD_NUMBER: _ClassVar[int]
     RANKINGS_FIELD_NUMBER: _ClassVar[int]
     CANDIDATES_FIELD_NUMBER: _ClassVar[int]
+    REMOVED_ITEMS_FIELD_NUMBER: _ClassVar[int]
     wire_version: int
     model_version: int
     created_unix_seconds: int
     model: _model_pb2.RoundModel
     codes: Artifact
     codes_deltas: _containers.RepeatedCompositeFieldContainer[CodesDelta]
-    catalogue: Artifact
+    catalogue_parts: _containers.RepeatedCompositeFieldContainer[Artifact]
     open_rows: Artifact
     artifacts_address: str
     prior: Prior
     rankings: _containers.RepeatedCompositeFieldContainer[Ranking]
     candidates: _containers.RepeatedCompositeFieldContainer[Ranking]
-    def __init__(self, wire_version: _Optional[int] = ..., model_version: _Optional[int] = ..., created_unix_seconds: _Optional[int] = ..., model: _Optional[_Union[_model_pb2.RoundModel, _Mapping]] = ..., codes: _Optional[_Union[Artifact, _Mapping]] = ..., codes_deltas: _Optional[_Iterable[_Union[CodesDelta, _Mapping]]] = ..., catalogue: _Optional[_Union[Artifact, _Mapping]] = ..., open_rows: _Optional[_Union[Artifact, _Mapping]] = ..., artifacts_address: _Optional[str] = ..., prior: _Optional[_Union[Prior, _Mapping]] = ..., rankings: _Optional[_Iterable[_Union[Ranking, _Mapping]]] = ..., candidates: _Optional[_Iterable[_Union[Ranking, _Mapping]]] = ...) -> None: ...
+    removed_items: Artifact
+    def __init__(self, wire_version: _Optional[int] = ..., model_version: _Optional[int] = ..., created_unix_seconds: _Optional[int] = ..., model: _Optional[_Union[_model_pb2.RoundModel, _Mapping]] = ..., codes: _Optional[_Union[Artifact, _Mapping]] = ..., codes_deltas: _Optional[_Iterable[_Union[CodesDelta, _Mapping]]] = ..., catalogue_parts: _Optional[_Iterable[_Union[Artifact, _Mapping]]] = ..., open_rows: _Optional[_Union[Artifact, _Mapping]] = ..., artifacts_address: _Optional[str] = ..., prior: _Optional[_Union[Prior, _Mapping]] = ..., rankings: _Optional[_Iterable[_Union[Ranking, _Mapping]]] = ..., candidates: _Optional[_Iterable[_Union[Ranking, _Mapping]]] = ..., removed_items: _Optional[_Union[Artifact, _Mapping]] = ...) -> None: ...
 
 class Prior(_message.Message):
-    __slots__ = ("first_rows", "popularities")
-    FIRST_ROWS_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("first_items", "popularities")
+    FIRST_ITEMS_FIELD_NUMBER: _ClassVar[int]
     POPULARITIES_FIELD_NUMBER: _ClassVar[int]
-    first_rows: _containers.RepeatedScalarFieldContainer[int]
+    first_items: _containers.RepeatedScalarFieldContainer[int]
     popularities: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, first_rows: _Optional[_Iterable[int]] = ..., popularities: _Optional[_Iterable[int]] = ...) -> None: ...
+    def __init__(self, first_items: _Optional[_Iterable[int]] = ..., popularities: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Ranking(_message.Message):
     __slots__ = ("by", "prior_fourths", "recency", "refine")

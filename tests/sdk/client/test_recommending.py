@@ -26,7 +26,7 @@ def device(publisher, open_device):
     def make(*rankings, bits=64, steps=STEPS):
         message = publisher.publish(1, random_codes(1, bits))
         for first, popularity in steps:
-            message.prior.first_rows.append(first)
+            message.prior.first_items.append(first)
             message.prior.popularities.append(popularity)
         rankings = rankings * 4 if len(rankings) == 1 else rankings
         message.rankings.extend(manifest_pb2.Ranking(**fields) for fields in rankings)

@@ -85,7 +85,7 @@ def model(world: World) -> None:
 def rankings(world: World) -> None:
     manifest = world.manifest()
     if manifest.HasField("prior"):
-        firsts, popularities = list(manifest.prior.first_rows), list(manifest.prior.popularities)
+        firsts, popularities = list(manifest.prior.first_items), list(manifest.prior.popularities)
         expect_between("steps of the prior", len(firsts), 1, 64)
         expect_equal("popularities of the prior", len(popularities), len(firsts))
         ascends = firsts[0] == 0 and all(a < b for a, b in pairwise([*firsts, manifest.model.item_count]))
@@ -106,10 +106,10 @@ def prior(world: World) -> None:
     if not manifest.HasField("prior"):
         return
     told = manifest.prior
-    lasts = [*told.first_rows[1:], world.kit.settings.item_count]
+    lasts = [*told.first_items[1:], world.kit.settings.item_count]
     by_row = [
         popularity
-        for first, last, popularity in zip(told.first_rows, lasts, told.popularities, strict=True)
+        for first, last, popularity in zip(told.first_items, lasts, told.popularities, strict=True)
         for _ in range(first, last)
     ]
     for row, (popularity, count) in enumerate(zip(by_row, world.kit.counts, strict=True)):

@@ -30,7 +30,7 @@ def prior_of(counts: npt.NDArray[np.int64], least: int = 1) -> manifest_pb2.Prio
     # The middle of what became one.
     levels = np.minimum(levels // width * width + width // 2, levels.max()) if width > 1 else levels
     firsts = np.flatnonzero(np.diff(levels, prepend=levels[0] + 1))
-    return manifest_pb2.Prior(first_rows=firsts.tolist(), popularities=levels[firsts].tolist())
+    return manifest_pb2.Prior(first_items=firsts.tolist(), popularities=levels[firsts].tolist())
 
 
 def _falling(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -9,7 +9,7 @@ from lightfr_harness.server.rules.popularity import prior_of
 
 
 def steps(prior):
-    return list(zip(prior.first_rows, prior.popularities, strict=True))
+    return list(zip(prior.first_items, prior.popularities, strict=True))
 
 
 def by_row(prior, n_items):
@@ -40,7 +40,7 @@ def test_rows_that_rise_share_their_mean():
 def test_many_levels_become_at_most_sixty_four_that_stay_close():
     counts = np.geomspace(10**9, 1, 5000).astype(np.int64)
     prior = prior_of(counts)
-    assert 32 < len(prior.first_rows) <= 64
+    assert 32 < len(prior.first_items) <= 64
     error = by_row(prior, len(counts)) - 16 * np.log1p(counts)
     assert np.abs(error).max() <= 4
     assert abs(error.mean()) < 1

@@ -2,7 +2,7 @@
 
 /** The fields of the message Prior. */
 export interface Prior {
-  firstRows: number[];
+  firstItems: number[];
   popularities: number[];
 }
 
@@ -15,8 +15,8 @@ export function priorOf(counts: number[], least: number): Prior | undefined {
   if (!told.some((count) => count > 0)) return undefined;
   const exact = neverRising(told.map((count) => 16 * Math.log1p(count)));
   const levels = atMostSteps(exact.map((level) => Math.min(Math.round(level), MOST_POPULARITY)));
-  const firstRows = [...levels.keys()].filter((row) => row === 0 || levels[row] !== levels[row - 1]);
-  return { firstRows, popularities: firstRows.map((row) => levels[row]) };
+  const firstItems = [...levels.keys()].filter((row) => row === 0 || levels[row] !== levels[row - 1]);
+  return { firstItems, popularities: firstItems.map((row) => levels[row]) };
 }
 
 /** The numbers nearest to these that never rise: neighbours that do share their mean. */

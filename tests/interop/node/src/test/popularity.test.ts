@@ -5,8 +5,8 @@ import { priorOf } from "../popularity.js";
 
 /** [first row, popularity] by step. */
 const steps = (counts: number[], least = 1) => {
-  const { firstRows, popularities } = priorOf(counts, least)!;
-  return firstRows.map((row, at) => [row, popularities[at]]);
+  const { firstItems, popularities } = priorOf(counts, least)!;
+  return firstItems.map((row, at) => [row, popularities[at]]);
 };
 
 test("popularity is 16 ln(1 + count), and rows of one popularity are one step", () => {
