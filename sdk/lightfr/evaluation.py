@@ -88,10 +88,9 @@ def ranks(
     random_bytes: RandomBytes = os.urandom,
 ) -> list[int]:
     """Return the rank, from 1, of an item among 49 others by each candidate; ties go to the lower index."""
-    without: set[int] | ItemSet = {held_out, *fitted_on.arrays()[0]}
-    if model.removed is not None:
-        without = ItemSet(model.n_items, without, bitmap=model.removed.bitmap(model.n_items))
-    others = drawn_items(round_id, model.n_items, without)
+    opinions = {held_out, *fitted_on.arrays()[0]}
+    removed = None if model.removed is None else model.removed.bitmap(model.n_items)
+    others = drawn_items(round_id, model.n_items, ItemSet(model.n_items, opinions, bitmap=removed))
     asked = array("I", [held_out, *others])
     rows = _kernel.CodesPointer(_kernel.gather(model.codes.kernel_pointer(), asked, len(asked)), model.code_bits)
     by_fit: dict[tuple[int, bool], list[int]] = {}
