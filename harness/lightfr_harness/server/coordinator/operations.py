@@ -24,7 +24,7 @@ from lightfr_harness.server.coordinator.rounds import (
     TRAINING,
     Round,
 )
-from lightfr_harness.server.coordinator.storage import PastRound
+from lightfr_harness.server.coordinator.stored import PastRound
 
 _LARGEST_REPORT_BYTES = 1024
 # Rows of a table, at most.

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lightfr.cohorts import DEFAULT_MINIMUM_COHORT
-from lightfr.errors import CodeLengthError, InvalidInputError
+from lightfr.errors import CodeLengthError, InvalidInputError, ItemIdError
+from lightfr.model.catalogue import require_item_id
 from lightfr.training.model import LEAST_NOISE, MOST_NOISE
 from lightfr.v1 import model_pb2
 from lightfr_harness.server.rules import (
@@ -60,15 +61,27 @@ class ItemList:
         """Read `item_id` or `item_id<TAB>count` per line."""
         try:
             content = path.read_bytes()
-            lines = content.decode().splitlines()
         except OSError as error:
             raise SettingsError(f"cannot read the catalogue '{path.name}': {error.strerror}") from error
+        return cls.parse(content, integer_ids=integer_ids)
+
+    @classmethod
+    def parse(cls, content: bytes, *, integer_ids: bool) -> ItemList:
+        """Take the content of such a file."""
+        try:
+            lines = content.decode().splitlines()
         except UnicodeDecodeError as error:
-            raise SettingsError(f"the catalogue '{path.name}' is not UTF-8 text") from error
+            raise SettingsError("the catalogue is not UTF-8 text") from error
         rows = [line.split("\t") for line in lines]
         counts = _counts(rows)
         ids = [_integer(row[0], number) for number, row in enumerate(rows, 1)] if integer_ids else [r[0] for r in rows]
+        _require_ids(ids)
         return cls(ids, counts, hashlib.sha256(content).hexdigest())
+
+    @classmethod
+    def unnamed(cls, n_items: int, *, has_counts: bool) -> ItemList:
+        """Stand for so many items whose ids and counts a folder has."""
+        return cls(range(n_items), [0] * n_items if has_counts else None, "")
 
     def with_codes(self, path: Path, bits: int) -> ItemList:
         """The same items with first codes from a file, in the layout of docs/protocol.md."""
@@ -104,6 +117,20 @@ def _counts(rows: list[list[str]]) -> list[int] | None:
         if not 0 <= count <= _LARGEST_COUNT:
             raise SettingsError(f"line {number} of the catalogue: expected a count from 0 to {_LARGEST_COUNT}")
     return counts
+
+
+def _require_ids(ids: Sequence[str] | Sequence[int]) -> None:
+    """No error names an item."""
+    lines: dict[str | int, int] = {}
+    for number, item_id in enumerate(ids, 1):
+        try:
+            require_item_id(item_id)
+        except ItemIdError:
+            raise SettingsError(
+                f"line {number} of the catalogue: an id has 1 to 255 bytes, or is an integer of 64 bits"
+            ) from None
+        if lines.setdefault(item_id, number) != number:
+            raise SettingsError(f"line {number} of the catalogue repeats the id of line {lines[item_id]}")
 
 
 def _integer(text: str, number: int) -> int:
