@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
@@ -93,13 +94,14 @@ class OldItems:
             items, found, rule, settings
         ))  # fmt: skip
 
-    def new_part(self, change: Change, items: ItemList) -> Sequence[str | int]:
+    def new_part(self, change: Change, items: ItemList) -> Sequence[str] | Sequence[int]:
         """The ids of the new part, by index. Items that left keep theirs."""
         behind = slice(change.n_items - change.new_part, None)
         places, olds = change.place_of_new[behind].tolist(), change.old_index_of_new[behind].tolist()
-        return [
+        ids = [
             items.ids[place] if place >= 0 else self._all.id_of(old) for place, old in zip(places, olds, strict=True)
         ]
+        return cast("list[str] | list[int]", ids)
 
 
 def _popularity(items: ItemList, found: Numbers, rule: AggregationRule, settings: Settings) -> Numbers:

@@ -228,7 +228,8 @@ class RoundKeeper(VersionKeeper):
     @property
     def awaits_catalogue(self) -> bool:
         """Whether another list of items is to be taken up now: no device has a place in a round."""
-        return self.next_catalogue.is_there and not (self.book.current and self.book.current.assigned)
+        is_idle = self.book.current is None or not self.book.current.assigned
+        return is_idle and self.next_catalogue.is_there
 
     async def _change_catalogue(self) -> None:
         """Publish a version with other items, and open the round anew on it. A list that is none is dropped."""

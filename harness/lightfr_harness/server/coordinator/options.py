@@ -6,7 +6,7 @@ import hashlib
 import ipaddress
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -83,23 +83,13 @@ class ItemList:
         """Stand for so many items whose ids and counts a folder has."""
         return cls(range(n_items), [0] * n_items if has_counts else None, "")
 
-    def with_codes(self, path: Path, bits: int) -> ItemList:
-        """The same items with first codes from a file, in the layout of docs/protocol.md."""
-        try:
-            codes = path.read_bytes()
-        except OSError as error:
-            raise SettingsError(f"cannot read the codes '{path.name}': {error.strerror}") from error
-        expected = len(self.ids) * bits // 8
-        if len(codes) != expected:
-            raise SettingsError(
-                f"the codes '{path.name}' have {len(codes)} bytes, {len(self.ids)} items of {bits} bits have {expected}"
-            )
-        return replace(self, first_codes=codes)
 
-    @property
-    def codes_sha256(self) -> str:
-        """Of the first codes; empty when they are drawn."""
-        return "" if self.first_codes is None else hashlib.sha256(self.first_codes).hexdigest()
+def read_codes(path: Path) -> bytes:
+    """Read first codes, one row for each item, in the layout of docs/protocol.md."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise SettingsError(f"cannot read the codes '{path.name}': {error.strerror}") from error
 
 
 def _counts(rows: list[list[str]]) -> list[int] | None:
@@ -119,7 +109,7 @@ def _counts(rows: list[list[str]]) -> list[int] | None:
     return counts
 
 
-def _require_ids(ids: Sequence[str] | Sequence[int]) -> None:
+def _require_ids(ids: Sequence[str | int]) -> None:
     """No error names an item."""
     lines: dict[str | int, int] = {}
     for number, item_id in enumerate(ids, 1):
@@ -212,13 +202,12 @@ class Settings:
 
     def require_same(self, kept: dict[str, Any]) -> None:
         """Raise SettingsError, naming what differs, unless the folder was begun with the same."""
-        # Folders begun before there were these options do not name them.
-        kept = {"codes_sha256": "", "uploads": "ternary", "regularization": 0.0, "public_counts": False, **kept}
-        different = [name for name, value in self.as_dict().items() if kept.get(name) != value]
+        # The list of items may change; which ones may be named is checked where the folder's are known.
+        same = {**kept, "catalogue_sha256": self.catalogue_sha256}
+        different = [name for name, value in self.as_dict().items() if same.get(name) != value]
         if different:
             names = {name: "--" + name.replace("_", "-") for name in different}
-            names |= {"catalogue_sha256": "the catalogue's digest", "codes_sha256": "the digest of --codes"}
-            names["regularization"] = "--lambda"
+            names |= {"codes_sha256": "the digest of --codes", "regularization": "--lambda"}
             says = "; ".join(f"{names[name]} was {kept.get(name)}, now {getattr(self, name)}" for name in different)
             raise SettingsError(f"the folder was begun with other options: {says}. Repeat them, or name a new folder")
 
@@ -256,6 +245,11 @@ def make_rule(settings: Settings, items: ItemList) -> AggregationRule:
     else:
         rule = CatalogueRule(counts, settings.bits, **options)
     if items.first_codes is not None:
+        n, actual, expected = len(items.ids), len(items.first_codes), len(items.ids) * settings.bits // 8
+        if actual != expected:
+            raise SettingsError(
+                f"the file of --codes has {actual} bytes, {n} items of {settings.bits} bits have {expected}"
+            )
         rule.set_codes(np.frombuffer(items.first_codes, np.uint8).reshape(rule.n_items, -1))
     return rule
 

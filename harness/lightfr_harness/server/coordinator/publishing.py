@@ -188,7 +188,7 @@ class Publisher:
         try:
             with np.load(path) as saved:
                 state = dict(saved)
-            public_counts = state.pop("public_counts", None)
+            public_counts: npt.NDArray[np.int64] | None = state.pop("public_counts", None)
             rule.restore(state)
         except (OSError, KeyError, ValueError) as error:
             raise FolderError(f"the state of version {manifest.model_version} cannot be read") from error

@@ -111,6 +111,11 @@ class VersionKeeper:
                 return kinds[digest]
         return "unknown"
 
+    @property
+    def removed_items(self) -> int:
+        """How many items have left and keep their indices."""
+        return int(self._rule.removed.sum())
+
     def _clean(self) -> None:
         self._publisher.clean(list(self._manifests), [one.model_version for one in self.evaluations.kept])
 
