@@ -7,6 +7,7 @@ import numpy as np
 from lightfr.model.bitmaps import read_bitmap
 from lightfr.model.catalogue import Catalogue
 from lightfr.v1 import coordinator_pb2 as pb
+from tests.harness.server.coordinator.helpers import BITS
 
 
 @dataclass
@@ -109,3 +110,21 @@ def require_published(manifest, artifacts, expected):
     assert set(opened) == expected.opened
     codes = b"".join(map(expected.code_of, opened)) + expected.code_of(None)
     assert (artifacts / manifest.codes.sha256.hex()).read_bytes() == codes
+
+
+def tsv(counts):
+    """A list of items as a file has it."""
+    return "".join(f"{item}\t{count}\n" for item, count in counts.items()).encode()
+
+
+def made_up(rng, open_indices):
+    """A legal RowUpdate with some of the open items."""
+    n_rows = int(rng.integers(0, min(12, len(open_indices)) + 1))
+    values = rng.integers(-1, 2, (n_rows, BITS))
+    message = pb.UploadRequest().row_update
+    message.code_bits = BITS
+    message.item_indices = np.sort(rng.permutation(open_indices)[:n_rows]).astype("<u4").tobytes()
+    message.user_code = rng.bytes(BITS // 8)
+    message.ternary.nonzero = np.packbits(values != 0, bitorder="little").tobytes()
+    message.ternary.positive = np.packbits(values > 0, bitorder="little").tobytes()
+    return message

@@ -19,7 +19,7 @@ from lightfr_harness.server.coordinator.folder import FolderError, no_crash
 from lightfr_harness.server.coordinator.options import ItemList, SettingsError
 from lightfr_harness.server.coordinator.publishing import roll_back
 from lightfr_harness.server.coordinator.rounds import Plan
-from tests.harness.server.coordinator.by_item import ByItem, bits_of, ids_of, require_published
+from tests.harness.server.coordinator.by_item import ByItem, bits_of, ids_of, made_up, require_published, tsv
 from tests.harness.server.coordinator.helpers import (
     BITS,
     ITEMS,
@@ -38,24 +38,8 @@ from tests.harness.server.coordinator.test_crashes import CrashAt
 FIRST = dict(zip(ITEMS.ids, ITEMS.device_counts, strict=True))
 
 
-def tsv(counts):
-    return "".join(f"{item}\t{count}\n" for item, count in counts.items()).encode()
-
-
 def plain(ids):
     return "".join(f"{item}\n" for item in ids).encode()
-
-
-def row_update(rng, open_indices):
-    n_rows = int(rng.integers(0, min(12, len(open_indices)) + 1))
-    values = rng.integers(-1, 2, (n_rows, BITS))
-    message = pb.UploadRequest().row_update
-    message.code_bits = BITS
-    message.item_indices = np.sort(rng.permutation(open_indices)[:n_rows]).astype("<u4").tobytes()
-    message.user_code = rng.bytes(BITS // 8)
-    message.ternary.nonzero = np.packbits(values != 0, bitorder="little").tobytes()
-    message.ternary.positive = np.packbits(values > 0, bitorder="little").tobytes()
-    return message
 
 
 @asynccontextmanager
@@ -82,7 +66,7 @@ async def train(it, seed, expected=None):
     manifest, artifacts = manifest_of(it), it.coordinator.artifacts
     opened = np.flatnonzero(bits_of(manifest, artifacts, "open_rows", True))
     place, rng = await it.assignment("a"), np.random.default_rng(seed)
-    body = upload_request(place, seed, row_update=row_update(rng, opened))
+    body = upload_request(place, seed, row_update=made_up(rng, opened))
     await it.upload("a", body)
     await go_on(it)
     if expected is not None:
@@ -166,7 +150,7 @@ LISTS = st.lists(
 @settings(max_examples=15, suppress_health_check=list(HealthCheck))
 @given(LISTS)
 def test_any_sequence_of_lists_gives_what_the_oracle_by_item_says(tmp_path_factory, lists):
-    """Counts are turned by a factor modulo 41, so that orders change. Some lists come to a coordinator that is stopped."""
+    """Counts are turned by a factor modulo 41, so that orders change. Some lists come while the coordinator is down."""
     folder = tmp_path_factory.mktemp("living")
 
     async def story():
