@@ -1,38 +1,24 @@
-"""The app's item ids and the rows of the item codes, each found from the other in a file.
+"""The app's item ids and item indices, each found from the other in the files of the catalogue.
 
-docs/artifacts.md describes the format. Opening checks the header and the sizes; an entry is checked when a look-up
-meets it, so that ten million ids cost nothing until they are asked for. Look-ups read single pages of the file. A map
-of it would cost a device megabytes: binary searches touch pages all over the file, and the system maps their
-neighbours too.
+docs/artifacts.md describes the format. Opening checks headers and sizes; an entry is checked when a look-up meets it,
+so that ten million ids cost nothing until they are asked for.
 """
 
 from __future__ import annotations
 
-import os
-from bisect import bisect_left
-from functools import lru_cache, partial
-from struct import Struct
+from bisect import bisect_right
+from contextlib import ExitStack, closing
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from lightfr._artifacts import open_artifact
 from lightfr.errors import ArtifactFileError, ItemIdError, ItemIndexError, LightFRError
+from lightfr.model.catalogue_part import MAX_ID_BYTES, Part, keep_pages, open_part
 
 if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
     from types import TracebackType
-    from typing import Any, BinaryIO, Self
-
-MAGIC = b"LFRC"
-FORMAT_VERSION = 1
-KIND_INT, KIND_STR = 1, 2
-MAX_ITEMS = 2**32 - 1
-MAX_TEXT_BYTES = 2**32 - 1
-MAX_ID_BYTES = 255
-
-HEADER = Struct("<4sBBHQ")  # magic, format version, kind, zero, item count
-_WORD, _INTEGER = Struct("<I"), Struct("<q")
-_PAGE_BYTES = 4096
-# The first steps of every search read the same few pages.
-_KEPT_PAGES = 64
+    from typing import Self
 
 
 def require_item_id(item_id: str | int) -> str | int:
@@ -57,106 +43,84 @@ def _utf8(item_id: str) -> bytes:
 
 
 class Catalogue:
-    """The ids of a catalogue, by row and by id. Ids show in no repr and no error."""
+    """The ids of all parts of a catalogue, by item index and by id. Ids show in no repr and no error."""
 
-    def __init__(self, file: BinaryIO, n_items: int | None = None) -> None:
-        """Take an unbuffered catalogue file, which is closed with the catalogue; `open` is the usual way."""
-        self._file = file
-        self._size_bytes = os.fstat(file.fileno()).st_size
-        kind, self._n_items = _read_header(file.read(HEADER.size), n_items)
-        self._is_text = kind == KIND_STR
-        # By row stand the ids, or the offsets of their text, which are one more than the ids.
-        self._order_start = HEADER.size + (4 * (self._n_items + 1) if self._is_text else 8 * self._n_items)
-        self._text_start = self._order_start + 4 * self._n_items
-        self._page = lru_cache(_KEPT_PAGES)(partial(_read_page, file, self._size_bytes))
-        expected = self._text_start
-        if self._is_text and self._size_bytes >= expected:
-            # The text's length is the last of the offsets.
-            expected += self._entry(_WORD, self._order_start - _WORD.size)
-        if self._size_bytes != expected:
-            reason = f"catalogue file has {self._size_bytes} bytes, expected {expected}"
-            raise ArtifactFileError(reason, self._size_bytes, expected)
+    def __init__(self, parts: Sequence[Part]) -> None:
+        """Take open parts, at least one; they are closed with the catalogue. `open` is the usual way."""
+        self._parts = parts
+        self._is_open = True
+        # The item index with which each part begins, and the number of items.
+        self._firsts = list(accumulate((part.n_items for part in parts), initial=0))
+        if len({part.is_text for part in parts}) > 1:
+            raise ArtifactFileError("one catalogue file has integers, another has strings")
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], n_items: int | None = None) -> Catalogue:
-        """Open a catalogue file. Raises ArtifactFileError unless header and size agree (with n_items, if given)."""
-        file = open_artifact(path, "catalogue file", buffering=0)
-        try:
-            return cls(file, n_items)
-        except BaseException:
-            file.close()
-            raise
+    def open(cls, paths: Sequence[str | os.PathLike[str]], n_items: int | None = None) -> Catalogue:
+        """Open the parts of a catalogue in their order, at least one.
+
+        Raises ArtifactFileError unless headers and sizes are right, and the parts have n_items together, if given.
+        """
+        pages = keep_pages()
+        with ExitStack() as opened:
+            catalogue = cls([opened.enter_context(closing(open_part(path, pages))) for path in paths])
+            if n_items not in (None, catalogue.n_items):
+                raise ArtifactFileError(f"the catalogue has {catalogue.n_items} items, expected {n_items}")
+            opened.pop_all()
+        return catalogue
 
     @property
     def n_items(self) -> int:
-        """Number of ids, which is the number of rows."""
-        return self._n_items
+        """Number of ids."""
+        return self._firsts[-1]
 
     @property
     def kind(self) -> str:
         """What the ids are: "int" or "str"."""
-        return "str" if self._is_text else "int"
+        return "str" if self._parts[0].is_text else "int"
 
     def __len__(self) -> int:
-        return self._n_items
+        return self.n_items
 
-    def row_of(self, item_id: str | int) -> int | None:
-        """Find the row of an id; None when the catalogue lacks it or has ids of the other kind."""
+    def index_of(self, item_id: str | int) -> int | None:
+        """Find the index of an item; None when the catalogue lacks the id or has ids of the other kind."""
         require_item_id(item_id)
         self._require_whole()
-        if isinstance(item_id, str) != self._is_text:
+        if isinstance(item_id, str) != self._parts[0].is_text:
             return None
-        wanted: Any = item_id.encode() if isinstance(item_id, str) else item_id
-        position = bisect_left(range(self._n_items), wanted, key=lambda at: self._key_of(self._row_at(at)))
-        if position == self._n_items:
-            return None
-        row = self._row_at(position)
-        return row if self._key_of(row) == wanted else None
+        key = item_id.encode() if isinstance(item_id, str) else item_id
+        for first, part in zip(self._firsts, self._parts, strict=False):
+            number = part.number_of(key)
+            if number is not None:
+                return first + number
+        return None
 
     def id_of(self, item_index: int) -> str | int:
-        """Give the id of a row."""
+        """Give the id of an item."""
         self._require_whole()
-        if not 0 <= item_index < self._n_items:
-            raise ItemIndexError(self._n_items)
-        key = self._key_of(item_index)
-        return _decode(key) if self._is_text else key
+        if not 0 <= item_index < self.n_items:
+            raise ItemIndexError(self.n_items)
+        place = bisect_right(self._firsts, item_index) - 1
+        key: int | bytes = self._parts[place].key_of(item_index - self._firsts[place])
+        return key if isinstance(key, int) else _decode(key)
 
-    def _row_at(self, position: int) -> int:
-        """Return the row of the id that has this place in the order of the ids."""
-        row = self._entry(_WORD, self._order_start + _WORD.size * position)
-        if row >= self._n_items:
-            raise ArtifactFileError(
-                f"catalogue file is corrupt: its order names a row beyond its {self._n_items} items"
-            )
-        return row
-
-    # Any: the bytes of a text or an int, by the kind of the file.
-    def _key_of(self, row: int) -> Any:
-        if not self._is_text:
-            return self._entry(_INTEGER, HEADER.size + _INTEGER.size * row)
-        first, beyond = (self._entry(_WORD, HEADER.size + _WORD.size * place) for place in (row, row + 1))
-        if not 1 <= beyond - first <= MAX_ID_BYTES or self._text_start + beyond > self._size_bytes:
-            raise ArtifactFileError("catalogue file is corrupt: an id is not 1 to 255 bytes inside its text")
-        return os.pread(self._file.fileno(), beyond - first, self._text_start + first)
-
-    def _entry(self, kind: Struct, offset: int) -> int:
-        """Read a number. It lies in one page, for its offset is a multiple of its size."""
-        number, at = divmod(offset, _PAGE_BYTES)
-        value: int = kind.unpack_from(self._page(number), at)[0]
-        return value
+    def check(self) -> None:
+        """Go through the directories of the files, as one does once with files that were just downloaded."""
+        self._require_whole()
+        for part in self._parts:
+            part.check()
 
     def _require_whole(self) -> None:
-        """Raise an error when the catalogue is closed or its file has become shorter."""
-        if self._file.closed:
+        """Raise an error when the catalogue is closed or a file has become shorter."""
+        if not self._is_open:
             raise LightFRError("this catalogue is closed")
-        size = os.fstat(self._file.fileno()).st_size
-        if size < self._size_bytes:
-            raise _shrunk(size, self._size_bytes)
+        for part in self._parts:
+            part.require_whole()
 
     def close(self) -> None:
-        """Close the file. Further look-ups raise LightFRError; closing twice is fine."""
-        self._page.cache_clear()
-        self._file.close()
+        """Close the files. Further look-ups raise LightFRError; closing twice is fine."""
+        self._is_open = False
+        for part in self._parts:
+            part.close()
 
     def __enter__(self) -> Self:
         return self
@@ -165,36 +129,7 @@ class Catalogue:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<Catalogue of {self._n_items} items, ids are {self.kind}>"
-
-
-def _read_page(file: BinaryIO, size_bytes: int, number: int) -> bytes:
-    start = number * _PAGE_BYTES
-    page = os.pread(file.fileno(), _PAGE_BYTES, start)
-    if len(page) < min(_PAGE_BYTES, size_bytes - start):
-        raise _shrunk(start + len(page), size_bytes)
-    return page
-
-
-def _shrunk(size_bytes: int, expected_bytes: int) -> ArtifactFileError:
-    reason = f"catalogue file shrank to {size_bytes} bytes, expected {expected_bytes}"
-    return ArtifactFileError(reason, size_bytes, expected_bytes)
-
-
-def _read_header(header: bytes, expected_items: int | None) -> tuple[int, int]:
-    """Return kind and number of items."""
-    if len(header) < HEADER.size:
-        raise ArtifactFileError(
-            f"catalogue file has {len(header)} bytes, shorter than its header", len(header), HEADER.size
-        )
-    magic, version, kind, zero, n_items = HEADER.unpack(header)
-    if (magic, version, zero) != (MAGIC, FORMAT_VERSION, 0) or kind not in (KIND_INT, KIND_STR):
-        raise ArtifactFileError(f"not a catalogue file of format version {FORMAT_VERSION}")
-    if not 1 <= n_items <= MAX_ITEMS:
-        raise ArtifactFileError(f"catalogue file has {n_items} items, expected 1 to {MAX_ITEMS}")
-    if expected_items not in (None, n_items):
-        raise ArtifactFileError(f"catalogue file has {n_items} items, expected {expected_items}")
-    return kind, n_items
+        return f"<Catalogue of {self.n_items} items, ids are {self.kind}>"
 
 
 def _decode(text: bytes) -> str:

@@ -1,13 +1,13 @@
 """Makes new item codes from old ones and a downloaded delta, a chunk at a time.
 
-docs/artifacts.md describes the format. It keeps a few chunks in memory, and four bytes for each changed row.
+docs/artifacts.md describes the format. It keeps a few chunks in memory, eight bytes for each run of rows, and four for
+each changed row.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import zlib
 from array import array
 from bisect import bisect_left
 from struct import Struct
@@ -16,17 +16,20 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 from lightfr._artifacts import open_artifact
 from lightfr._kernel import MAX_CODE_BITS, MIN_CODE_BITS
 from lightfr.errors import ArtifactError, ArtifactFileError
+from lightfr.model.inflating import Inflater
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 MAGIC = b"LFRD"
-FORMAT_VERSION = 1
-MAX_ITEMS = 2**32 - 1
+FORMAT_VERSION = 2
+MAX_ROWS = 2**32 - 1
+# In place of the first row of a run: rows of zeros.
+ZEROS = 2**32 - 1
 
-HEADER = Struct("<4sB3sIQQQ")  # magic, format version, zeros, code bits, old and new item count, changed rows
+HEADER = Struct("<4sB3sIQQQQ")  # magic, format version, zeros, code bits, old and new rows, runs, changed rows
+_RUN = Struct("<II")  # first row, number of rows
 _CHUNK_BYTES = 1 << 16
-_READ_BYTES = 1 << 14
 
 
 def apply_delta(
@@ -44,74 +47,58 @@ def apply_delta(
     """
     with (
         open_artifact(delta_path, "delta file") as delta_file,
-        open_artifact(old_codes_path, "codes file") as old_file,
+        open_artifact(old_codes_path, "codes file", buffering=0) as old_file,
     ):
         header = _read_header(delta_file)
-        old_bytes, expected = os.fstat(old_file.fileno()).st_size, header.old_items * header.code_bytes
+        old_bytes, expected = os.fstat(old_file.fileno()).st_size, header.old_rows * header.code_bytes
         _require(old_bytes == expected, f"made for old codes of {expected} bytes, these have {old_bytes}")
-        new_bytes = header.new_items * header.code_bytes
+        new_bytes = header.new_rows * header.code_bytes
         _require(new_bytes <= max_bytes, f"the new codes would have {new_bytes} bytes, at most {max_bytes} are allowed")
-        stream = _Inflater(delta_file)
-        rows = _read_rows(stream, header) if header.changed else array("I")
-        digest = _write_codes(header, rows, stream, old_file, new_file)
+        stream = Inflater(delta_file, _refused)
+        runs = _read_runs(stream, header)
+        changed = _read_changed(stream, header)
+        digest = _write_codes(_moved(runs, header.code_bytes, old_file), changed, header.code_bytes, stream, new_file)
         stream.require_end()
     return digest
 
 
 class _Header(NamedTuple):
     code_bytes: int
-    old_items: int
-    new_items: int
+    old_rows: int
+    new_rows: int
+    runs: int
     changed: int
 
 
 def _read_header(delta_file: BinaryIO) -> _Header:
     fields = delta_file.read(HEADER.size)
     _require(len(fields) == HEADER.size, f"it has {len(fields)} bytes, no header")
-    magic, version, zeros, code_bits, old_items, new_items, changed = HEADER.unpack(fields)
+    magic, version, zeros, code_bits, old_rows, new_rows, runs, changed = HEADER.unpack(fields)
     _require((magic, version, zeros) == (MAGIC, FORMAT_VERSION, bytes(3)), f"not of format version {FORMAT_VERSION}")
     _require(MIN_CODE_BITS <= code_bits <= MAX_CODE_BITS and code_bits % 8 == 0, f"codes cannot have {code_bits} bits")
-    _require(old_items <= new_items <= MAX_ITEMS, f"item count cannot go from {old_items} to {new_items}")
-    _require(changed <= new_items, f"{changed} changed rows are more than there are, {new_items}")
-    return _Header(code_bits // 8, old_items, new_items, changed)
+    _require(max(old_rows, new_rows) <= MAX_ROWS, f"codes cannot have {max(old_rows, new_rows)} rows")
+    _require(runs <= new_rows, f"{runs} runs are more than there are rows, {new_rows}")
+    _require(changed <= new_rows, f"{changed} changed rows are more than there are, {new_rows}")
+    return _Header(code_bits // 8, old_rows, new_rows, runs, changed)
 
 
-class _Inflater:
-    """Reads the compressed part, never inflating more than is asked for."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._stream = zlib.decompressobj()
-
-    def read(self, size: int) -> bytes:
-        """Return exactly that many bytes."""
-        content = bytearray()
-        while len(content) < size:
-            piece = self._inflate(size - len(content))
-            _require(len(piece) > 0, "its stream is too short")
-            content += piece
-        return bytes(content)
-
-    def _inflate(self, max_bytes: int) -> bytes:
-        """Return 1 to max_bytes bytes, none at the end of the stream or of the file."""
-        while not self._stream.eof:
-            packed = self._stream.unconsumed_tail or self._file.read(_READ_BYTES)
-            try:
-                piece = self._stream.decompress(packed, max_bytes)
-            except zlib.error as error:
-                raise ArtifactError("delta refused: its stream is corrupt") from error
-            if piece or not packed:
-                return piece
-        return b""
-
-    def require_end(self) -> None:
-        """Raise ArtifactError unless the stream and the file end here. Reaching the end checks zlib's checksum too."""
-        _require(not self._inflate(1), "its stream is too long")
-        _require(self._stream.eof, "its stream has no end")
-        _require(not self._stream.unused_data and not self._file.read(1), "bytes follow its stream")
+def _read_runs(stream: Inflater, header: _Header) -> bytearray:
+    """Return the runs as they stand in the stream, each of them checked."""
+    runs, n_rows = bytearray(), 0
+    while len(runs) < header.runs * _RUN.size:
+        piece = stream.read(min(_CHUNK_BYTES, header.runs * _RUN.size - len(runs)))
+        for first, count in _RUN.iter_unpack(piece):
+            if not count:
+                raise _refused("a run is empty")
+            if first != ZEROS and first + count > header.old_rows:
+                raise _refused(f"a run goes beyond the {header.old_rows} old rows")
+            n_rows += count
+        runs += piece
+    _require(n_rows == header.new_rows, f"its runs have {n_rows} rows, expected {header.new_rows}")
+    return runs
 
 
-def _read_rows(stream: _Inflater, header: _Header) -> array[int]:
+def _read_changed(stream: Inflater, header: _Header) -> array[int]:
     """Return the changed rows, ascending, from their gaps, which come as four planes of bytes, the low bytes first."""
     rows = array("I", bytes(4)) * header.changed
     with memoryview(rows) as words, words.cast("B") as gaps:
@@ -121,7 +108,7 @@ def _read_rows(stream: _Inflater, header: _Header) -> array[int]:
                 stop = min(start + _CHUNK_BYTES, header.changed)
                 gaps[4 * start + plane : 4 * stop : 4] = stream.read(stop - start)
     # The last row is the sum of the gaps and of the changed rows before it.
-    _require(sum(rows) + header.changed <= header.new_items, f"a row is beyond the {header.new_items} items")
+    _require(sum(rows) + header.changed <= header.new_rows, f"a row is beyond the {header.new_rows} rows")
     row = -1
     for index, gap in enumerate(rows):
         row += gap + 1
@@ -129,32 +116,48 @@ def _read_rows(stream: _Inflater, header: _Header) -> array[int]:
     return rows
 
 
-def _write_codes(header: _Header, rows: array[int], stream: _Inflater, old_file: BinaryIO, new_file: BinaryIO) -> str:
-    digest, done = hashlib.sha256(), 0
-    chunk_rows = _CHUNK_BYTES // header.code_bytes
-    for first in range(0, header.new_items, chunk_rows):
-        beyond = min(first + chunk_rows, header.new_items)
-        chunk = _read_old(old_file, header, first, beyond)
-        stop = bisect_left(rows, beyond, done)
+def _moved(runs: bytearray, code_bytes: int, old_file: BinaryIO) -> Iterator[bytearray]:
+    """Give the rows that the runs name, as chunks of whole rows, each at most two chunks long."""
+    chunk, most_rows = bytearray(), _CHUNK_BYTES // code_bytes
+    for run_first, count in _RUN.iter_unpack(runs):
+        for start in range(0, count, most_rows):
+            n_bytes = min(most_rows, count - start) * code_bytes
+            if run_first == ZEROS:
+                chunk += bytes(n_bytes)
+            else:
+                chunk += _read_old(old_file, (run_first + start) * code_bytes, n_bytes)
+            if len(chunk) >= most_rows * code_bytes:
+                yield chunk
+                chunk = bytearray()
+    if chunk:
+        yield chunk
+
+
+def _read_old(old_file: BinaryIO, start: int, n_bytes: int) -> bytes:
+    rows = os.pread(old_file.fileno(), n_bytes, start)
+    if len(rows) != n_bytes:
+        raise ArtifactFileError("codes file shrank while it was read", len(rows), n_bytes)
+    return rows
+
+
+def _write_codes(
+    chunks: Iterable[bytearray], changed: array[int], code_bytes: int, stream: Inflater, new_file: BinaryIO
+) -> str:
+    digest, first, done = hashlib.sha256(), 0, 0
+    for chunk in chunks:
+        beyond = first + len(chunk) // code_bytes
+        stop = bisect_left(changed, beyond, done)
+        content: bytes | bytearray = chunk
         if stop > done:
-            flips = stream.read((stop - done) * header.code_bytes)
-            chunk = _flip(chunk, (row - first for row in rows[done:stop]), flips, header.code_bytes)
-        done = stop
-        new_file.write(chunk)
-        digest.update(chunk)
+            flips = stream.read((stop - done) * code_bytes)
+            content = _flip(chunk, (row - first for row in changed[done:stop]), flips, code_bytes)
+        new_file.write(content)
+        digest.update(content)
+        first, done = beyond, stop
     return digest.hexdigest()
 
 
-def _read_old(old_file: BinaryIO, header: _Header, first: int, beyond: int) -> bytes:
-    """Return the old rows from first on; those that the old codes lack are zero."""
-    wanted = max(min(beyond, header.old_items) - first, 0) * header.code_bytes
-    chunk = old_file.read(wanted)
-    if len(chunk) != wanted:
-        raise ArtifactFileError("codes file shrank while it was read", len(chunk), wanted)
-    return chunk.ljust((beyond - first) * header.code_bytes, b"\0")
-
-
-def _flip(chunk: bytes, rows: Iterable[int], flips: bytes, code_bytes: int) -> bytes:
+def _flip(chunk: bytearray, rows: Iterable[int], flips: bytes, code_bytes: int) -> bytes:
     """XOR the flips, one row after the other, into these rows of a chunk."""
     spread = bytearray(len(chunk))
     for index, row in enumerate(rows):
@@ -163,6 +166,10 @@ def _flip(chunk: bytes, rows: Iterable[int], flips: bytes, code_bytes: int) -> b
     return (int.from_bytes(chunk, "little") ^ int.from_bytes(spread, "little")).to_bytes(len(chunk), "little")
 
 
+def _refused(reason: str) -> ArtifactError:
+    return ArtifactError(f"delta refused: {reason}")
+
+
 def _require(condition: bool, reason: str) -> None:
     if not condition:
-        raise ArtifactError(f"delta refused: {reason}")
+        raise _refused(reason)
