@@ -39,7 +39,13 @@ async function main(kit: string, state: string, port: number, enrollmentPort: nu
     else coordinator.replay(record);
   }
   coordinator.start(emptyModel(readFileSync(join(kit, "codes.bin")), settings.codeBits), readItems(kit));
-  process.on("SIGHUP", () => coordinator.changeItems(readItems(kit)));
+  process.on("SIGHUP", () => {
+    try {
+      coordinator.changeItems(readItems(kit));
+    } catch (error) {
+      console.error("the catalogue stays as it is:", error);
+    }
+  });
 
   const limitOf = limitsOf(settings, () => versions.current.itemCount);
   const revocations = new Revocations(credentials);

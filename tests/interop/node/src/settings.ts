@@ -85,14 +85,18 @@ function chosen<Value>(known: Record<string, Value>, name: string, value: string
   throw new Error(`settings.json: ${name} is ${value}; this server knows ${Object.keys(known).join(", ")}`);
 }
 
+/** Most popular first. Throws unless there are some, and each once. */
 export function readItems(kit: string): Item[] {
   const lines = readFileSync(join(kit, "items.tsv"), "utf8")
     .split("\n")
     .filter((line) => line !== "");
-  return lines.map((line) => {
+  const items = lines.map((line) => {
     const [id, count] = line.split("\t");
     return { id, count: Number(count ?? 0) };
   });
+  const isGood = items.length > 0 && new Set(items.map(({ id }) => id)).size === items.length;
+  if (!isGood) throw new Error("items.tsv has no item, or one twice");
+  return items;
 }
 
 export function readTokens(kit: string): Token[] {
