@@ -137,6 +137,41 @@ LFR_API int lfr_topk_batch_prior(const uint8_t* items, uint32_t n_items, uint32_
                                  uint32_t n_queries, const uint8_t* excludes, const lfr_prior* prior, uint32_t k,
                                  lfr_hit* hits, uint32_t* n_hits);
 
+/* ---- open items ---- a catalogue of which only some items have a row of their own ---------------------------- */
+
+#define LFR_OPEN_BLOCK 512
+
+/*
+ * Which of n_items items are open: a bitmap of (n_items + 7) / 8 bytes, in which item i is bit (i mod 8) of byte
+ * (i div 8). The code matrix then has n_open + 1 rows: one for each open item, by ascending index, and behind them the
+ * one that all closed items share. Fill `before` and `n_open` by lfr_open_count; the struct points to your buffers.
+ */
+typedef struct lfr_open {
+  const uint8_t* bitmap;
+  const uint32_t* before; /* how many items are open before each block of LFR_OPEN_BLOCK */
+  uint32_t n_items;
+  uint32_t n_open;
+} lfr_open;
+
+/* Counts the open items: n_items / LFR_OPEN_BLOCK + 1 numbers to `before`, their total to *n_open. LFR_ERR_VALUE when a
+ * bit behind the last item is set. */
+LFR_API int lfr_open_count(const uint8_t* bitmap, uint32_t n_items, uint32_t* before, uint32_t* n_open);
+
+/* The rows of the items `indices[0..n)`, for lfr_gather; closed items have row n_open. */
+LFR_API int lfr_open_rows(const lfr_open* open, const uint32_t* indices, uint32_t n, uint32_t* rows);
+
+/*
+ * lfr_topk_prior and lfr_topk_batch_prior on such a matrix, exactly as if every closed item had a copy of the shared
+ * row. `exclude`, `excludes`, `prior` and the hits go by item index. n_rows must be open->n_open + 1 (LFR_ERR_COUNT
+ * otherwise). With a NULL `open` every item has its row.
+ */
+LFR_API int lfr_topk_open(const uint8_t* items, uint32_t n_rows, uint32_t code_bits, const uint8_t* query,
+                          const uint8_t* exclude, const lfr_prior* prior, const lfr_open* open, uint32_t k,
+                          lfr_hit* hits, uint32_t* n_hits);
+LFR_API int lfr_topk_batch_open(const uint8_t* items, uint32_t n_rows, uint32_t code_bits, const uint8_t* queries,
+                                uint32_t n_queries, const uint8_t* excludes, const lfr_prior* prior,
+                                const lfr_open* open, uint32_t k, lfr_hit* hits, uint32_t* n_hits);
+
 /* ---- training on the device ------------------------------------------------------------------------------- */
 
 /*
@@ -144,6 +179,10 @@ LFR_API int lfr_topk_batch_prior(const uint8_t* items, uint32_t n_items, uint32_
  * Counted from bit planes, about n_items * f^2 / 128 word operations. Exact: entries are at most n_items.
  */
 LFR_API int lfr_gram(const uint8_t* items, uint32_t n_items, uint32_t code_bits, int64_t* gram, int64_t* column_sums);
+
+/* lfr_gram of a matrix of n_rows rows, the last of which counts n_closed times. */
+LFR_API int lfr_gram_open(const uint8_t* items, uint32_t n_rows, uint32_t code_bits, uint32_t n_closed, int64_t* gram,
+                          int64_t* column_sums);
 
 /*
  * What a user code is fitted to. The fit seeks signs b that make, for every bit k,
@@ -204,6 +243,13 @@ typedef struct lfr_temperature {
 LFR_API int lfr_refine(const uint8_t* items, uint32_t n_items, uint32_t code_bits, const uint8_t* rows,
                        const uint16_t* weights, uint32_t n_rows, const lfr_temperature* temperature,
                        uint32_t max_sweeps, uint16_t* distances, uint8_t* code);
+
+/* lfr_refine against a matrix of n_rows rows, the last of which counts n_closed times. n_rows - 1 + n_closed is at most
+ * 2^24. `distances` is scratch for n_rows elements. */
+LFR_API int lfr_refine_open(const uint8_t* items, uint32_t n_rows, uint32_t code_bits, uint32_t n_closed,
+                            const uint8_t* rows, const uint16_t* weights, uint32_t n_rated,
+                            const lfr_temperature* temperature, uint32_t max_sweeps, uint16_t* distances,
+                            uint8_t* code);
 
 /*
  * Gradients of the rated rows: gradients[i * f + k] = (t_i - scale * s_i) b_k + scale * d_ik.

@@ -44,10 +44,27 @@ typedef struct lfr_top {
   uint32_t base;      /* of the rows that are offered now */
   int from_memory;    /* whether the whole scan is longer than the caches */
   const uint8_t* exclude;
+  const lfr_open* open; /* NULL: rows are items. Otherwise hits hold rows until all open ones were offered */
+  uint32_t block;       /* of the last row whose item was looked up */
 } lfr_top;
 
 /* Offers one row. Rows of one block may come in any order; blocks come by ascending index. */
-void lfr_top_offer(lfr_top* top, uint32_t item_index, uint32_t distance);
+void lfr_top_offer(lfr_top* top, uint32_t row, uint32_t distance);
+
+#define LFR_OPEN_WORDS (LFR_OPEN_BLOCK / 64)
+
+/* LFR_OK, or LFR_ERR_NULL. */
+int lfr_check_open(const lfr_open* open);
+
+/* Items 64 w .. 64 w + 63 of a bitmap; those behind its last byte are clear. */
+uint64_t lfr_bitmap_word(const uint8_t* bitmap, uint32_t n_items, uint32_t w);
+
+/* How many items before this one are open; n_items may be asked for. */
+uint32_t lfr_open_before(const lfr_open* open, uint32_t item_index);
+
+/* The item of a row below n_open. The second form looks near *block, and leaves the item's block there. */
+uint32_t lfr_open_item(const lfr_open* open, uint32_t row);
+uint32_t lfr_open_item_near(const lfr_open* open, uint32_t row, uint32_t* block);
 
 /* One query against the rows [first, last). */
 typedef void (*lfr_scan_fn)(const uint8_t* items, uint32_t first, uint32_t last, uint32_t code_bytes,

@@ -42,20 +42,32 @@ void lfr_mirror(int64_t* matrix, uint32_t f) {
     for (uint32_t k = j + 1; k < f; k++) matrix[(size_t)k * f + j] = matrix[(size_t)j * f + k];
 }
 
-int lfr_gram(const uint8_t* items, uint32_t n_items, uint32_t code_bits, int64_t* gram, int64_t* column_sums) {
-  if (!lfr_code_bits_valid(code_bits)) return LFR_ERR_CODE_BITS;
-  if ((!items && n_items) || !gram || !column_sums) return LFR_ERR_NULL;
-  const uint32_t f = code_bits;
+/* Rows of at most one block, each of which counts `times`; the constant part is in already. */
+static void add_block(const uint8_t* rows, uint32_t n_rows, uint32_t f, int64_t times, int64_t* gram,
+                      int64_t* column_sums) {
   uint64_t planes[LFR_MAX_CODE_BITS * LFR_BLOCK_WORDS];
-  for (size_t j = 0; j < (size_t)f * f; j++) gram[j] = n_items;
-  for (uint32_t k = 0; k < f; k++) column_sums[k] = -(int64_t)n_items;
-  for (uint32_t first = 0; first < n_items;) {
-    uint32_t some = n_items - first < LFR_BLOCK_ITEMS ? n_items - first : LFR_BLOCK_ITEMS;
-    lfr_planes block = lfr_to_planes(items + (size_t)first * (f / 8), some, f, planes);
-    lfr_current()->mismatches(&block, NULL, -2, gram);
-    lfr_current()->counts(&block, NULL, 2, column_sums);
-    first += some;
+  const lfr_planes block = lfr_to_planes(rows, n_rows, f, planes);
+  lfr_current()->mismatches(&block, NULL, -2 * times, gram);
+  lfr_current()->counts(&block, NULL, 2 * times, column_sums);
+}
+
+int lfr_gram(const uint8_t* items, uint32_t n_items, uint32_t code_bits, int64_t* gram, int64_t* column_sums) {
+  return lfr_gram_open(items, n_items, code_bits, 1, gram, column_sums);
+}
+
+int lfr_gram_open(const uint8_t* items, uint32_t n_rows, uint32_t code_bits, uint32_t n_closed, int64_t* gram,
+                  int64_t* column_sums) {
+  if (!lfr_code_bits_valid(code_bits)) return LFR_ERR_CODE_BITS;
+  if ((!items && n_rows) || !gram || !column_sums) return LFR_ERR_NULL;
+  const uint32_t f = code_bits, last = n_rows ? n_rows - 1 : 0;
+  const int64_t total = n_rows ? (int64_t)last + n_closed : 0;
+  for (size_t j = 0; j < (size_t)f * f; j++) gram[j] = total;
+  for (uint32_t k = 0; k < f; k++) column_sums[k] = -total;
+  for (uint32_t first = 0, some; first < last; first += some) {
+    some = last - first < LFR_BLOCK_ITEMS ? last - first : LFR_BLOCK_ITEMS;
+    add_block(items + (size_t)first * (f / 8), some, f, 1, gram, column_sums);
   }
+  if (n_rows) add_block(items + (size_t)last * (f / 8), 1, f, n_closed, gram, column_sums);
   lfr_mirror(gram, f);
   return LFR_OK;
 }

@@ -40,7 +40,8 @@ static int64_t sum_votes(const uint8_t* rows, const uint16_t* weights, uint32_t 
 
 typedef struct climb {
   const uint8_t* items;
-  uint32_t n_items, code_bytes;
+  uint32_t n_rows, code_bytes;
+  uint32_t last_counts; /* how many times the last row does */
   uint16_t* distances;
   uint32_t masses[LFR_MAX_CODE_BITS + 1];
 } climb;
@@ -48,9 +49,12 @@ typedef struct climb {
 /* Change of log2 of the sum over the catalogue when bit k flips, in units of 1/65536; 0 when a sum is too small. */
 static int64_t catalogue_change(const climb* at, uint32_t k, int bit, const lfr_temperature* temperature) {
   uint64_t sums[2] = {0, 0}; /* of items that differ in bit k, of items that agree */
+  if (at->n_rows == 0) return 0;
   const uint8_t* byte = at->items + (k >> 3);
-  for (uint32_t i = 0; i < at->n_items; i++, byte += at->code_bytes)
+  const uint32_t last = at->n_rows - 1;
+  for (uint32_t i = 0; i < last; i++, byte += at->code_bytes)
     sums[((*byte >> (k & 7)) & 1) == bit] += at->masses[at->distances[i]];
+  sums[((*byte >> (k & 7)) & 1) == bit] += (uint64_t)at->masses[at->distances[last]] * at->last_counts;
   const uint64_t now = sums[0] + sums[1];
   const uint64_t then = ((sums[1] >> 8) * temperature->down + (sums[0] >> 8) * temperature->up) >> 8;
   return now && then ? log2_fixed(then) - log2_fixed(now) : 0;
@@ -59,12 +63,12 @@ static int64_t catalogue_change(const climb* at, uint32_t k, int bit, const lfr_
 static void flip_bit(const climb* at, uint32_t k, uint8_t* code) {
   const int bit = lfr_bit_at(code, k);
   const uint8_t* byte = at->items + (k >> 3);
-  for (uint32_t i = 0; i < at->n_items; i++, byte += at->code_bytes)
+  for (uint32_t i = 0; i < at->n_rows; i++, byte += at->code_bytes)
     at->distances[i] = (uint16_t)(at->distances[i] + (((*byte >> (k & 7)) & 1) == bit ? 1 : -1));
   code[k >> 3] ^= (uint8_t)(1 << (k & 7));
 }
 
-static int check_refine(uint32_t n_items, uint32_t n_rows, uint32_t code_bits, const lfr_temperature* temperature,
+static int check_refine(uint64_t n_items, uint32_t n_rows, uint32_t code_bits, const lfr_temperature* temperature,
                         uint32_t max_sweeps) {
   if (!lfr_code_bits_valid(code_bits)) return LFR_ERR_CODE_BITS;
   if (n_items > MAX_COUNT || n_rows > MAX_COUNT || max_sweeps < 1 || max_sweeps > 65535) return LFR_ERR_COUNT;
@@ -77,14 +81,22 @@ static int check_refine(uint32_t n_items, uint32_t n_rows, uint32_t code_bits, c
 int lfr_refine(const uint8_t* items, uint32_t n_items, uint32_t code_bits, const uint8_t* rows, const uint16_t* weights,
                uint32_t n_rows, const lfr_temperature* temperature, uint32_t max_sweeps, uint16_t* distances,
                uint8_t* code) {
-  int status = check_refine(n_items, n_rows, code_bits, temperature, max_sweeps);
+  return lfr_refine_open(items, n_items, code_bits, n_items ? 1 : 0, rows, weights, n_rows, temperature, max_sweeps,
+                         distances, code);
+}
+
+int lfr_refine_open(const uint8_t* items, uint32_t n_rows, uint32_t code_bits, uint32_t n_closed, const uint8_t* rows,
+                    const uint16_t* weights, uint32_t n_rated, const lfr_temperature* temperature, uint32_t max_sweeps,
+                    uint16_t* distances, uint8_t* code) {
+  const uint64_t n_items = n_rows ? (uint64_t)n_rows - 1 + n_closed : 0;
+  const int status = check_refine(n_items, n_rated, code_bits, temperature, max_sweeps);
   if (status != LFR_OK) return status;
-  if (!code || (n_rows && !rows) || (n_items && (!items || !distances))) return LFR_ERR_NULL;
+  if (!code || (n_rated && !rows) || (n_rows && (!items || !distances))) return LFR_ERR_NULL;
   int64_t votes[LFR_MAX_CODE_BITS];
-  climb at = {items, n_items, code_bits / 8, distances, {0}};
-  const int64_t total = sum_votes(rows, weights, n_rows, code_bits, votes);
+  climb at = {items, n_rows, code_bits / 8, n_closed, distances, {0}};
+  const int64_t total = sum_votes(rows, weights, n_rated, code_bits, votes);
   fill_masses(code_bits, temperature->down, at.masses);
-  lfr_current()->distances(items, n_items, code_bits / 8, code, distances);
+  lfr_current()->distances(items, n_rows, code_bits / 8, code, distances);
   for (uint32_t sweep = 0, flips = 1; sweep < max_sweeps && flips; sweep++) {
     flips = 0;
     for (uint32_t k = 0; k < code_bits; k++) {

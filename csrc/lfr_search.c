@@ -41,19 +41,31 @@ static void set_threshold(lfr_top* top) {
   top->threshold = worst > top->base ? (worst - top->base + 1) / 2 : 0;
 }
 
+static int is_excluded(lfr_top* top, uint32_t row) {
+  if (!top->exclude) return 0;
+  return lfr_bit_at(top->exclude, top->open ? lfr_open_item_near(top->open, row, &top->block) : row);
+}
+
+/* Says whether the hit entered. */
+static int enter(lfr_top* top, lfr_hit hit) {
+  if (top->size < top->capacity) {
+    sift_up(top->hits, top->size++, hit);
+  } else {
+    if (!is_worse(&top->hits[0], &hit)) return 0;
+    sift_down(top->hits, top->size, hit);
+  }
+  return 1;
+}
+
 /*
  * Once the heap is full each accepted hit lowers the sum of its costs, or keeps it and lowers an index within one
  * block, so the number accepted cannot exceed about k times the number of costs in any order of items: there is no bad
  * input order.
  */
-void lfr_top_offer(lfr_top* top, uint32_t item_index, uint32_t distance) {
-  const lfr_hit hit = {item_index, 2 * distance + top->base};
-  if (top->exclude && lfr_bit_at(top->exclude, item_index)) return;
-  if (top->size < top->capacity) {
-    sift_up(top->hits, top->size++, hit);
-  } else if (is_worse(&top->hits[0], &hit)) {
-    sift_down(top->hits, top->size, hit);
-  }
+void lfr_top_offer(lfr_top* top, uint32_t row, uint32_t distance) {
+  const lfr_hit hit = {row, 2 * distance + top->base};
+  if (is_excluded(top, row)) return;
+  enter(top, hit);
   set_threshold(top);
 }
 
@@ -66,22 +78,11 @@ static void sort_hits(lfr_hit* hits, uint32_t size) {
   }
 }
 
-static lfr_top start_top(uint32_t code_bits, const uint8_t* exclude, uint32_t k, lfr_hit* hits) {
-  lfr_top top = {hits, k, 0, code_bits + 1, 0, 0, exclude};
-  return top;
-}
-
 /* Scans from here on are longer than the caches. */
 #define CACHE_BYTES ((size_t)16 << 20)
 
 /* Without steps there is one, of offset 0. */
 static const lfr_step no_offset = {0, 0};
-
-/* Where a step ends: where the next one begins. */
-static uint32_t end_of(const lfr_prior* prior, uint32_t step, uint32_t n_items) {
-  return step + 1 < prior->n_steps && prior->steps[step + 1].first_item < n_items ? prior->steps[step + 1].first_item
-                                                                                  : n_items;
-}
 
 static uint32_t base_of(const lfr_prior* prior, uint32_t step) {
   return (uint32_t)(prior->steps[0].offset - prior->steps[step].offset);
@@ -104,15 +105,6 @@ static uint32_t step_of(const lfr_prior* prior, uint32_t item_index) {
       high = middle;
   }
   return low;
-}
-
-/* Sorts the hits, best first, and makes costs distances again. */
-static void finish_top(lfr_top* top, const lfr_prior* prior) {
-  sort_hits(top->hits, top->size);
-  for (uint32_t i = 0; i < top->size; i++) {
-    lfr_hit* hit = &top->hits[i];
-    hit->distance = (hit->distance - base_of(prior, step_of(prior, hit->item_index))) / 2;
-  }
 }
 
 static int check_prior(const lfr_prior* prior) {
@@ -142,75 +134,158 @@ int lfr_distances(const uint8_t* items, uint32_t n_items, uint32_t code_bits, co
   return status;
 }
 
+/* What a search goes through: the rows of open items, step by step, and behind them the row of the closed ones. */
+typedef struct catalogue {
+  const uint8_t* items;
+  uint32_t n_rows, n_items, code_bits; /* n_rows: without the shared one */
+  const lfr_prior* prior;
+  const lfr_open* open;               /* NULL: rows are items, and none is shared */
+  uint32_t firsts[LFR_MAX_STEPS + 1]; /* the first row of each step, and n_rows */
+  uint32_t n_steps;                   /* that begin before the last item */
+} catalogue;
+
+static void start_catalogue(catalogue* at, const uint8_t* items, uint32_t n_rows, uint32_t code_bits,
+                            const lfr_prior* prior, const lfr_open* open) {
+  static const lfr_prior flat = {&no_offset, 1};
+  at->items = items;
+  at->n_rows = open ? open->n_open : n_rows;
+  at->n_items = open ? open->n_items : n_rows;
+  at->code_bits = code_bits;
+  at->prior = prior ? prior : &flat;
+  at->open = open;
+  at->n_steps = 0;
+  for (uint32_t i = 0; i < at->prior->n_steps && at->prior->steps[i].first_item < at->n_items; i++, at->n_steps++)
+    at->firsts[i] = open ? lfr_open_before(open, at->prior->steps[i].first_item) : at->prior->steps[i].first_item;
+  at->firsts[at->n_steps] = at->n_rows;
+}
+
+static lfr_top start_top(const catalogue* at, const uint8_t* exclude, uint32_t k, lfr_hit* hits) {
+  const int from_memory = (size_t)at->n_rows * (at->code_bits / 8) > CACHE_BYTES;
+  lfr_top top = {hits, k, 0, at->code_bits + 1, 0, from_memory, exclude, at->open, 0};
+  return top;
+}
+
+/* Offers the closed items of a step, which all have this cost, by ascending index; says whether all of them entered. */
+static int offer_closed_of(const catalogue* at, uint32_t step, uint32_t cost, lfr_top* top) {
+  const uint32_t first = at->prior->steps[step].first_item;
+  const uint32_t last = (step + 1 < at->n_steps ? at->prior->steps[step + 1].first_item : at->n_items) - 1;
+  for (uint32_t w = first / 64; w <= last / 64; w++) {
+    uint64_t closed = ~lfr_bitmap_word(at->open->bitmap, at->n_items, w);
+    if (top->exclude) closed &= ~lfr_bitmap_word(top->exclude, at->n_items, w);
+    if (w == first / 64) closed &= ~UINT64_C(0) << (first % 64);
+    if (w == last / 64) closed &= ~UINT64_C(0) >> (63 - last % 64);
+    for (; closed; closed &= closed - 1) {
+      const lfr_hit hit = {64 * w + (uint32_t)__builtin_ctzll(closed), cost};
+      if (!enter(top, hit)) return 0;
+    }
+  }
+  return 1;
+}
+
+/* The closed items ascend by (cost, item_index), so that none enters behind one that did not. */
+static void offer_closed(const catalogue* at, const uint8_t* query, lfr_top* top) {
+  const uint32_t code_bytes = at->code_bits / 8;
+  const uint32_t distance = lfr_distance(at->items + (size_t)at->n_rows * code_bytes, query, code_bytes);
+  for (uint32_t i = 0; i < at->n_steps; i++) {
+    const uint32_t cost = 2 * distance + base_of(at->prior, i);
+    if (top->size == top->capacity && top->hits[0].distance < cost) return;
+    if (!offer_closed_of(at, i, cost, top)) return;
+  }
+}
+
+/* Makes rows items, which keeps their order, offers the closed items, sorts the hits, best first, and makes costs
+ * distances again. Returns the number of hits. */
+static uint32_t finish_top(const catalogue* at, const uint8_t* query, lfr_top* top) {
+  for (uint32_t i = 0; at->open && i < top->size; i++)
+    top->hits[i].item_index = lfr_open_item(at->open, top->hits[i].item_index);
+  if (at->open) offer_closed(at, query, top);
+  sort_hits(top->hits, top->size);
+  for (uint32_t i = 0; i < top->size; i++) {
+    lfr_hit* hit = &top->hits[i];
+    hit->distance = (hit->distance - base_of(at->prior, step_of(at->prior, hit->item_index))) / 2;
+  }
+  return top->size;
+}
+
+static int check_topk(const uint8_t* items, uint32_t n_rows, uint32_t code_bits, const void* query,
+                      const lfr_prior* prior, const lfr_open* open, uint32_t k, const void* hits,
+                      const uint32_t* n_hits) {
+  int status = check_search(items, n_rows, code_bits, query, hits);
+  if (status == LFR_OK) status = check_prior(prior);
+  if (status == LFR_OK && open) status = lfr_check_open(open);
+  if (status != LFR_OK) return status;
+  if (!n_hits) return LFR_ERR_NULL;
+  return k < 1 || k > INT32_MAX || (open && n_rows - 1 != open->n_open) ? LFR_ERR_COUNT : LFR_OK;
+}
+
 int lfr_topk(const uint8_t* items, uint32_t n_items, uint32_t code_bits, const uint8_t* query, const uint8_t* exclude,
              uint32_t k, lfr_hit* hits, uint32_t* n_hits) {
-  return lfr_topk_prior(items, n_items, code_bits, query, exclude, NULL, k, hits, n_hits);
+  return lfr_topk_open(items, n_items, code_bits, query, exclude, NULL, NULL, k, hits, n_hits);
 }
 
 int lfr_topk_prior(const uint8_t* items, uint32_t n_items, uint32_t code_bits, const uint8_t* query,
                    const uint8_t* exclude, const lfr_prior* prior, uint32_t k, lfr_hit* hits, uint32_t* n_hits) {
-  int status = check_search(items, n_items, code_bits, query, hits);
-  if (status == LFR_OK) status = check_prior(prior);
+  return lfr_topk_open(items, n_items, code_bits, query, exclude, prior, NULL, k, hits, n_hits);
+}
+
+int lfr_topk_open(const uint8_t* items, uint32_t n_rows, uint32_t code_bits, const uint8_t* query,
+                  const uint8_t* exclude, const lfr_prior* prior, const lfr_open* open, uint32_t k, lfr_hit* hits,
+                  uint32_t* n_hits) {
+  const int status = check_topk(items, n_rows, code_bits, query, prior, open, k, hits, n_hits);
   if (status != LFR_OK) return status;
-  if (!n_hits) return LFR_ERR_NULL;
-  if (k < 1 || k > INT32_MAX) return LFR_ERR_COUNT;
   *n_hits = 0;
-  if (n_items == 0) return LFR_OK; /* pointers may be NULL, to which nothing must be added, not even 0 */
-  const lfr_prior flat = {&no_offset, 1};
-  if (!prior) prior = &flat;
-  lfr_top top = start_top(code_bits, exclude, k, hits);
-  top.from_memory = (size_t)n_items * (code_bits / 8) > CACHE_BYTES;
-  for (uint32_t i = 0; i < prior->n_steps && prior->steps[i].first_item < n_items; i++) {
-    enter_step(&top, base_of(prior, i));
+  if (n_rows == 0) return LFR_OK; /* pointers may be NULL, to which nothing must be added, not even 0 */
+  catalogue at;
+  start_catalogue(&at, items, n_rows, code_bits, prior, open);
+  lfr_top top = start_top(&at, exclude, k, hits);
+  for (uint32_t i = 0; i < at.n_steps; i++) {
+    enter_step(&top, base_of(at.prior, i));
     if (top.threshold == 0) break; /* nor can rows of later steps enter: their offsets are no higher */
-    lfr_current()->scan(items, prior->steps[i].first_item, end_of(prior, i, n_items), code_bits / 8, query, &top);
+    lfr_current()->scan(items, at.firsts[i], at.firsts[i + 1], code_bits / 8, query, &top);
   }
-  finish_top(&top, prior);
-  *n_hits = top.size;
+  *n_hits = finish_top(&at, query, &top);
   return LFR_OK;
 }
 
-static void batch_some(const uint8_t* items, uint32_t n_items, uint32_t code_bits, const uint8_t* queries,
-                       uint32_t n_queries, const uint8_t* excludes, const lfr_prior* prior, uint32_t k, lfr_hit* hits,
-                       uint32_t* n_hits) {
-  const size_t exclude_bytes = ((size_t)n_items + 7) / 8;
+static void batch_some(const catalogue* at, const uint8_t* queries, uint32_t n_queries, const uint8_t* excludes,
+                       uint32_t k, lfr_hit* hits, uint32_t* n_hits) {
+  const size_t exclude_bytes = ((size_t)at->n_items + 7) / 8, code_bytes = at->code_bits / 8;
   lfr_top tops[LFR_BATCH_QUERIES];
   for (uint32_t j = 0; j < n_queries; j++)
-    tops[j] = start_top(code_bits, excludes ? excludes + j * exclude_bytes : NULL, k, hits + (size_t)j * k);
-  for (uint32_t i = 0; i < prior->n_steps && prior->steps[i].first_item < n_items; i++) {
-    for (uint32_t j = 0; j < n_queries; j++) enter_step(&tops[j], base_of(prior, i));
-    lfr_current()->batch(items, prior->steps[i].first_item, end_of(prior, i, n_items), code_bits / 8, queries,
-                         n_queries, tops);
+    tops[j] = start_top(at, excludes ? excludes + j * exclude_bytes : NULL, k, hits + (size_t)j * k);
+  for (uint32_t i = 0; i < at->n_steps; i++) {
+    for (uint32_t j = 0; j < n_queries; j++) enter_step(&tops[j], base_of(at->prior, i));
+    lfr_current()->batch(at->items, at->firsts[i], at->firsts[i + 1], at->code_bits / 8, queries, n_queries, tops);
   }
-  for (uint32_t j = 0; j < n_queries; j++) {
-    finish_top(&tops[j], prior);
-    n_hits[j] = tops[j].size;
-  }
+  for (uint32_t j = 0; j < n_queries; j++) n_hits[j] = finish_top(at, queries + j * code_bytes, &tops[j]);
 }
 
 int lfr_topk_batch(const uint8_t* items, uint32_t n_items, uint32_t code_bits, const uint8_t* queries,
                    uint32_t n_queries, const uint8_t* excludes, uint32_t k, lfr_hit* hits, uint32_t* n_hits) {
-  return lfr_topk_batch_prior(items, n_items, code_bits, queries, n_queries, excludes, NULL, k, hits, n_hits);
+  return lfr_topk_batch_open(items, n_items, code_bits, queries, n_queries, excludes, NULL, NULL, k, hits, n_hits);
 }
 
 int lfr_topk_batch_prior(const uint8_t* items, uint32_t n_items, uint32_t code_bits, const uint8_t* queries,
                          uint32_t n_queries, const uint8_t* excludes, const lfr_prior* prior, uint32_t k, lfr_hit* hits,
                          uint32_t* n_hits) {
+  return lfr_topk_batch_open(items, n_items, code_bits, queries, n_queries, excludes, prior, NULL, k, hits, n_hits);
+}
+
+int lfr_topk_batch_open(const uint8_t* items, uint32_t n_rows, uint32_t code_bits, const uint8_t* queries,
+                        uint32_t n_queries, const uint8_t* excludes, const lfr_prior* prior, const lfr_open* open,
+                        uint32_t k, lfr_hit* hits, uint32_t* n_hits) {
   if (n_queries == 0) return LFR_OK;
-  int status = check_search(items, n_items, code_bits, queries, hits);
-  if (status == LFR_OK) status = check_prior(prior);
+  const int status = check_topk(items, n_rows, code_bits, queries, prior, open, k, hits, n_hits);
   if (status != LFR_OK) return status;
-  if (!n_hits) return LFR_ERR_NULL;
-  if (k < 1 || k > INT32_MAX) return LFR_ERR_COUNT;
   memset(n_hits, 0, n_queries * sizeof *n_hits);
-  if (n_items == 0) return LFR_OK; /* as in lfr_topk_prior */
-  const lfr_prior flat = {&no_offset, 1};
-  if (!prior) prior = &flat;
+  if (n_rows == 0) return LFR_OK; /* as in lfr_topk_open */
+  catalogue at;
+  start_catalogue(&at, items, n_rows, code_bits, prior, open);
   for (uint32_t done = 0; done < n_queries;) {
     uint32_t some = n_queries - done < LFR_BATCH_QUERIES ? n_queries - done : LFR_BATCH_QUERIES;
-    batch_some(items, n_items, code_bits, queries + (size_t)done * (code_bits / 8), some,
-               excludes ? excludes + (size_t)done * (((size_t)n_items + 7) / 8) : NULL, prior, k,
-               hits + (size_t)done * k, n_hits + done);
+    batch_some(&at, queries + (size_t)done * (code_bits / 8), some,
+               excludes ? excludes + (size_t)done * (((size_t)at.n_items + 7) / 8) : NULL, k, hits + (size_t)done * k,
+               n_hits + done);
     done += some;
   }
   return LFR_OK;

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from lightfr import errors
 from lightfr.codes import ItemCodes, ItemSet, UserCode
 from lightfr.errors import LightFRError
+from lightfr.open_rows import OpenRows
 from lightfr.ranking import Prior, Ranked, rank, rank_batch, recommend
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ __all__ = [
     "ItemSet",
     "KeyProvider",
     "LightFRError",
+    "OpenRows",
     "Participation",
     "PassphraseKey",
     "Prior",

@@ -1,6 +1,6 @@
 """Packed binary codes: one user's, and a whole catalogue's.
 
-Layout, on disk, in memory and on the wire: row-major, code_bits / 8 bytes per item; code bit k is bit (k mod 8) of byte
+Layout, on disk, in memory and on the wire: row-major, code_bits / 8 bytes per row; code bit k is bit (k mod 8) of byte
 (k div 8); a set bit is +1.
 """
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from typing import Self
 
     from _typeshed import ReadableBuffer
+
+    from lightfr.open_rows import OpenRows
 
 
 class UserCode:
@@ -57,36 +59,54 @@ class UserCode:
 
 
 class ItemCodes:
-    """The codes of a catalogue: a view of given bytes, or of a memory-mapped file. Scanning never copies them."""
+    """The codes of a catalogue: a view of given bytes, or of a memory-mapped file. Scanning never copies them.
 
-    def __init__(self, codes: ReadableBuffer, code_bits: int) -> None:
-        self._pointer = _kernel.CodesPointer(codes, code_bits)
+    With `open_rows` they have a row for each open item, and behind those one that all closed items share. Without, each
+    item has its row.
+    """
+
+    def __init__(self, codes: ReadableBuffer, code_bits: int, open_rows: OpenRows | None = None) -> None:
+        self.open_rows = open_rows
+        self._pointer = _kernel.CodesPointer(
+            codes, code_bits, None if open_rows is None else open_rows.kernel_pointer()
+        )
         self._map: mmap.mmap | None = None
         self._file = -1
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], code_bits: int, *, n_items: int | None = None) -> ItemCodes:
-        """Map a file of packed codes. Raises ArtifactFileError unless it holds whole rows (and n_items, if given)."""
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        code_bits: int,
+        *,
+        n_items: int | None = None,
+        open_rows: OpenRows | None = None,
+    ) -> ItemCodes:
+        """Map a file of packed codes. Raises ArtifactFileError unless its size is that of n_items or of open_rows.
+
+        Without either the file may have any number of rows.
+        """
         _kernel.require_code_bits(code_bits)
+        n_rows = n_items if open_rows is None else open_rows.n_open + 1
         try:
             file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
             raise ArtifactFileError(f"cannot open codes file '{Path(path).name}': {error.strerror}") from error
         try:
-            return cls._map_file(file, code_bits, n_items)
+            return cls._map_file(file, code_bits, n_rows, open_rows)
         except BaseException:
             os.close(file)
             raise
 
     @classmethod
-    def _map_file(cls, file: int, code_bits: int, n_items: int | None) -> ItemCodes:
+    def _map_file(cls, file: int, code_bits: int, n_rows: int | None, open_rows: OpenRows | None) -> ItemCodes:
         size, row = os.fstat(file).st_size, code_bits // 8
-        expected = size - size % row if n_items is None else n_items * row
+        expected = size - size % row if n_rows is None else n_rows * row
         if size != expected:
             raise ArtifactFileError(f"codes file has {size} bytes, expected {expected}", size, expected)
         # An empty file cannot be mapped, and need not be.
         mapped = mmap.mmap(file, size, access=mmap.ACCESS_READ) if size else None
-        codes = cls(mapped if mapped is not None else b"", code_bits)
+        codes = cls(mapped if mapped is not None else b"", code_bits, open_rows)
         codes._map, codes._file = mapped, file
         return codes
 
@@ -102,18 +122,24 @@ class ItemCodes:
 
     @property
     def n_items(self) -> int:
-        """Number of rows."""
+        """Number of items of the catalogue."""
         return self._pointer.n_items
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows: as many as items, or one for each open item and one more."""
+        return self._pointer.n_rows
 
     def __len__(self) -> int:
         return self.n_items
 
     def row(self, item_index: int) -> bytes:
-        """Return one packed row."""
+        """Return the packed code of an item."""
         pointer = self.kernel_pointer().pointer
         if not 0 <= item_index < self.n_items:
             raise ItemIndexError(self.n_items)
-        start = item_index * self.code_bytes
+        row = item_index if self.open_rows is None else self.open_rows.row_of(item_index)
+        start = row * self.code_bytes
         return bytes(pointer[start : start + self.code_bytes])
 
     def kernel_pointer(self) -> _kernel.CodesPointer:
@@ -125,7 +151,7 @@ class ItemCodes:
         if self._pointer is _CLOSED:
             raise LightFRError("these item codes are closed")
         if self._map is not None:
-            size, expected = os.fstat(self._file).st_size, self.n_items * self.code_bytes
+            size, expected = os.fstat(self._file).st_size, self.n_rows * self.code_bytes
             if size < expected:
                 raise ArtifactFileError(f"codes file shrank to {size} bytes, expected {expected}", size, expected)
         return self._pointer
@@ -165,9 +191,12 @@ class ItemSet:
 
     __slots__ = ("_bitmap", "n_items")
 
-    def __init__(self, n_items: int, members: Iterable[int] = ()) -> None:
+    def __init__(self, n_items: int, members: Iterable[int] = (), *, bitmap: bytes | None = None) -> None:
+        """Begin with `members`, and with those of a bitmap of ceil(n_items / 8) bytes if there is one."""
         self.n_items = n_items
-        self._bitmap = bytearray((n_items + 7) // 8)
+        self._bitmap = bytearray((n_items + 7) // 8 if bitmap is None else bitmap)
+        if len(self._bitmap) != (n_items + 7) // 8:
+            raise BufferSizeError("item set", len(self._bitmap), (n_items + 7) // 8)
         for item_index in members:
             self.add(item_index)
 

@@ -113,7 +113,7 @@ def ranks(
 
 def _similarities(rows: _kernel.CodesPointer, code: UserCode) -> list[int]:
     """Return s of each row: equal bits less other bits."""
-    distances = array("H", bytes(2 * rows.n_items))
+    distances = array("H", bytes(2 * rows.n_rows))
     _kernel.distances(rows, code._pointer, distances)
     return [rows.code_bits - 2 * distance for distance in distances]
 

@@ -29,6 +29,13 @@ PINNED(sizeof(lfr_hit), 8);
 PINNED(offsetof(lfr_hit, item_index), 0);
 PINNED(offsetof(lfr_hit, distance), 4);
 
+PINNED(LFR_OPEN_BLOCK, 512);
+PINNED(sizeof(lfr_open), 2 * sizeof(void*) + 8);
+PINNED(offsetof(lfr_open, bitmap), 0);
+PINNED(offsetof(lfr_open, before), sizeof(void*));
+PINNED(offsetof(lfr_open, n_items), 2 * sizeof(void*));
+PINNED(offsetof(lfr_open, n_open), 2 * sizeof(void*) + 4);
+
 PINNED(sizeof(lfr_temperature), 12);
 PINNED(offsetof(lfr_temperature, step), 0);
 PINNED(offsetof(lfr_temperature, down), 4);
@@ -76,12 +83,21 @@ int lfr_topk_prior(const uint8_t*, uint32_t, uint32_t, const uint8_t*, const uin
                    lfr_hit*, uint32_t*);
 int lfr_topk_batch_prior(const uint8_t*, uint32_t, uint32_t, const uint8_t*, uint32_t, const uint8_t*, const lfr_prior*,
                          uint32_t, lfr_hit*, uint32_t*);
+int lfr_open_count(const uint8_t*, uint32_t, uint32_t*, uint32_t*);
+int lfr_open_rows(const lfr_open*, const uint32_t*, uint32_t, uint32_t*);
+int lfr_topk_open(const uint8_t*, uint32_t, uint32_t, const uint8_t*, const uint8_t*, const lfr_prior*, const lfr_open*,
+                  uint32_t, lfr_hit*, uint32_t*);
+int lfr_topk_batch_open(const uint8_t*, uint32_t, uint32_t, const uint8_t*, uint32_t, const uint8_t*, const lfr_prior*,
+                        const lfr_open*, uint32_t, lfr_hit*, uint32_t*);
 int lfr_gram(const uint8_t*, uint32_t, uint32_t, int64_t*, int64_t*);
+int lfr_gram_open(const uint8_t*, uint32_t, uint32_t, uint32_t, int64_t*, int64_t*);
 int lfr_fit_prepare(const lfr_fit_terms*, int64_t*, int64_t*);
 int lfr_fit_start(const int64_t*, uint32_t, uint8_t*);
 int lfr_fit_sweep(const int64_t*, const int64_t*, uint32_t, uint32_t, uint8_t*, uint32_t*, int64_t*);
 int lfr_refine(const uint8_t*, uint32_t, uint32_t, const uint8_t*, const uint16_t*, uint32_t, const lfr_temperature*,
                uint32_t, uint16_t*, uint8_t*);
+int lfr_refine_open(const uint8_t*, uint32_t, uint32_t, uint32_t, const uint8_t*, const uint16_t*, uint32_t,
+                    const lfr_temperature*, uint32_t, uint16_t*, uint8_t*);
 int lfr_row_gradients(const uint8_t*, uint32_t, uint32_t, const uint8_t*, const int32_t*, int32_t, int32_t*);
 int lfr_ternary(const int32_t*, size_t, int32_t, const uint8_t*, uint8_t*, uint8_t*);
 int lfr_ternary_add(const uint8_t*, const uint8_t*, const uint32_t*, uint32_t, uint32_t, uint32_t, int32_t*);

@@ -12,7 +12,7 @@ from lightfr._kernel._boundary import (
     supported_isas,
 )
 from lightfr._kernel._masks import mask, number_bytes, pack_bits, packed_bytes, ternary_noise, unpack_add
-from lightfr._kernel._search import CodesPointer, Hits, PriorPointer, distances, topk, topk_batch
+from lightfr._kernel._search import CodesPointer, Hits, OpenPointer, PriorPointer, distances, topk, topk_batch
 from lightfr._kernel._training import (
     Fit,
     aggregate,
@@ -32,6 +32,7 @@ __all__ = [
     "CodesPointer",
     "Fit",
     "Hits",
+    "OpenPointer",
     "PriorPointer",
     "aggregate",
     "distances",

@@ -1,7 +1,9 @@
-"""Exact best rows: thin wrappers of lfr_topk_prior, lfr_topk_batch_prior and lfr_distances."""
+"""Exact best items: thin wrappers of lfr_topk_open, lfr_topk_batch_open and lfr_distances."""
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
 from lightfr import errors
@@ -14,26 +16,70 @@ if TYPE_CHECKING:
 
 _MAX_K = 2**31 - 1
 _MAX_ITEMS = 2**32 - 1
+_OPEN_BLOCK = 512
 
 # Looked up once: a scan of a small catalogue takes a few microseconds in all.
-_new, _topk, _NULL = ffi.new, lib.lfr_topk_prior, ffi.NULL
+_new, _topk, _NULL = ffi.new, lib.lfr_topk_open, ffi.NULL
 _HITS, _COUNT = ffi.typeof("lfr_hit[]"), ffi.typeof("uint32_t *")
 
 
+class OpenPointer:
+    """Which items are open, as the kernel sees it: a bitmap, and how many are open before each block of it."""
+
+    __slots__ = ("_before", "_bitmap", "_kept", "n_items", "n_open", "pointer")
+
+    def __init__(self, bitmap: bytes, n_items: int) -> None:
+        require_range("number of items", n_items, 0, _MAX_ITEMS)
+        self.n_items = n_items
+        self._bitmap, self._before = bitmap, array("I", bytes(4 * (n_items // _OPEN_BLOCK + 1)))
+        bits = readable("uint8_t", bitmap, (n_items + 7) // 8, "open rows")
+        before = writable("uint32_t", self._before, len(self._before), "counts of open rows")
+        counted = ffi.new("uint32_t *")
+        if lib.lfr_open_count(bits, n_items, before, counted):
+            raise errors.InvalidInputError("the bitmap of open rows has a bit behind the last item")
+        self.n_open = int(counted[0])
+        self.pointer: Any = ffi.new("lfr_open *", (bits, before, n_items, self.n_open))
+        self._kept = bits, before
+
+    def rows_of(self, items: ReadableBuffer, n: int) -> array[int]:
+        """Return the rows of n items (uint32): the shared one, n_open, for closed items."""
+        rows = array("I", bytes(4 * n))
+        where = readable("uint32_t", items, n, "item indices")
+        check(lib.lfr_open_rows(self.pointer, where, n, writable("uint32_t", rows, n, "rows")), self.n_items)
+        return rows
+
+    def item_of(self, row: int) -> int:
+        """Return the item of a row below n_open."""
+        block = bisect_right(self._before, row) - 1
+        first = block * _OPEN_BLOCK
+        bits = int.from_bytes(self._bitmap[first // 8 : (first + _OPEN_BLOCK) // 8], "little")
+        for _ in range(row - self._before[block]):
+            bits &= bits - 1
+        return first + (bits & -bits).bit_length() - 1
+
+
 class CodesPointer:
-    """A code matrix as the kernel sees it. Made once and reused: looking up a buffer costs more than a small scan."""
+    """A code matrix as the kernel sees it. Made once and reused: looking up a buffer costs more than a small scan.
 
-    __slots__ = ("code_bits", "n_items", "pointer")
+    With `open_rows` it has a row for each open item, and one that the closed ones share; else a row for each item.
+    """
 
-    def __init__(self, buffer: ReadableBuffer, code_bits: int) -> None:
+    __slots__ = ("code_bits", "n_items", "n_rows", "open", "open_rows", "pointer")
+
+    def __init__(self, buffer: ReadableBuffer, code_bits: int, open_rows: OpenPointer | None = None) -> None:
         require_code_bits(code_bits)
         self.code_bits = code_bits
         self.pointer: Any = ffi.from_buffer("uint8_t[]", buffer)
         n_bytes = len(self.pointer)
-        self.n_items, rest = divmod(n_bytes, code_bits // 8)
+        self.n_rows, rest = divmod(n_bytes, code_bits // 8)
         if rest:
-            raise errors.BufferSizeError("item codes", n_bytes, self.n_items * code_bits // 8)
-        require_range("number of items", self.n_items, 0, _MAX_ITEMS)
+            raise errors.BufferSizeError("item codes", n_bytes, self.n_rows * code_bits // 8)
+        require_range("number of items", self.n_rows, 0, _MAX_ITEMS)
+        if open_rows is not None and self.n_rows != open_rows.n_open + 1:
+            raise errors.BufferSizeError("item codes", n_bytes, (open_rows.n_open + 1) * code_bits // 8)
+        self.open_rows = open_rows
+        self.open: Any = _NULL if open_rows is None else open_rows.pointer
+        self.n_items = self.n_rows if open_rows is None else open_rows.n_items
 
     def release(self) -> None:
         """Let go of the buffer, so that its owner can close it."""
@@ -80,20 +126,22 @@ def topk(
     exclude: ReadableBuffer | None = None,
     prior: PriorPointer | None = None,
 ) -> Hits:
-    """Return the k rows of the highest score, ties to the lower index; fewer only when fewer are left.
+    """Return the k items of the highest score, ties to the lower index; fewer only when fewer are left.
 
-    The score is code_bits - 2 distance, and the offset of the row's step on top if there is a prior.
+    The score is code_bits - 2 distance, and the offset of the item's step on top if there is a prior.
     """
     n_items, code_bits = items.n_items, items.code_bits
     if not 1 <= k <= _MAX_K:
         raise errors.OutOfRangeError("k", k, 1, _MAX_K)
-    if query.code_bits != code_bits or query.n_items != 1:
+    if query.code_bits != code_bits or query.n_rows != 1:
         raise _query_error(items, query)
     room = (k if k < n_items else n_items) or 1
     hits, found = _new(_HITS, room), _new(_COUNT)
     excluded = _NULL if exclude is None else _exclusions(exclude, n_items, 1)
     steps = _NULL if prior is None else prior.pointer
-    status = _topk(items.pointer, n_items, code_bits, query.pointer, excluded, steps, room, hits, found)
+    status = _topk(
+        items.pointer, items.n_rows, code_bits, query.pointer, excluded, steps, items.open, room, hits, found
+    )
     if status:
         check(status)
     return Hits(hits, found[0])
@@ -106,23 +154,24 @@ def topk_batch(
     excludes: ReadableBuffer | None = None,
     prior: PriorPointer | None = None,
 ) -> list[Hits]:
-    """Return topk of every query, in one pass over the items."""
+    """Return topk of every query, in one pass over the rows."""
     require_range("k", k, 1, _MAX_K)
     if queries.code_bits != items.code_bits:
         raise _query_error(items, queries)
-    n_queries, room = queries.n_items, min(k, items.n_items) or 1
+    n_queries, room = queries.n_rows, min(k, items.n_items) or 1
     hits, found = _new(_HITS, n_queries * room), ffi.new("uint32_t[]", n_queries)
     excluded = _NULL if excludes is None else _exclusions(excludes, items.n_items, n_queries)
     steps = _NULL if prior is None else prior.pointer
     check(
-        lib.lfr_topk_batch_prior(
+        lib.lfr_topk_batch_open(
             items.pointer,
-            items.n_items,
+            items.n_rows,
             items.code_bits,
             queries.pointer,
             n_queries,
             excluded,
             steps,
+            items.open,
             room,
             hits,
             found,
@@ -146,14 +195,14 @@ class _Part:
 
 
 def distances(items: CodesPointer, query: CodesPointer, out: WriteableBuffer) -> None:
-    """Write the Hamming distance of each row to `out`, which holds n_items uint16."""
-    if query.code_bits != items.code_bits or query.n_items != 1:
+    """Write the Hamming distance of each row to `out`, which holds n_rows uint16."""
+    if query.code_bits != items.code_bits or query.n_rows != 1:
         raise _query_error(items, query)
-    target = writable("uint16_t", out, items.n_items, "distances")
-    check(lib.lfr_distances(items.pointer, items.n_items, items.code_bits, query.pointer, target))
+    target = writable("uint16_t", out, items.n_rows, "distances")
+    check(lib.lfr_distances(items.pointer, items.n_rows, items.code_bits, query.pointer, target))
 
 
 def _query_error(items: CodesPointer, query: CodesPointer) -> errors.InvalidInputError:
     if query.code_bits != items.code_bits:
         return errors.CodeLengthError(query.code_bits, items.code_bits)
-    return errors.BufferSizeError("query", query.n_items * query.code_bits // 8, items.code_bits // 8)
+    return errors.BufferSizeError("query", query.n_rows * query.code_bits // 8, items.code_bits // 8)

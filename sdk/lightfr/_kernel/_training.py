@@ -33,20 +33,27 @@ def unpack(codes: ReadableBuffer, n: int, signs: WriteableBuffer) -> None:
 
 
 def gather(items: CodesPointer, indices: ReadableBuffer, n: int) -> bytearray:
-    """Return rows `indices` (n uint32) of the matrix, one behind the other."""
-    rows = bytearray(n * items.code_bits // 8)
+    """Return the codes of the items `indices` (n uint32), one behind the other."""
+    codes = bytearray(n * items.code_bits // 8)
+    if items.open_rows is not None:
+        indices = items.open_rows.rows_of(indices, n)
     where = readable("uint32_t", indices, n, "item indices")
-    target = writable("uint8_t", rows, len(rows), "rows")
-    check(lib.lfr_gather(items.pointer, items.n_items, items.code_bits, where, n, target), items.n_items)
-    return rows
+    target = writable("uint8_t", codes, len(codes), "rows")
+    check(lib.lfr_gather(items.pointer, items.n_rows, items.code_bits, where, n, target), items.n_items)
+    return codes
+
+
+def _times_last(items: CodesPointer) -> int:
+    """How many items the last row stands for."""
+    return 1 if items.open_rows is None else items.n_items - items.open_rows.n_open
 
 
 def gram(items: CodesPointer, gram_out: WriteableBuffer, sums_out: WriteableBuffer) -> None:
-    """Write the Gram matrix (f * f int64) and the column sums (f int64) of a code matrix."""
+    """Write the Gram matrix (f * f int64) and the column sums (f int64) over all items."""
     f = items.code_bits
     square = writable("int64_t", gram_out, f * f, "gram")
     sums = writable("int64_t", sums_out, f, "column sums")
-    check(lib.lfr_gram(items.pointer, items.n_items, f, square, sums))
+    check(lib.lfr_gram_open(items.pointer, items.n_rows, f, _times_last(items), square, sums))
 
 
 class Fit:
@@ -131,16 +138,17 @@ def refine(
     require_range("max_sweeps", max_sweeps, 1, 65535)
     f = items.code_bits
     check(
-        lib.lfr_refine(
+        lib.lfr_refine_open(
             items.pointer,
-            items.n_items,
+            items.n_rows,
             f,
+            _times_last(items),
             readable("uint8_t", rows, n_rows * f // 8, "rated rows"),
             _optional("uint16_t", weights, n_rows, "weights"),
             n_rows,
             ffi.new("lfr_temperature *", temperature),
             max_sweeps,
-            ffi.new("uint16_t[]", items.n_items),
+            ffi.new("uint16_t[]", items.n_rows),
             writable("uint8_t", code, f // 8, "user code"),
         )
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from array import array
+from itertools import pairwise
 from math import isqrt
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ from lightfr.training.model import EXACT, TERNARY
 from lightfr.training.updates import sample
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from lightfr.interactions import Interactions
     from lightfr.training import PublishedModel, RowUpdate
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 def blocks_of(model: PublishedModel, devices: int) -> tuple[Block, ...]:
     """Return the blocks of a training round of this model with so many devices in the roster."""
-    return round_blocks(_count_between(model.open_rows, 0, model.n_items), model.code_bits, devices, model.noise)
+    return round_blocks(model.n_open, model.code_bits, devices, model.noise)
 
 
 def round_vector(
@@ -133,24 +134,14 @@ def _clipped(update: RowUpdate) -> array[int]:
     return array("i", [g * most // length if g >= 0 else -(-g * most // length) for g in gradients])
 
 
-def _places(model: PublishedModel, item_indices: array[int]) -> Iterator[int]:
-    """Yield the place of each item among the open rows; the items must ascend."""
-    gate, place, next_item = model.open_rows, 0, 0
-    for item in item_indices:
-        if item >= model.n_items:
-            raise ItemIndexError(model.n_items)
-        if item < next_item:
-            raise InvalidInputError("the rows of the update are not in strictly ascending order")
-        if gate is not None and not gate[item >> 3] >> (item & 7) & 1:
-            raise InvalidInputError("a row of the update is closed by the gate: make the update with this model")
-        place += _count_between(gate, next_item, item)
-        yield place
-        place, next_item = place + 1, item + 1
-
-
-def _count_between(gate: bytes | None, first: int, end: int) -> int:
-    """Return how many of the items from `first` to before `end` are open."""
-    if gate is None:
-        return end - first
-    bits = int.from_bytes(gate[first >> 3 : (end + 7) >> 3], "little") >> (first & 7)
-    return (bits & ((1 << (end - first)) - 1)).bit_count()
+def _places(model: PublishedModel, item_indices: array[int]) -> array[int]:
+    """Return the place of each item among the open ones, its row; the items must ascend."""
+    if any(a >= b for a, b in pairwise(item_indices)):
+        raise InvalidInputError("the rows of the update are not in strictly ascending order")
+    if item_indices and item_indices[-1] >= model.n_items:
+        raise ItemIndexError(model.n_items)
+    if model.open_rows is None:
+        return item_indices
+    if not all(map(model.open_rows.is_open, item_indices)):
+        raise InvalidInputError("an item of the update is closed by the gate: make the update with this model")
+    return model.open_rows.rows_of(item_indices)

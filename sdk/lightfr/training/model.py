@@ -12,7 +12,7 @@ from lightfr.training.constants import MEAN_PULL, MEAN_UNIT
 from lightfr.v1 import model_pb2
 
 if TYPE_CHECKING:
-    from lightfr.codes import ItemCodes
+    from lightfr.codes import ItemCodes, ItemSet
 
 CATALOGUE = model_pb2.OBJECTIVE_CATALOGUE
 PAPER = model_pb2.OBJECTIVE_PAPER
@@ -29,10 +29,10 @@ MOST_NOISE = 1_000_000
 class PublishedModel:
     """Item codes and their RoundModel. Raises ProtocolError where they contradict each other or the protocol.
 
-    `open_rows` is the gate's bitmap, empty when every row is open; a fit for use does not need it.
+    The codes say which rows are open. `removed` are items that left the catalogue; None: none did.
     """
 
-    def __init__(self, codes: ItemCodes, message: model_pb2.RoundModel, open_rows: bytes = b"") -> None:
+    def __init__(self, codes: ItemCodes, message: model_pb2.RoundModel, removed: ItemSet | None = None) -> None:
         _require(message.code_bits == codes.code_bits, "code_bits is not that of the item codes")
         _require(message.item_count == codes.n_items, "item_count is not that of the item codes")
         _require(message.objective in (CATALOGUE, PAPER), "unknown objective")
@@ -48,13 +48,13 @@ class PublishedModel:
         self.balance = message.balance
         self.noise = _noise(message)
         self.mean_user = _mean_user(message.mean_user, codes.code_bits)
-        self.set_open_rows(open_rows)
+        self.open_rows = codes.open_rows
+        self.removed = removed
 
-    def set_open_rows(self, bitmap: bytes) -> None:
-        """Set which rows the gate lets be uploaded; an empty bitmap opens all."""
-        _require(len(bitmap) in (0, (self.n_items + 7) // 8), "open_rows has another length than item_count")
-        # None: all.
-        self.open_rows = bitmap or None
+    @property
+    def n_open(self) -> int:
+        """Number of items that devices may upload rows of."""
+        return self.n_items if self.open_rows is None else self.open_rows.n_open
 
     @cached_property
     def fit(self) -> _kernel.Fit:

@@ -62,9 +62,9 @@ def make_update(
 
 
 def _choose(model: PublishedModel, rated: array[int], random_bytes: RandomBytes) -> list[int]:
-    """At most max_rows of the rated items that the gate lets through, by ascending index."""
-    gate = model.open_rows
-    items = rated.tolist() if gate is None else [i for i in rated if gate[i >> 3] >> (i & 7) & 1]
+    """At most max_rows of the rated items that are open, by ascending index."""
+    open_rows = model.open_rows
+    items = rated.tolist() if open_rows is None else [i for i in rated if open_rows.is_open(i)]
     return sample(items, model.max_rows or len(items), random_bytes)
 
 

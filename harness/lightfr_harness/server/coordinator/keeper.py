@@ -140,8 +140,8 @@ class RoundKeeper:
         self.failed.set()
 
     async def _begin(self) -> None:
-        catalogue = self._publisher.put_catalogue(self.items)
-        version = self._publish(1, catalogue, [], [], is_trained=False)
+        parts = [self._publisher.put_catalogue(self.items.ids)]
+        version = self._publish(1, parts, [], [], is_trained=False)
         first = self._new_round(1, version)
         await self._storage.begin(self.settings.as_dict(), version.serialised, first)
         self._adopt(version)
@@ -179,7 +179,7 @@ class RoundKeeper:
         self.metrics.model_version.set(version.manifest.model_version)
 
     def artifact_kind(self, digest: str) -> str:
-        """What the artifact of a digest is: "codes", "catalogue", "delta" or "open_rows"; else "unknown"."""
+        """What the artifact of a digest is: "codes", "catalogue", "delta" and so on; else "unknown"."""
         for manifest in self._manifests:
             kinds = artifact_kinds(manifest_pb2.Manifest.FromString(manifest))
             if digest in kinds:
@@ -333,12 +333,12 @@ class RoundKeeper:
         older = [manifest_pb2.Manifest.FromString(manifest) for manifest in self._manifests]
         evaluations = self.evaluations.plus(evaluation) if evaluation else self.evaluations
         number = self.version.manifest.model_version + 1
-        return self._publish(number, older[0].catalogue, older, evaluations.rankings(), is_trained=is_trained)
+        return self._publish(number, older[0].catalogue_parts, older, evaluations.rankings(), is_trained=is_trained)
 
     def _publish(
         self,
         number: int,
-        catalogue: manifest_pb2.Artifact,
+        catalogue_parts: Sequence[manifest_pb2.Artifact],
         older: Sequence[manifest_pb2.Manifest],
         chosen: list[Ranking],
         *,
@@ -352,7 +352,8 @@ class RoundKeeper:
             is_day_zero=evaluates or not is_trained,
             public_counts=self.items.device_counts if self.settings.public_counts else None,
         )
-        return self._made_version(self._publisher.publish(self._rule, number, time.time(), catalogue, older, ranking))
+        made = self._publisher.publish(self._rule, number, time.time(), catalogue_parts, older, ranking)
+        return self._made_version(made)
 
     async def _end(
         self, current: Round, state: int, version: Version | None, evaluation: Evaluation | None = None

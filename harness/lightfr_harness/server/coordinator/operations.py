@@ -244,7 +244,7 @@ def _model(coordinator: Coordinator) -> str:
         "items": f"{manifest.model.item_count:,}",
         "code length": f"{manifest.model.code_bits} bits",
         "codes": _size(manifest.codes.size_bytes),
-        "catalogue": _size(manifest.catalogue.size_bytes),
+        "catalogue": _size(sum(part.size_bytes for part in manifest.catalogue_parts)),
         "delta from the last version": _size(manifest.codes_deltas[0].artifact.size_bytes)
         if manifest.codes_deltas
         else "none",

@@ -229,7 +229,7 @@ def make_rule(settings: Settings, items: ItemList) -> AggregationRule:
     else:
         rule = CatalogueRule(counts, settings.bits, **options)
     if items.first_codes is not None:
-        rule.codes = np.frombuffer(items.first_codes, np.uint8).reshape(rule.codes.shape).copy()
+        rule.set_codes(np.frombuffer(items.first_codes, np.uint8).reshape(rule.n_items, -1))
     return rule
 
 

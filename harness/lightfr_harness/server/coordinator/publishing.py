@@ -18,9 +18,11 @@ import numpy.typing as npt
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from lightfr._files import fsync_folder
+from lightfr.errors import LightFRError
+from lightfr.model.bitmaps import read_bitmap
 from lightfr.secagg import Block, evaluation_blocks, gate_blocks, round_blocks
 from lightfr.v1 import manifest_pb2, model_pb2
-from lightfr_harness.server.artifacts import make_delta, write_catalogue
+from lightfr_harness.server.artifacts import make_bitmap, make_delta, write_catalogue
 from lightfr_harness.server.coordinator.folder import (
     UNFINISHED,
     CrashPoint,
@@ -30,7 +32,6 @@ from lightfr_harness.server.coordinator.folder import (
     no_crash,
     write_atomically,
 )
-from lightfr_harness.server.coordinator.options import ItemList
 from lightfr_harness.server.coordinator.rounds import ABANDONED, EVALUATION, FINISHED, GATE_REFRESH, TRAINING
 from lightfr_harness.server.coordinator.storage import Storage
 from lightfr_harness.server.rules import AggregationRule, UploadReader
@@ -69,10 +70,10 @@ class Publisher:
             write_atomically(path, lambda file: file.write(content), self._crash_point)
         return manifest_pb2.Artifact(sha256=digest.digest(), size_bytes=len(content))
 
-    def put_catalogue(self, items: ItemList) -> manifest_pb2.Artifact:
-        """Keep the ids by row, in the format that devices read."""
+    def put_catalogue(self, ids: Sequence[str] | Sequence[int]) -> manifest_pb2.Artifact:
+        """Keep one part of a catalogue, in the format that devices read."""
         unnamed = self.artifacts / f"{UNFINISHED}catalogue"
-        write_catalogue(unnamed, items.ids)
+        write_catalogue(unnamed, ids)
         with unnamed.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256")
         size = unnamed.stat().st_size
@@ -84,7 +85,7 @@ class Publisher:
         rule: AggregationRule,
         version: int,
         created: float,
-        catalogue: manifest_pb2.Artifact,
+        catalogue_parts: Sequence[manifest_pb2.Artifact],
         older: Sequence[manifest_pb2.Manifest] = (),
         about_ranking: Mapping[str, Any] | None = None,
     ) -> bytes:
@@ -100,35 +101,48 @@ class Publisher:
             created_unix_seconds=int(created),
             model=rule.model(),
             codes=self.put(rule.codes.tobytes()),
-            catalogue=catalogue,
+            catalogue_parts=catalogue_parts,
             artifacts_address=self._artifacts_address,
             **(about_ranking or {}),
         )
-        manifest.codes_deltas.extend(self._deltas(rule.codes, manifest.codes, older))
-        bitmap = rule.open_rows_bitmap()
-        if bitmap:
-            manifest.open_rows.CopyFrom(self.put(bitmap))
+        if rule.has_shared_row:
+            manifest.open_rows.CopyFrom(self.put(make_bitmap(rule.open_rows)))
+        if rule.removed.any():
+            manifest.removed_items.CopyFrom(self.put(make_bitmap(rule.removed)))
+        manifest.codes_deltas.extend(self._deltas(manifest, older))
         for folder in (self.artifacts, self._states):
             fsync_folder(folder)
         self._crash_point("version is written")
         return manifest.SerializeToString()
 
     def _deltas(
-        self,
-        codes: npt.NDArray[np.uint8],
-        target: manifest_pb2.Artifact,
-        older: Sequence[manifest_pb2.Manifest],
+        self, target: manifest_pb2.Manifest, older: Sequence[manifest_pb2.Manifest]
     ) -> list[manifest_pb2.CodesDelta]:
+        """From the codes of older versions whose items have the same numbers, as far as they spare a device bytes."""
         deltas: dict[bytes, manifest_pb2.CodesDelta] = {}
+        codes, items = self._codes(target), self._items(target)
         for manifest in older[:DELTAS_FROM_VERSIONS]:
             source = manifest.codes.sha256
-            if source in deltas or source == target.sha256:
+            if source in deltas or source == target.codes.sha256 or not _have_same_numbers(manifest, target):
                 continue
-            old = np.frombuffer(self._read(manifest.codes), np.uint8).reshape(-1, codes.shape[1])
-            content = make_delta(old, codes)
-            if len(content) < target.size_bytes:
+            content = make_delta(self._codes(manifest), codes, _old_rows(self._items(manifest), items))
+            if len(content) < target.codes.size_bytes:
                 deltas[source] = manifest_pb2.CodesDelta(from_sha256=source, artifact=self.put(content))
         return list(deltas.values())
+
+    def _codes(self, manifest: manifest_pb2.Manifest) -> npt.NDArray[np.uint8]:
+        return np.frombuffer(self._read(manifest.codes), np.uint8).reshape(-1, manifest.model.code_bits // 8)
+
+    def _items(self, manifest: manifest_pb2.Manifest) -> npt.NDArray[np.int64]:
+        """The item of each row of the codes; -1 is the shared row."""
+        if not manifest.HasField("open_rows"):
+            return np.arange(manifest.model.item_count)
+        return np.append(np.flatnonzero(self._bits(manifest.open_rows, manifest.model.item_count)), -1)
+
+    def _bits(self, bitmap: manifest_pb2.Artifact, n_items: int) -> npt.NDArray[np.bool_]:
+        self._read(bitmap)
+        packed = np.frombuffer(read_bitmap(self.artifacts / bitmap.sha256.hex(), n_items), np.uint8)
+        return np.unpackbits(packed, count=n_items, bitorder="little").astype(np.bool_)
 
     def _read(self, artifact: manifest_pb2.Artifact) -> bytes:
         name = artifact.sha256.hex()
@@ -149,14 +163,13 @@ class Publisher:
             raise FolderError(f"version {version} is not kept here; choose one of {', '.join(map(str, known))}")
         number, state = older[0].model_version + 1, path.read_bytes()
         write_atomically(self._states / f"{number}.npz", lambda file: file.write(state), self._crash_point)
-        codes = np.frombuffer(self._read(wanted.codes), np.uint8).reshape(-1, wanted.model.code_bits // 8)
         manifest = manifest_pb2.Manifest()
         manifest.CopyFrom(wanted)
         manifest.model_version, manifest.created_unix_seconds = number, int(created)
         # The model goes back, the cache does not: it may have moved since.
         manifest.artifacts_address = older[0].artifacts_address
         del manifest.codes_deltas[:]
-        manifest.codes_deltas.extend(self._deltas(codes, wanted.codes, older))
+        manifest.codes_deltas.extend(self._deltas(manifest, older))
         for folder in (self.artifacts, self._states):
             fsync_folder(folder)
         self._crash_point("version is written")
@@ -172,6 +185,19 @@ class Publisher:
             raise FolderError(f"the state of version {manifest.model_version} cannot be read") from error
         if self._read(manifest.codes) != rule.codes.tobytes():
             raise FolderError(f"the state of version {manifest.model_version} is not that of its codes")
+        if not self._has_items_of(rule, manifest):
+            raise FolderError(f"the state of version {manifest.model_version} is not that of its items")
+
+    def _has_items_of(self, rule: AggregationRule, manifest: manifest_pb2.Manifest) -> bool:
+        """Whether the items that are open and those that left are the same."""
+        n_items = manifest.model.item_count
+        try:
+            removed = self._bits(manifest.removed_items, n_items) if manifest.HasField("removed_items") else False
+            items = self._items(manifest)
+        except LightFRError as error:
+            raise FolderError(f"a bitmap of version {manifest.model_version} cannot be read: {error}") from error
+        is_same = rule.n_items == n_items and np.array_equal(rule.published_items(), items)
+        return is_same and bool((rule.removed == removed).all())
 
     def clean(self, manifests: Sequence[bytes], evaluated: Collection[int] = ()) -> None:
         """Remove what no remembered manifest names, and states but the newest ones and those of evaluated versions.
@@ -188,9 +214,25 @@ class Publisher:
 def artifact_kinds(manifest: manifest_pb2.Manifest) -> dict[str, str]:
     """Everything that a manifest names: what each digest, in hexadecimal, is the content of."""
     kinds = {delta.artifact.sha256.hex(): "delta" for delta in manifest.codes_deltas}
-    if manifest.HasField("open_rows"):
-        kinds[manifest.open_rows.sha256.hex()] = "open_rows"
-    return {**kinds, manifest.catalogue.sha256.hex(): "catalogue", manifest.codes.sha256.hex(): "codes"}
+    for name in ("open_rows", "removed_items"):
+        if manifest.HasField(name):
+            kinds[getattr(manifest, name).sha256.hex()] = name
+    kinds |= {part.sha256.hex(): "catalogue" for part in manifest.catalogue_parts}
+    return {**kinds, manifest.codes.sha256.hex(): "codes"}
+
+
+def _have_same_numbers(one: manifest_pb2.Manifest, other: manifest_pb2.Manifest) -> bool:
+    """Whether the parts of one catalogue are the first of the other: numbering anew makes other parts."""
+    pairs = zip(one.catalogue_parts, other.catalogue_parts, strict=False)
+    return all(part.sha256 == others.sha256 for part, others in pairs)
+
+
+def _old_rows(old_items: npt.NDArray[np.int64], new_items: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The old row of the item of each new row, or -1 if it had none. Shared rows have the item -1."""
+    old_row = np.full(max(old_items.max(initial=0), new_items.max(initial=0)) + 2, -1)
+    # -1 is also the last place.
+    old_row[old_items] = np.arange(len(old_items))
+    return old_row[new_items]
 
 
 class Signer(Protocol):
@@ -240,7 +282,7 @@ def blocks_of(rule: AggregationRule, n_candidates: int, kind: int, devices: int)
         return gate_blocks(rule.n_items, devices, rule.noise)
     if kind == EVALUATION:
         return evaluation_blocks(n_candidates, devices, rule.noise)
-    return round_blocks(int(rule.upload_rows.sum()), rule.code_bits, devices, rule.noise)
+    return round_blocks(int(rule.open_rows.sum()), rule.code_bits, devices, rule.noise)
 
 
 def _limit_bytes(rule: AggregationRule, manifest: manifest_pb2.Manifest, places: int) -> int:

@@ -45,43 +45,26 @@ _NO_COUNTS = np.zeros(0, np.int64)
 class CatalogueRule(AggregationRule):
     """Q <- Q - (Q >> 4) + S, d = sign(Q). Q, the memory, never leaves the server."""
 
-    by_row = ("codes", "memory", "trails")
-    # Counts of the first of two gate refreshes; empty when none waits for the second.
-    first_counts = _NO_COUNTS
-    # How many devices counted: in the first refresh, and for `device_counts`. 0: somebody gave the counts.
-    first_devices = counted_devices = 0
+    by_row = ("own_codes", "memory", "trails")
+    by_rule = ("mean_user", "first_counts", "counting_devices")
     # What a cohort added up in secret in this round: user sum and weight.
     _summed: tuple[npt.NDArray[np.int64], int] | None
 
     def __init__(self, device_counts: npt.NDArray[np.int64], code_bits: int, **options: Any) -> None:
-        self.memory = np.zeros((len(device_counts), code_bits), np.int32)
-        # The part of the memory that cohorts gave, by which a row that somebody pushes shows.
-        self.trails = np.zeros((len(device_counts), code_bits), np.int32)
         self.mean_user = np.zeros(code_bits, np.int16)
+        # Counts of the first of two gate refreshes; empty when none waits for the second.
+        self.first_counts = _NO_COUNTS
+        # How many devices counted: in the first refresh, and for `device_counts`. 0: somebody gave the counts.
+        self.counting_devices = np.zeros(2, np.int64)
         super().__init__(device_counts, code_bits, **options)
-        # Rows that have been open at some time; the others all share one code.
-        self.has_own_code = self.open_rows
+        self.memory = np.zeros((len(self.own_codes), code_bits), np.int32)
+        # The part of the memory that cohorts gave, by which a row that somebody pushes shows.
+        self.trails = np.zeros((len(self.own_codes), code_bits), np.int32)
 
-    def state(self) -> dict[str, npt.NDArray[Any]]:
-        """The matrix, its memory, the mean user and the gate."""
-        return {
-            "codes": self.codes,
-            "memory": self.memory,
-            "trails": self.trails,
-            "mean_user": self.mean_user,
-            "device_counts": self.device_counts,
-            "has_own_code": self.has_own_code,
-            "first_counts": self.first_counts,
-            "counting_devices": np.array([self.first_devices, self.counted_devices], np.int64),
-        }
-
-    def restore(self, state: dict[str, npt.NDArray[Any]]) -> None:
-        """Take up a state."""
-        self.codes, self.memory, self.mean_user = state["codes"], state["memory"], state["mean_user"]
-        self.device_counts, self.has_own_code = state["device_counts"], state["has_own_code"]
-        self.first_counts, self.trails = state["first_counts"], state["trails"]
-        self.first_devices, self.counted_devices = state["counting_devices"].tolist()
-        self.begin_round()
+    @property
+    def counted_devices(self) -> int:
+        """How many devices counted who rates what; 0: somebody gave the counts."""
+        return int(self.counting_devices[1])
 
     @property
     def awaits_refresh(self) -> bool:
@@ -98,25 +81,22 @@ class CatalogueRule(AggregationRule):
         if devices:
             require_plausible_counts(counts, devices, self.noise)
         if not self.awaits_refresh:
-            self.first_counts, self.first_devices = np.asarray(counts, np.int64), devices
+            self.first_counts = np.asarray(counts, np.int64)
+            self.counting_devices = np.array([devices, self.counted_devices], np.int64)
         else:
-            self.counted_devices = min(self.first_devices, devices)
+            self.counting_devices = np.array([0, min(self.counting_devices[0], devices)], np.int64)
             # The median lies on the side of the gate where two of the three do: one refresh alone moves no row across.
-            self.device_counts = np.sort([self.device_counts, self.first_counts, counts], axis=0)[1]
+            counted = np.sort([self.device_counts, self.first_counts, counts], axis=0)[1]
+            self.device_counts = np.where(self.removed, 0, counted)
             self.first_counts = _NO_COUNTS
-            fresh = self.open_rows & ~self.has_own_code
-            random = np.random.default_rng(seed).integers(0, 256, self.codes.shape, dtype=np.uint8)
-            self.codes = np.where(fresh[:, None], random, self.codes)
-            self.memory = np.where(fresh[:, None], np.int32(0), self.memory)
-            self.trails = np.where(fresh[:, None], np.int32(0), self.trails)
-            self.has_own_code = self.has_own_code | fresh
+            self._give_rows(seed)
         self.begin_round()
 
     def add_sums(
         self, rows: npt.NDArray[np.int64], user_sum: npt.NDArray[np.int64], weight: npt.NDArray[np.int64]
     ) -> None:
         """Count what a cohort added up in secret, in the blocks of docs/secagg.md, once in a round without uploads."""
-        self._row_sums[self.upload_rows] = rows.reshape(-1, self.code_bits)
+        self._row_sums[self._row_is_open] = rows.reshape(-1, self.code_bits)
         self._summed = user_sum, int(weight[0])
 
     def add_cohort(self, sums: Mapping[str, npt.NDArray[np.int64]], survivors: int) -> int:
@@ -131,7 +111,7 @@ class CatalogueRule(AggregationRule):
         else:
             require_plausible_users(weighted["user_sum"], int(weighted["weight"][0]), survivors)
             weighted["rows"], implausible = self._plausible(rows, survivors)
-            self._held[self.upload_rows] = implausible
+            self._held[self._row_is_open] = implausible
         self.add_sums(**weighted)
         return int(implausible.sum())
 
@@ -139,10 +119,10 @@ class CatalogueRule(AggregationRule):
         """The open rows as far as they are learnt from, and which of them are implausible."""
         if self.gate <= 1:  # Nobody knows how many devices rate an item: it may be all of them.
             return rows, implausible_rows(rows, Counts(np.full(len(rows), survivors), survivors), survivors)
-        counts = Counts(self.device_counts[self.upload_rows], self.counted_devices)
+        counts = Counts(self.device_counts[self.open_rows], self.counted_devices)
         implausible = implausible_rows(rows, counts, survivors)
         require_plausible_energy(rows[~implausible], counts.of(~implausible), survivors)
-        trails = self.trails[self.upload_rows].astype(np.int64)
+        trails = self.trails[self._row_is_open].astype(np.int64)
         # A row that stays as it is forgets nothing and gets nothing.
         fading = np.where(implausible[:, None], 0, trails >> FORGETTING_SHIFT)
         usual = np.where(implausible[:, None], 0, cut(rows, counts, survivors))
@@ -163,23 +143,21 @@ class CatalogueRule(AggregationRule):
         return {"objective": model_pb2.OBJECTIVE_CATALOGUE, "mean_user": mean}
 
     def _start_sums(self) -> None:
-        self._row_sums = np.zeros((self.n_items, self.code_bits), np.int32)
+        self._row_sums = np.zeros((len(self.own_codes), self.code_bits), np.int32)
         self._user_codes: list[bytes] = []
         self._weights: list[int] = []
         self._summed = None
         # Rows that stay as they are.
-        self._held = np.zeros(self.n_items, np.bool_)
+        self._held = np.zeros(len(self.own_codes), np.bool_)
 
-    def _count(self, upload: Upload) -> None:
-        upload.add_to(self._row_sums)
+    def _count(self, upload: Upload, rows: npt.NDArray[np.uint32]) -> None:
+        upload.add_to(self._row_sums, rows)
         self._user_codes.append(upload.rows.user_code)
         self._weights.append(max(len(upload.item_indices), LEAST_CATALOGUE_RATINGS))
 
-    def _grow(self, n_new: int) -> None:
-        self.memory = np.concatenate([self.memory, np.zeros((n_new, self.code_bits), np.int32)])
-        self.trails = np.concatenate([self.trails, np.zeros((n_new, self.code_bits), np.int32)])
-        self.has_own_code = np.concatenate([self.has_own_code, np.ones(n_new, np.bool_)])
-        self.first_counts = _NO_COUNTS  # they do not say who rates the new items
+    def _move_items(self, old_index_of_new: npt.NDArray[np.int64], keeps: npt.NDArray[np.bool_]) -> None:
+        if self.awaits_refresh:
+            self.first_counts = np.where(keeps, self.first_counts[old_index_of_new], 0)
 
     def _cohort_sums(self) -> tuple[npt.NDArray[np.int64], int]:
         """v = sum w b and w: all that the catalogue term needs."""
@@ -189,20 +167,20 @@ class CatalogueRule(AggregationRule):
         weights = np.array(self._weights, np.int64)
         return weights @ signs.astype(np.int64), int(weights.sum())
 
-    def _apply(self, *, balanced: bool) -> None:
+    def _apply(self) -> None:
         user_sum, weight = self._cohort_sums()
-        kept = {name: self.state()[name][self._held] for name in self.by_row}
-        for first in range(0, self.n_items, _ROWS_AT_A_TIME):
-            self._apply_rows(slice(first, min(first + _ROWS_AT_A_TIME, self.n_items)), user_sum, weight)
+        kept, n_rows = {name: getattr(self, name)[self._held] for name in self.by_row}, len(self.own_codes)
+        for first in range(0, n_rows, _ROWS_AT_A_TIME):
+            self._apply_rows(slice(first, min(first + _ROWS_AT_A_TIME, n_rows)), user_sum, weight)
         for name, rows in kept.items():
-            self.state()[name][self._held] = rows
+            getattr(self, name)[self._held] = rows
         if weight > 0:
             mean = (2 * MEAN_UNIT * user_sum + weight) // (2 * weight)
             # Beyond the unit only by noise, or by a device that lies.
             self.mean_user = np.clip(mean, -MEAN_UNIT, MEAN_UNIT).astype(np.int16)
 
     def _apply_rows(self, rows: slice, user_sum: npt.NDArray[np.int64], weight: int) -> None:
-        packed, memory = np.ascontiguousarray(self.codes[rows]), np.ascontiguousarray(self.memory[rows])
+        packed, memory = np.ascontiguousarray(self.own_codes[rows]), np.ascontiguousarray(self.memory[rows])
         sums = self._individual(rows)
         if weight > 0:
             # v v' / w stands for the sum of w b b', which would tell the codes of single devices.
@@ -212,7 +190,7 @@ class CatalogueRule(AggregationRule):
             sums -= UNIT * CATALOGUE_WEIGHT * others // (self.n_items * self.code_bits)
         limited = np.clip(sums, -LARGEST_SUM, LARGEST_SUM).astype(np.int32)
         _kernel.aggregate(limited.data, limited.size, FORGETTING_SHIFT, memory.data, packed.data)
-        self.codes[rows], self.memory[rows] = packed, memory
+        self.own_codes[rows], self.memory[rows] = packed, memory
         trails = self.trails[rows]
         self.trails[rows] = trails - (trails >> FORGETTING_SHIFT) + UNIT * self._row_sums[rows]
 

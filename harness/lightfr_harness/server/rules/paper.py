@@ -10,6 +10,7 @@ import numpy.typing as npt
 from lightfr.errors import InvalidInputError
 from lightfr.interactions import LEVELS
 from lightfr.v1 import model_pb2
+from lightfr_harness.server.rules.bits import unpack_signs
 from lightfr_harness.server.rules.rule import AggregationRule
 from lightfr_harness.server.rules.uploads import Upload
 
@@ -20,7 +21,10 @@ def balance_of(regularization: float, code_bits: int) -> int:
 
 
 class PaperRule(AggregationRule):
-    """Agg_grad: D = sign(sum of gradients - balance D'). Agg_para, by uploads of codes: D = sign(sum of those rows)."""
+    """Agg_grad: D = sign(sum of gradients - balance D'). Agg_para, by uploads of codes: D = sign(sum of those rows).
+
+    It remembers nothing but the codes.
+    """
 
     def __init__(
         self, device_counts: npt.NDArray[np.int64], code_bits: int, *, regularization: float, **options: Any
@@ -30,31 +34,19 @@ class PaperRule(AggregationRule):
         self.balance = balance_of(regularization, code_bits)
         super().__init__(device_counts, code_bits, **options)
 
-    def state(self) -> dict[str, npt.NDArray[Any]]:
-        """The matrix: this rule remembers nothing else."""
-        return {"codes": self.codes}
-
-    def restore(self, state: dict[str, npt.NDArray[Any]]) -> None:
-        """Take up a state."""
-        self.codes = state["codes"]
-        self.begin_round()
-
     def _model_fields(self) -> dict[str, Any]:
         return {"objective": model_pb2.OBJECTIVE_PAPER, "balance": self.balance}
 
     def _start_sums(self) -> None:
-        self._row_sums = np.zeros((self.n_items, self.code_bits), np.int64)
+        self._row_sums = np.zeros((len(self.own_codes), self.code_bits), np.int64)
 
-    def _count(self, upload: Upload) -> None:
-        self._row_sums[upload.item_indices] += upload.values()
+    def _count(self, upload: Upload, rows: npt.NDArray[np.uint32]) -> None:
+        self._row_sums[rows] += upload.values()
 
-    def _grow(self, n_new: int) -> None:
-        pass
-
-    def _apply(self, *, balanced: bool) -> None:
+    def _apply(self) -> None:
         votes = self._row_sums
-        # Rows sent as codes are balanced on the device; new items are learnt without the balance term.
-        if self.upload_kind != model_pb2.UPLOAD_KIND_CODES and balanced:
-            signs = self.signs().astype(np.int64)
+        # Rows sent as codes are balanced on the device.
+        if self.upload_kind != model_pb2.UPLOAD_KIND_CODES:
+            signs = unpack_signs(self.own_codes, votes.shape).astype(np.int64)
             votes = votes - self.balance * (signs.sum(axis=1, keepdims=True) - signs)
         self._set_codes_by_sign(votes)

@@ -38,21 +38,13 @@ class Upload:
             return np.frombuffer(self.rows.exact.gradients, "<i4").reshape(shape)
         return unpack_signs(self.rows.codes.codes, shape)
 
-    def add_to(self, sums: npt.NDArray[np.int32]) -> None:
-        """Add the rows to an int32 matrix of sums."""
+    def add_to(self, sums: npt.NDArray[np.int32], at: npt.NDArray[np.uint32]) -> None:
+        """Add the rows to those rows of an int32 matrix of sums."""
         if self.rows.WhichOneof("rows") != "ternary":
-            sums[self.item_indices] += self.values()
+            sums[at] += self.values()
             return
-        planes, (n_items, code_bits) = self.rows.ternary, sums.shape
-        _kernel.ternary_add(
-            planes.nonzero,
-            planes.positive,
-            self.item_indices.data,
-            len(self.item_indices),
-            code_bits,
-            n_items,
-            sums.data,
-        )
+        planes, (n_rows, code_bits) = self.rows.ternary, sums.shape
+        _kernel.ternary_add(planes.nonzero, planes.positive, at.data, len(at), code_bits, n_rows, sums.data)
 
 
 class UploadReader:
@@ -91,7 +83,7 @@ class UploadReader:
         _require(len(indices) <= self._max_rows, f"more than {self._max_rows} rows")
         _require(bool((indices[1:] > indices[:-1]).all()), "item_indices is not strictly ascending")
         _require(int(indices[-1]) < self._model.item_count, "an item index is not below item_count")
-        _require(self._is_open is None or bool(self._is_open[indices].all()), "a row is closed by the gate")
+        _require(self._is_open is None or bool(self._is_open[indices].all()), "an item is closed by the gate")
         return indices
 
     def _require_rows(self, update: update_pb2.RowUpdate, n_rows: int) -> None:
