@@ -283,7 +283,7 @@ class Client:
             model, rating_count = self._user.model, len(self.ratings())
             return Status(
                 model_version=self._user.model_version,
-                item_count=model.codes.n_items if model else 0,
+                item_count=model.codes.n_items - len(model.left_out()) if model else 0,
                 code_bits=model.codes.code_bits if model else 0,
                 item_id_kind=ItemIdKind(model.catalogue.kind) if model else None,
                 rating_count=rating_count,

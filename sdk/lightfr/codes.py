@@ -191,7 +191,7 @@ class ItemSet:
 
     __slots__ = ("_bitmap", "n_items")
 
-    def __init__(self, n_items: int, members: Iterable[int] = (), *, bitmap: bytes | None = None) -> None:
+    def __init__(self, n_items: int, members: Iterable[int] = (), *, bitmap: bytes | bytearray | None = None) -> None:
         """Begin with `members`, and with those of a bitmap of ceil(n_items / 8) bytes if there is one."""
         self.n_items = n_items
         self._bitmap = bytearray((n_items + 7) // 8 if bitmap is None else bitmap)
@@ -213,6 +213,9 @@ class ItemSet:
 
     def __contains__(self, item_index: int) -> bool:
         return bool(self._bitmap[item_index >> 3] >> (item_index & 7) & 1)
+
+    def __len__(self) -> int:
+        return int.from_bytes(self._bitmap, "little").bit_count()
 
     def bitmap(self, n_items: int) -> bytearray:
         """Give the kernel its view; the set must have been made for that many items."""

@@ -14,6 +14,7 @@ from math import log2
 from typing import TYPE_CHECKING
 
 from lightfr import _kernel
+from lightfr.codes import ItemSet
 from lightfr.interactions import MIDDLE
 from lightfr.rankings import RankBy, Rankings, group_of
 from lightfr.secagg.contribution import add_count_noise
@@ -88,7 +89,8 @@ def ranks(
 ) -> list[int]:
     """Return the rank, from 1, of an item among 49 others by each candidate; ties go to the lower index."""
     opinions = {held_out, *fitted_on.arrays()[0]}
-    others = drawn_items(round_id, model.n_items, opinions)
+    removed = None if model.removed is None else model.removed.bitmap(model.n_items)
+    others = drawn_items(round_id, model.n_items, ItemSet(model.n_items, opinions, bitmap=removed))
     asked = array("I", [held_out, *others])
     rows = _kernel.CodesPointer(_kernel.gather(model.codes.kernel_pointer(), asked, len(asked)), model.code_bits)
     by_fit: dict[tuple[int, bool], list[int]] = {}
@@ -118,7 +120,7 @@ def _similarities(rows: _kernel.CodesPointer, code: UserCode) -> list[int]:
     return [rows.code_bits - 2 * distance for distance in distances]
 
 
-def drawn_items(round_id: bytes, n_items: int, without: set[int]) -> list[int]:
+def drawn_items(round_id: bytes, n_items: int, without: set[int] | ItemSet) -> list[int]:
     """Return 49 items that the round draws from the catalogue, without some; all others where there are no more.
 
     Draw j is the little-endian uint32 at 4 (j mod 8) of SHA-256(text, round_id, j div 8 as uint32), times n_items,

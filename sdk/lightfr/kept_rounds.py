@@ -161,7 +161,6 @@ class Offer:
     def _begun(self, assignment: coordinator.Assignment, model: LoadedModel) -> Round:
         """Take the place."""
         user = self._user
-        model.published.set_open_rows(user.models.open_rows(self._channel, model.manifest))
         if not _is_clear(model):
             trusted = self._trusted(model.manifest.signing_key)
             masked = RoundParticipant.begin(assignment, trusted, self._terms.minimum_cohort)
@@ -208,8 +207,6 @@ class Offer:
         """Return what this device adds to the sum of a cohort."""
         user = self._user
         model = user.require_model()
-        # The gate is needed again after a restart in the middle of a round.
-        model.published.set_open_rows(user.models.open_rows(self._channel, model.manifest))
         with user.lock:
             if kind == coordinator.GATE_REFRESH:
                 return gate_vector(model.published, user.rated(model).to_teach(), cohort)

@@ -83,11 +83,11 @@ class User:
         self._interactions = self._code_for_use = None
 
     def rated(self, model: LoadedModel) -> Interactions:
-        """Return the opinions by row, oldest first; items that the catalogue lacks wait for one that has them."""
+        """Return the opinions by item index, oldest first; opinions of items that the catalogue lacks wait."""
         if self._interactions is None:
             opinions = ((item_id, level) for item_id, level in self.store.ratings.items() if level != HIDDEN)
-            rows = ((model.catalogue.row_of(item_id), level) for item_id, level in opinions)
-            self._interactions = Interactions((row, level) for row, level in rows if row is not None)
+            indexed = ((model.index_of(item_id), level) for item_id, level in opinions)
+            self._interactions = Interactions((index, level) for index, level in indexed if index is not None)
         return self._interactions
 
     def hidden(self) -> list[str | int]:

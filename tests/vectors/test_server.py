@@ -136,7 +136,7 @@ def judging_server(known, counts, trail=None, noise=None):
 @pytest.mark.parametrize("known", vector("plausible")["sums"], ids=lambda known: known["name"])
 def test_what_is_learnt_from_a_sum(known):
     server = judging_server(known, known["counts"], known["trail"])
-    server.counted_devices = known["counted"]
+    server.counting_devices = np.array([0, known["counted"]])
     sums = {"rows": np.ravel(known["rows"]), "user_sum": np.array(known["user_sum"]), "weight": [known["weight"]]}
     if known["dropped"]:
         with pytest.raises(ImplausibleSumError):

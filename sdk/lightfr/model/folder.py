@@ -13,15 +13,18 @@ from typing import TYPE_CHECKING
 
 from lightfr import _files
 from lightfr._wire.downloads import Sources, install
-from lightfr.codes import ItemCodes
+from lightfr.codes import ItemCodes, ItemSet
 from lightfr.errors import ArtifactError, ArtifactFileError, ManifestError, ProtocolError
+from lightfr.model.bitmaps import read_bitmap
 from lightfr.model.catalogue import Catalogue
 from lightfr.model.manifest import Manifest
+from lightfr.open_rows import OpenRows
 from lightfr.training.model import PublishedModel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
+    from typing import Literal
 
     from lightfr._wire.channel import Channel
     from lightfr.device import Trust
@@ -31,30 +34,61 @@ _CURRENT = "current"
 
 
 class LoadedModel:
-    """One version, memory-mapped: the codes, the item ids, and what a fit needs."""
+    """One version, memory-mapped: the codes, the item ids, which items are open or have left, and what a fit needs."""
 
     def __init__(self, manifest: Manifest, folder: Path) -> None:
         message = manifest.message
         n_items = message.model.item_count
         self.manifest = manifest
-        self.codes = ItemCodes.open(folder / message.codes.sha256.hex(), message.model.code_bits, n_items=n_items)
+        open_rows = _bitmap(folder, message, "open_rows")
+        # Items that left: to whoever looks an id up they are unknown.
+        self._removed = _bitmap(folder, message, "removed_items")
+        if open_rows and self._removed and _have_common_bit(open_rows, self._removed):
+            raise ArtifactFileError("the model is refused: an item that left the catalogue is open")
+        self.codes = ItemCodes.open(
+            folder / message.codes.sha256.hex(),
+            message.model.code_bits,
+            n_items=n_items,
+            open_rows=None if open_rows is None else OpenRows(open_rows, n_items),
+        )
         try:
-            self.catalogue = Catalogue.open(folder / message.catalogue.sha256.hex(), n_items)
-            self.published = PublishedModel(self.codes, message.model)
+            parts = [folder / part.sha256.hex() for part in message.catalogue_parts]
+            self.catalogue = Catalogue.open(parts, n_items)
+            self.published = PublishedModel(self.codes, message.model, self.left_out() if self._removed else None)
         except BaseException:
             self.close()
             raise
 
-    def rows_of(self, item_ids: Iterable[str | int]) -> list[int]:
-        """Return the rows of the items that the catalogue has."""
-        rows = map(self.catalogue.row_of, item_ids)
-        return [row for row in rows if row is not None]
+    def index_of(self, item_id: str | int) -> int | None:
+        """Find the index of an item; None when the catalogue lacks the id, or its item left."""
+        index = self.catalogue.index_of(item_id)
+        removed = self._removed
+        return None if index is not None and removed and removed[index >> 3] >> (index & 7) & 1 else index
+
+    def indices_of(self, item_ids: Iterable[str | int]) -> list[int]:
+        """Return the indices of the items that the catalogue has."""
+        return [index for index in map(self.index_of, item_ids) if index is not None]
+
+    def left_out(self, item_indices: Iterable[int] = ()) -> ItemSet:
+        """Return these items and those that left: what is not to be recommended."""
+        return ItemSet(self.codes.n_items, item_indices, bitmap=self._removed)
 
     def close(self) -> None:
         """Unmap the files."""
         self.codes.close()
         if hasattr(self, "catalogue"):
             self.catalogue.close()
+
+
+def _bitmap(folder: Path, message: manifest_pb2.Manifest, field: Literal["open_rows", "removed_items"]) -> bytes | None:
+    if not message.HasField(field):
+        return None
+    artifact: manifest_pb2.Artifact = getattr(message, field)
+    return read_bitmap(folder / artifact.sha256.hex(), message.model.item_count)
+
+
+def _have_common_bit(one: bytes, other: bytes) -> bool:
+    return int.from_bytes(one, "little") & int.from_bytes(other, "little") != 0
 
 
 class ModelFolder:
@@ -92,8 +126,7 @@ class ModelFolder:
         """Check the files of the version in use, remove the first damaged one, and say whether one is missing now."""
         if self._held is None:
             return False
-        files = (self._held.message.codes, self._held.message.catalogue)
-        return not all(self._keep_if_whole(file) for file in files)
+        return not all(self._keep_if_whole(file) for file in self._held.files)
 
     def fetch(self, channel: Channel, signed: bytes) -> LoadedModel:
         """Check a signed manifest, complete what it names, and make it the version in use.
@@ -104,9 +137,10 @@ class ModelFolder:
         if old is not None and manifest.model_version <= old.model_version and manifest.sha256 != old.sha256:
             raise ManifestError(f"a manifest was refused: version {manifest.model_version} after {old.model_version}")
         with Sources(channel, manifest.message.artifacts_address) as sources:
-            self._download(sources, manifest.message.catalogue)
+            for file in manifest.files_beside_codes:
+                self._download(sources, file)
             self._fetch_codes(sources, manifest, old)
-        loaded = LoadedModel(manifest, self._path)
+        loaded = self._checked_model(manifest, old)
         try:
             with _files.step("switch to the new model"):
                 _files.save(self._path / _CURRENT, signed)
@@ -117,12 +151,19 @@ class ModelFolder:
             raise
         return loaded
 
-    def open_rows(self, channel: Channel, manifest: Manifest) -> bytes:
-        """Return the gate's bitmap, fetched if need be; empty: every row is open."""
-        if not manifest.message.HasField("open_rows"):
-            return b""
-        with Sources(channel, manifest.message.artifacts_address) as sources:
-            return self._download(sources, manifest.message.open_rows).read_bytes()
+    def _checked_model(self, manifest: Manifest, old: Manifest | None) -> LoadedModel:
+        """Open a version whose files are here, and check all of it; if it is refused, its files go."""
+        try:
+            loaded = LoadedModel(manifest, self._path)
+            try:
+                loaded.catalogue.check()
+            except BaseException:
+                loaded.close()
+                raise
+        except (ArtifactFileError, ProtocolError):
+            self._sweep(old)
+            raise
+        return loaded
 
     def remove(self) -> None:
         """Delete every file; the folder must not be in use any more."""
@@ -190,15 +231,14 @@ class ModelFolder:
             raise ArtifactError("delta refused: it does not lead to the codes of the signed manifest")
         install(patched, final)
 
-    def _sweep(self, manifest: Manifest) -> None:
+    def _sweep(self, manifest: Manifest | None) -> None:
         """Remove what the version in use does not name. Mapped files live on until they are closed.
 
         A file that cannot be removed now waits for the next sweep.
         """
-        message = manifest.message
-        named = {artifact.sha256.hex() for artifact in (message.codes, message.catalogue, message.open_rows)}
+        named = {_CURRENT, *(file.sha256.hex() for file in manifest.files)} if manifest else set()
         for file in self._path.iterdir():
-            if file.name not in named | {_CURRENT}:
+            if file.name not in named:
                 with suppress(OSError):
                     _files.remove(file)
 

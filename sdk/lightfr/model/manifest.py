@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from google.protobuf.message import DecodeError
 
@@ -22,6 +22,8 @@ SIGNED_LIMIT_BYTES = MANIFEST_LIMIT_BYTES + 128
 _SIGNED_PREFIX = b"lightfr manifest v1\n"
 _LARGEST_ARTIFACT_BYTES = 2**40
 _MOST_DELTAS = 16
+_MOST_PARTS = 16
+_BITMAPS: tuple[Literal["open_rows", "removed_items"], ...] = ("open_rows", "removed_items")
 _LABEL = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 _ADDRESS = re.compile(rf"https://(?=[^:]{{1,253}}:){_LABEL}(\.{_LABEL})*:(?P<port>[1-9][0-9]{{0,4}})", re.ASCII)
 
@@ -55,7 +57,7 @@ class Manifest:
         _require(message.model_version >= 1, "it has no model version")
         address = message.artifacts_address
         _require(not address or is_artifacts_address(address), "artifacts_address is not https://host:port")
-        _check_artifacts(message)
+        _check_artifacts(self)
         # How popular items are, how to rank, and what evaluations compare.
         self.rankings = Rankings.of(message)
 
@@ -63,6 +65,18 @@ class Manifest:
     def model_version(self) -> int:
         """Number of the version; grows with every new one."""
         return self.message.model_version
+
+    @property
+    def files_beside_codes(self) -> list[manifest_pb2.Artifact]:
+        """What a device keeps of this version, but for the codes."""
+        message = self.message
+        optional = [getattr(message, name) for name in _BITMAPS if message.HasField(name)]
+        return [*message.catalogue_parts, *optional]
+
+    @property
+    def files(self) -> list[manifest_pb2.Artifact]:
+        """All that a device keeps of this version."""
+        return [self.message.codes, *self.files_beside_codes]
 
     def delta_from(self, sha256: bytes) -> manifest_pb2.Artifact | None:
         """Return the delta from these older codes, if there is one and it is smaller than the codes."""
@@ -87,16 +101,17 @@ def _verify(envelope: manifest_pb2.SignedManifest, trust: Trust) -> None:
         raise ManifestError("a manifest was refused: its signature is wrong") from error
 
 
-def _check_artifacts(message: manifest_pb2.Manifest) -> None:
-    model = message.model
+def _check_artifacts(manifest: Manifest) -> None:
+    message, model = manifest.message, manifest.message.model
     _require(8 <= model.code_bits <= 1024 and model.code_bits % 8 == 0, "code_bits is out of range")
     _require(model.item_count >= 1, "it has no items")
-    _require(message.codes.size_bytes == model.item_count * model.code_bits // 8, "the codes have another size")
+    n_rows, rest = divmod(message.codes.size_bytes, model.code_bits // 8)
+    # Only the bitmap says how many items are open.
+    fits = 1 <= n_rows <= model.item_count + 1 if message.HasField("open_rows") else n_rows == model.item_count
+    _require(fits and not rest, "the codes have another size")
+    _require(1 <= len(message.catalogue_parts) <= _MOST_PARTS, f"its catalogue must have 1 to {_MOST_PARTS} parts")
     _require(len(message.codes_deltas) <= _MOST_DELTAS, f"it has more than {_MOST_DELTAS} deltas")
-    artifacts = [message.codes, message.catalogue, *(delta.artifact for delta in message.codes_deltas)]
-    if message.HasField("open_rows"):
-        artifacts.append(message.open_rows)
-        _require(message.open_rows.size_bytes == (model.item_count + 7) // 8, "open_rows has another size")
+    artifacts = [*manifest.files, *(delta.artifact for delta in message.codes_deltas)]
     digests = [artifact.sha256 for artifact in artifacts] + [delta.from_sha256 for delta in message.codes_deltas]
     _require(all(len(digest) == 32 for digest in digests), "a digest must be 32 bytes")
     for artifact in artifacts:

@@ -127,7 +127,7 @@ def test_of_counts_that_devices_summed_only_those_from_the_gate_on_are_told(spli
     run = trained(split, rounds=0)
     run.server.gate = 9
     told_by_operator = min(popularity for _, popularity in rankings_of(run.server).popularities if popularity)
-    run.server.counted_devices = 30
+    run.server.counting_devices = np.array([0, 30])
     steps = rankings_of(run.server).popularities
     assert told_by_operator < round(16 * np.log(10))
     assert steps[-1] == (int((run.server.device_counts >= 9).sum()), 0)
