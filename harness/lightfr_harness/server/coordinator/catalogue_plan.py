@@ -26,9 +26,9 @@ class Change:
     # By new index: the old one, -1 for an item that joins; and the place in the new list, -1 for an item that left.
     old_index_of_new: Numbers
     place_of_new: Numbers
-    # So many parts of the catalogue stay as they are; behind them come new ones, of so many items each.
+    # So many parts of the catalogue stay as they are; behind them comes a new one, of so many items, unless that is 0.
     n_kept_parts: int
-    new_parts: tuple[int, ...]
+    new_part: int
     joined: int
     left: int
     returned: int
@@ -57,12 +57,12 @@ class Change:
 
 
 def plan_change(
-    found: Numbers, was_removed: npt.NDArray[np.bool_], parts: Sequence[int], counts: Numbers | None
+    found: Numbers, was_removed: npt.NDArray[np.bool_], parts: Sequence[int], counts: Numbers
 ) -> Change:
     """The change to a new list of items.
 
-    `found` and `counts` go by the place in the list: the index that the item has so far, or -1; and what items are
-    numbered by, if there is such a count. `was_removed` goes by the index so far, `parts` are the sizes of the parts.
+    `found` and `counts` go by the place in the list: the index that the item has so far, or -1; and how popular it is.
+    `was_removed` goes by the index so far, `parts` are the sizes of the parts so far.
     """
     is_known = found >= 0
     place_of_old = np.full(len(was_removed), -1)
@@ -70,17 +70,17 @@ def plan_change(
     joining = np.flatnonzero(~is_known)
     old = np.concatenate([np.arange(len(was_removed)), np.full(len(joining), -1)])
     place = np.concatenate([place_of_old, joining])
-    n_kept_parts, new_parts = _parts(parts, len(joining))
-    is_renumbered = n_kept_parts + len(new_parts) > MOST_PARTS or _must_renumber(place, counts)
+    n_kept_parts, new_part = _parts(parts, len(joining))
+    is_renumbered = n_kept_parts + (new_part > 0) > MOST_PARTS or _must_renumber(place, counts)
     if is_renumbered:
         # The list has the most popular items first, so its order decides between equal counts.
-        place = np.arange(len(found)) if counts is None else np.argsort(-counts, kind="stable")
-        old, n_kept_parts, new_parts = found[place], 0, (len(found),)
+        place = np.argsort(-counts, kind="stable")
+        old, n_kept_parts, new_part = found[place], 0, len(found)
     return Change(
         old,
         place,
         n_kept_parts,
-        new_parts,
+        new_part,
         joined=len(joining),
         left=int((~was_removed & (place_of_old < 0)).sum()),
         returned=int((was_removed & (place_of_old >= 0)).sum()),
@@ -88,24 +88,20 @@ def plan_change(
     )
 
 
-def _parts(parts: Sequence[int], n_joining: int) -> tuple[int, tuple[int, ...]]:
+def _parts(parts: Sequence[int], n_joining: int) -> tuple[int, int]:
     """Items that join make one part with all parts before it that are not larger, so that there are few."""
-    if not n_joining:
-        return len(parts), ()
     n_kept, size = len(parts), n_joining
     while n_kept and parts[n_kept - 1] <= size:
         n_kept -= 1
         size += parts[n_kept]
-    return n_kept, (size,)
+    return n_kept, size
 
 
-def _must_renumber(place: Numbers, counts: Numbers | None) -> bool:
+def _must_renumber(place: Numbers, counts: Numbers) -> bool:
     """Whether too many indices belong to items that left, or too much of the counts to items that are out of place."""
     is_there = place >= 0
     if _LEFT_PARTS * int((~is_there).sum()) >= len(place):
         return True
-    if counts is None:
-        return False
     by_position = counts[place[is_there]].astype(np.float64)
     position = np.arange(1, len(by_position) + 1)
     deserved = np.empty_like(position)
