@@ -18,7 +18,7 @@ import { EndedRound, Round, type RoundEvent, type RoundSummary, type RoundView }
 import { SecureRound } from "./secure/round.js";
 import { hasGate, type Item, type Settings } from "./settings.js";
 import { Standing } from "./standing.js";
-import type { Origin, Versions } from "./versions.js";
+import type { Next, Origin, Versions } from "./versions.js";
 
 /** What the server's journal holds. A version and the end of its round are one record: never one without the other. */
 export type ServerEvent =
@@ -27,8 +27,8 @@ export type ServerEvent =
   | ({ type: "version"; manifest: string; round?: RoundSummary } & Origin)
   | { type: "abandoned"; round: RoundSummary };
 
-/** What the next version has. */
-interface Next extends Pick<Origin, "gate" | "hits"> {
+/** What was learnt in a round. */
+interface Learnt extends Pick<Origin, "gate" | "hits"> {
   model: Model;
   /** Whether some rows say more than the devices can, and stay as they are. */
   isSpoilt?: boolean;
@@ -65,8 +65,8 @@ export class Coordinator {
   }
 
   /** After the replay: publishes the first version if there is none, and goes on with the round that was running. */
-  start(first: Model, items: Item[]): void {
-    if (!this.versions.exists) this.publish(first, this.versions.originOf(items));
+  start(items: Item[], firstCodes: Uint8Array): void {
+    if (!this.versions.exists) this.publish(this.versions.firstOf(items, firstCodes));
     this.versions.clean();
     this.resumeRound();
     this.changeItems(items);
@@ -125,14 +125,14 @@ export class Coordinator {
   private changeCatalogue(listed: Item[]): void {
     const change = this.versions.changedBy(listed);
     if (change) {
-      this.publish(change.model, change.origin);
+      this.publish(change);
       this.versions.clean();
       this.openRound();
     }
     this.listed = undefined;
   }
 
-  private publish(model: Model, origin: Origin): void {
+  private publish({ model, origin }: Next): void {
     this.record({ type: "version", manifest: this.versions.prepare(model, origin), ...origin });
   }
 
@@ -174,7 +174,7 @@ export class Coordinator {
   }
 
   /** What comes of the round, by its kind. Undefined: nothing, for it has no sum that its devices can have said. */
-  private learnt(): Next | undefined {
+  private learnt(): Learnt | undefined {
     const { round } = this;
     if (round instanceof SecureRound && round.kind === RoundKind.GATE_REFRESH) return this.counted(round);
     if (round instanceof SecureRound && round.kind === RoundKind.EVALUATION) return this.evaluated(round);
@@ -182,13 +182,13 @@ export class Coordinator {
   }
 
   /** What comes of an evaluation: the same codes, and how well the candidates rank. */
-  private evaluated(round: SecureRound): Next | undefined {
+  private evaluated(round: SecureRound): Learnt | undefined {
     const hits = round.hits();
     return hits && { model: this.versions.current.model, hits: [...hits] };
   }
 
   /** What comes of a gate refresh. */
-  private counted(round: SecureRound): Next | undefined {
+  private counted(round: SecureRound): Learnt | undefined {
     const { versions, settings } = this;
     const counts = round.counts();
     if (!counts) return undefined;
@@ -197,7 +197,7 @@ export class Coordinator {
     return { model: withRows(versions.current.model, rows, settings.codeBits), gate };
   }
 
-  private trained(): Next | undefined {
+  private trained(): Learnt | undefined {
     const { round, settings } = this;
     const { model, openRows, itemCount } = this.versions.current;
     if (round instanceof ClearRound && settings.objective === Objective.PAPER)

@@ -6,7 +6,6 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import type { TlsOptions } from "node:tls";
 import { parseArgs } from "node:util";
-import { emptyModel } from "./aggregate.js";
 import { Artifacts } from "./artifacts.js";
 import { Coordinator, type ServerEvent } from "./coordinator.js";
 import { Authority, Enrollment } from "./enrollment.js";
@@ -38,7 +37,7 @@ async function main(kit: string, state: string, port: number, enrollmentPort: nu
     if (record.type === "enrolled" || record.type === "renewed") enrollment.replay(record);
     else coordinator.replay(record);
   }
-  coordinator.start(emptyModel(readFileSync(join(kit, "codes.bin")), settings.codeBits), readItems(kit));
+  coordinator.start(readItems(kit), readFileSync(join(kit, "codes.bin")));
   process.on("SIGHUP", () => {
     try {
       coordinator.changeItems(readItems(kit));

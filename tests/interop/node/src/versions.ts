@@ -3,7 +3,7 @@ import { createPublicKey, sign, type KeyObject } from "node:crypto";
 import { readdirSync, readFileSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
-import type { Model, RowOf } from "./aggregate.js";
+import { emptyModel, type Model, type RowOf } from "./aggregate.js";
 import type { Artifacts, Stored } from "./artifacts.js";
 import { base64, equal, fromBase64, hex, sha256 } from "./bytes.js";
 import { catalogueOf, changed, type Catalogue } from "./catalogue.js";
@@ -54,6 +54,12 @@ export interface Origin {
   hits?: number[];
 }
 
+/** A version to be. */
+export interface Next {
+  model: Model;
+  origin: Origin;
+}
+
 export class Versions {
   /** Of the newest version. */
   gate!: Gate;
@@ -72,14 +78,19 @@ export class Versions {
     this.evaluations = new Evaluations(settings);
   }
 
-  /** What the first version comes of. */
-  originOf(items: Item[]): Origin {
+  /** The first version of these items, with a code for each of them; closed ones have the same. */
+  firstOf(items: Item[], codes: Uint8Array): Next {
     const catalogue = catalogueOf(items);
-    return { catalogue, gate: firstGate(catalogue, this.settings) };
+    const gate = firstGate(catalogue, this.settings);
+    const open = new Set(gate.everOpen);
+    const closed = [...items.keys()].find((item) => !open.has(item)) ?? -1;
+    const rows = hasGate(this.settings) ? [...gate.everOpen, closed] : gate.everOpen;
+    const model = withRows(emptyModel(codes, this.settings.codeBits), rows, this.settings.codeBits);
+    return { model, origin: { catalogue, gate } };
   }
 
   /** What comes of a list of items, most popular first. Undefined: nothing changes. */
-  changedBy(items: Item[]): { model: Model; origin: Origin } | undefined {
+  changedBy(items: Item[]): Next | undefined {
     const change = changed(this.catalogue, items, this.settings);
     if (!change) return undefined;
     const gate = gateAfter(this.gate, change, this.settings);

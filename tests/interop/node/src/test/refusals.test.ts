@@ -10,7 +10,6 @@ import { after, before, test } from "node:test";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { base64Decode } from "@bufbuild/protobuf/wire";
 import { errorToJson } from "@connectrpc/connect/protocol-connect";
-import { emptyModel } from "../aggregate.js";
 import { Artifacts } from "../artifacts.js";
 import { equal, hasBit } from "../bytes.js";
 import { Coordinator } from "../coordinator.js";
@@ -66,8 +65,7 @@ before(async () => {
     folder,
   );
   coordinator = new Coordinator(settings, versions, memoryJournal, folder, []);
-  const openCount = items.filter(({ count }) => count > 0).length;
-  coordinator.start(emptyModel(Buffer.alloc(4 * (openCount + 1)), 32), items);
+  coordinator.start(items, Buffer.alloc(4 * items.length));
   const tokens = [{ token: enrollments.token, expires_unix_seconds: Date.now() / 1000 + 60 }];
   const issued = { certificate: Buffer.from("certificate"), membership: Buffer.alloc(104) };
   const enrollment = new Enrollment({ certify: async () => issued }, tokens, memoryJournal);
