@@ -6,8 +6,8 @@ import sys
 
 import numpy as np
 
-from lightfr import Device, FileKey
-from lightfr.model.catalogue import HEADER
+from lightfr import Device, FileKey, _kernel
+from lightfr.model.catalogue_part import HEADER
 
 SCRIPT_MODULES = "import sys, lightfr; print(*sorted(m.split('.')[0] for m in sys.modules))"
 
@@ -39,8 +39,11 @@ SCRIPT_LOOK_UPS = (
 from lightfr.model.catalogue import Catalogue
 
 before = private_kib()
-with Catalogue.open(sys.argv[1], 10_000_000) as catalogue:
-    assert [catalogue.row_of(3 * row) for row in range(0, 9_000_000, 30_000)] == list(range(0, 9_000_000, 30_000))
+asked = range(0, 9_000_000, 30_000)
+with Catalogue.open([sys.argv[1]], 10_000_000) as catalogue:
+    catalogue.check()
+    assert [catalogue.index_of(3 * index) for index in asked] == list(asked)
+    assert [catalogue.id_of(index) for index in asked] == [3 * index for index in asked]
     print(private_kib() - before)
 """
 )
@@ -79,11 +82,15 @@ def test_ten_million_items_add_at_most_5_mib_of_private_memory(tmp_path):
 
 
 def test_looking_up_300_of_ten_million_ids_adds_at_most_3_mib_of_private_memory(tmp_path):
-    path = tmp_path / "items.ids"
+    path, m, blocks = tmp_path / "items.ids", 10_000_000, 39_063
     with path.open("wb") as file:
-        file.write(HEADER.pack(b"LFRC", 1, 1, 0, 10_000_000))
-        np.arange(0, 30_000_000, 3, dtype="<i8").tofile(file)
-        np.arange(10_000_000, dtype="<u4").tofile(file)
+        file.write(HEADER.pack(b"LFRC", 2, 1, 0, m))
+        gap_bytes = np.minimum(255 * np.arange(blocks + 1), m - blocks)
+        gap_bytes.astype("<u4").tofile(file)
+        np.arange(0, 3 * m, 3 * 256, dtype="<i8").tofile(file)
+        np.full(m - blocks, 2, np.uint8).tofile(file)
+        file.write(_kernel.pack_bits(np.arange(m, dtype="<u4").data, m, 24))
+        file.write(_kernel.pack_bits((np.arange(m) // 8192).astype("<u2").data, m, 11))
     (added_kib,) = run(SCRIPT_LOOK_UPS, str(path))
     assert int(added_kib) <= 3 * 1024
 

@@ -141,17 +141,20 @@ def make_delta(
 
     `moved_from` has, for each new row, the old row that it comes from, or -1. None: rows stay where they are.
     """
-    if moved_from is None:
-        moved_from = np.arange(len(new))
-        moved_from[len(old) :] = -1
-    _require_shapes(old, new, moved_from)
+    _require_shapes(old, new)
     flips = new.copy()
-    moved = np.flatnonzero(moved_from >= 0)
-    flips[moved] ^= old[moved_from[moved]]
+    if moved_from is None:
+        kept = min(len(old), len(new))
+        flips[:kept] ^= old[:kept]
+        runs = np.array([run for run in ((0, kept), (deltas.ZEROS, len(new) - kept)) if run[1]], "<u4")
+    else:
+        _require_rows(moved_from, old, new)
+        moved = np.flatnonzero(moved_from >= 0)
+        flips[moved] ^= old[moved_from[moved]]
+        runs = _runs(moved_from)
     rows = np.flatnonzero(flips.any(axis=1))
     gaps = (np.diff(rows, prepend=-1) - 1).astype("<u4")
     planes = gaps.view(np.uint8).reshape(-1, 4).T
-    runs = _runs(moved_from)
     counts = len(old), len(new), len(runs), len(rows)
     header = deltas.HEADER.pack(deltas.MAGIC, deltas.FORMAT_VERSION, bytes(3), new.shape[1] * 8, *counts)
     return header + _compress([runs.tobytes(), *(plane.tobytes() for plane in planes), flips[rows].tobytes()])
@@ -165,7 +168,7 @@ def _runs(moved_from: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
     return np.column_stack((firsts, np.diff(starts, append=len(moved_from)))).astype("<u4")
 
 
-def _require_shapes(old: npt.NDArray[np.uint8], new: npt.NDArray[np.uint8], moved_from: npt.NDArray[np.int64]) -> None:
+def _require_shapes(old: npt.NDArray[np.uint8], new: npt.NDArray[np.uint8]) -> None:
     code_bits = new.shape[1] * 8
     require_code_bits(code_bits)
     if old.shape[1] * 8 != code_bits:
@@ -173,6 +176,9 @@ def _require_shapes(old: npt.NDArray[np.uint8], new: npt.NDArray[np.uint8], move
     for codes in (old, new):
         if len(codes) > deltas.MAX_ROWS:
             raise OutOfRangeError("number of rows", len(codes), 0, deltas.MAX_ROWS)
+
+
+def _require_rows(moved_from: npt.NDArray[np.int64], old: npt.NDArray[np.uint8], new: npt.NDArray[np.uint8]) -> None:
     if len(moved_from) != len(new):
         raise InvalidInputError(f"moved_from has {len(moved_from)} rows, the new codes have {len(new)}")
     low, high = int(moved_from.min(initial=-1)), int(moved_from.max(initial=-1))

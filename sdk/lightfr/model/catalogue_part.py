@@ -296,12 +296,12 @@ class _TextPart(Part):
     def _keys(self, block: int) -> Iterator[bytes]:
         """Give the ids of a block, one after the other."""
         count, key = self._ids_of(block) - 1, self._first_of(block)
-        yield key
         content = self._inflated(block, 1 + len(key), count)
         shared, further, at = content[:count], content[count : 2 * count], 2 * count
         lengths = [len(key), *map(add, shared, further)]
         if max(lengths) > MAX_ID_BYTES or any(map(gt, shared, lengths)):
             raise _corrupt("an id of a block has more than 255 bytes, or shares more than the id before it has")
+        yield key
         for n_shared, n_further in zip(shared, further, strict=True):
             before, key = key, key[:n_shared] + content[at : at + n_further]
             if key <= before:
