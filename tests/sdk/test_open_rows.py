@@ -118,7 +118,7 @@ def test_a_batch_with_exclusions_gives_each_query_what_the_full_matrix_gives(
         assert [list(hits) for hits in found] == [list(hits) for hits in wanted]
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(N_ITEMS, KINDS, SEEDS)
 def test_rows_and_items_lead_to_each_other(n_items, kind, seed):
     is_open = which_are_open(n_items, kind, np.random.default_rng(seed))
@@ -127,13 +127,13 @@ def test_rows_and_items_lead_to_each_other(n_items, kind, seed):
     assert (rows.n_items, rows.n_open, rows.bitmap) == (n_items, len(opened), bitmap_of(is_open))
     assert [rows.is_open(item) for item in range(n_items)] == is_open.tolist()
     assert [rows.item_of(row) for row in range(rows.n_open)] == opened
-    expected = [opened.index(item) if is_open[item] else len(opened) for item in range(n_items)]
+    expected = np.where(is_open, np.cumsum(is_open) - 1, len(opened)).tolist()
     assert [rows.row_of(item) for item in range(n_items)] == expected
     assert rows.rows_of(array("I", range(n_items))).tolist() == expected
 
 
-@settings(max_examples=60)
-@given(st.sampled_from([8, 64, 200]), N_ITEMS, KINDS, SEEDS)
+@settings(max_examples=30)
+@given(st.sampled_from([8, 64, 72]), N_ITEMS, KINDS, SEEDS)
 def test_gram_and_column_sums_count_the_shared_row_for_every_closed_item(code_bits, n_items, kind, seed):
     rng = np.random.default_rng(seed)
     is_open, signs = which_are_open(n_items, kind, rng), make_signs(n_items, code_bits, "random", rng)

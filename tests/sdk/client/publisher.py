@@ -7,7 +7,7 @@ import json
 import numpy as np
 
 from lightfr.v1 import coordinator_pb2, error_pb2, manifest_pb2, model_pb2
-from lightfr_harness.server.artifacts import make_delta, write_catalogue
+from lightfr_harness.server.artifacts import make_bitmap, make_delta, write_catalogue
 from tests.certificates import credentials_of
 
 ITEMS = [f"item {number}" for number in range(500)]
@@ -47,12 +47,14 @@ class Publisher:
         self.current = self.message = None
         self.uploads = []
 
-    def publish(self, version, codes, *, ids=ITEMS, deltas_from=(), open_rows=None, **fields):
-        """Sign a version of these codes and make it the current one; return its Manifest message."""
-        n_items, code_bytes = codes.shape
+    def publish(self, version, codes, *, ids=ITEMS, parts=(), deltas_from=(), is_open=None, removed=None, **fields):
+        """Sign a version of these codes and make it the current one; return its Manifest message.
+
+        `ids` are the first part of the catalogue, `parts` the ids of the others. `is_open` and `removed` are by item.
+        """
         model = {
-            "code_bits": 8 * code_bytes,
-            "item_count": n_items,
+            "code_bits": 8 * codes.shape[1],
+            "item_count": len(codes) if is_open is None else len(is_open),
             "objective": model_pb2.OBJECTIVE_CATALOGUE,
             "upload_kind": model_pb2.UPLOAD_KIND_TERNARY,
             "privacy_mode": model_pb2.PRIVACY_MODE_CLEAR,
@@ -60,12 +62,14 @@ class Publisher:
         }
         message = manifest_pb2.Manifest(wire_version=1, model_version=version, model=model_pb2.RoundModel(**model))
         message.codes.CopyFrom(self.keep(codes.tobytes()))
-        message.catalogue.CopyFrom(self.keep(self._catalogue(ids)))
+        message.catalogue_parts.extend(self.keep(self._catalogue(part)) for part in (ids, *parts))
         for old in deltas_from:
             delta = message.codes_deltas.add(from_sha256=hashlib.sha256(old.tobytes()).digest())
             delta.artifact.CopyFrom(self.keep(make_delta(old, codes)))
-        if open_rows is not None:
-            message.open_rows.CopyFrom(self.keep(open_rows))
+        if is_open is not None:
+            message.open_rows.CopyFrom(self.keep(make_bitmap(is_open)))
+        if removed is not None:
+            message.removed_items.CopyFrom(self.keep(make_bitmap(removed)))
         return self.sign(message)
 
     def sign(self, message):

@@ -5,6 +5,7 @@ import logging
 import re
 import socket
 
+import numpy as np
 import pytest
 
 from lightfr import _files
@@ -63,21 +64,21 @@ def test_artifacts_come_from_the_cache_and_calls_go_to_the_coordinator(publisher
     codes = random_codes(1)
     first, client = publish(1, codes), open_device()
     assert client.sync()
-    second = publish(2, with_changed_rows(codes), deltas_from=[codes], open_rows=bytes([255]) * 63)
+    second = publish(2, with_changed_rows(codes), deltas_from=[codes], is_open=np.arange(500) < 499)
     publisher.assignment()
     assert client.participate().took_part
     delta = second.codes_deltas[0].artifact
-    assert asked(cache.server) == whole(first.catalogue, first.codes, delta, second.open_rows)
+    assert asked(cache.server) == whole(first.catalogue_parts[0], first.codes, second.open_rows, delta)
     assert len(cache.server.requests) == 4
     assert asked(publisher.server) == []
-    # One connection each for two syncs and the gate.
-    assert cache.server.connections == 3
+    # One connection for each sync.
+    assert cache.server.connections == 2
 
 
 def test_without_an_address_the_coordinator_is_asked(publisher, cache, publish, open_device):
     message = publish(1, random_codes(1), address="")
     assert open_device().sync()
-    assert (asked(cache.server), asked(publisher.server)) == ([], whole(message.catalogue, message.codes))
+    assert (asked(cache.server), asked(publisher.server)) == ([], whole(message.catalogue_parts[0], message.codes))
 
 
 def unreachable():
@@ -90,7 +91,7 @@ def unreachable():
 def test_a_cache_that_cannot_be_reached_is_done_without(publisher, publish, open_device, address):
     message = publish(1, random_codes(1), address())
     assert open_device().sync()
-    assert asked(publisher.server) == whole(message.catalogue, message.codes)
+    assert asked(publisher.server) == whole(message.catalogue_parts[0], message.codes)
 
 
 def test_a_cache_that_says_nothing_is_done_without_sooner_than_a_coordinator(
@@ -109,7 +110,7 @@ def test_a_cache_that_says_nothing_is_done_without_sooner_than_a_coordinator(
         port = silent.getsockname()[1]
         message = publish(1, random_codes(1), f"https://localhost:{port}")
         assert open_device().sync()
-    assert asked(publisher.server) == whole(message.catalogue, message.codes)
+    assert asked(publisher.server) == whole(message.catalogue_parts[0], message.codes)
     assert timeouts == {port: 0.2, publisher.server.server_address[1]: 40.0}
 
 
@@ -117,7 +118,7 @@ def test_a_cache_that_does_not_know_the_device_is_done_without(publisher, cache,
     cache.answer = lambda *_: refusal("unauthenticated", 401, "IDENTITY")
     message = publish(1, random_codes(1))
     assert open_device().sync()
-    assert asked(publisher.server) == whole(message.catalogue, message.codes)
+    assert asked(publisher.server) == whole(message.catalogue_parts[0], message.codes)
 
 
 @pytest.mark.parametrize("status", [400, 403, 404, 416, 429, 500, 502, 503, 504])
@@ -125,8 +126,8 @@ def test_a_cache_that_refuses_is_asked_once_in_a_sync(publisher, cache, publish,
     cache.answer = lambda *_: (status, {"Content-Type": "text/html"}, b"<h1>no</h1>")
     message = publish(1, random_codes(1))
     assert open_device().sync()
-    assert asked(cache.server) == whole(message.catalogue)
-    assert asked(publisher.server) == whole(message.catalogue, message.codes)
+    assert asked(cache.server) == whole(message.catalogue_parts[0])
+    assert asked(publisher.server) == whole(message.catalogue_parts[0], message.codes)
     (warning,) = caplog.record_tuples
     assert warning[:2] == ("lightfr.downloads", logging.WARNING)
     assert re.fullmatch(r"the cache localhost failed \(\w+Error\): the coordinator is asked instead", warning[2])
@@ -141,7 +142,7 @@ def test_a_cache_that_is_not_trusted_hears_nothing_and_is_done_without(
         message = publish(1, random_codes(1), stranger.url)
         assert open_device().sync()
     assert stranger.requests == []
-    assert asked(publisher.server) == whole(message.catalogue, message.codes)
+    assert asked(publisher.server) == whole(message.catalogue_parts[0], message.codes)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +166,7 @@ def test_what_a_cache_has_wrong_is_fetched_from_the_coordinator(publisher, cache
     assert bytes(client._user.model.codes.row(0)) == random_codes(1)[0].tobytes()
 
 
-def breaks_off(change=lambda content: content, after=1000):
+def breaks_off(change=lambda content: content, after=400):
     """A cache that promises all, sends so many bytes once, and is dead from then on."""
     seen = []
 
@@ -182,9 +183,9 @@ def test_the_coordinator_goes_on_where_the_cache_broke_off(publisher, cache, pub
     cache.answer = breaks_off()
     message = publish(1, random_codes(1))
     assert open_device().sync()
-    name = message.catalogue.sha256.hex()
-    assert asked(cache.server) == [(name, None), (name, "bytes=1000-")]
-    assert asked(publisher.server) == [(name, "bytes=1000-"), *whole(message.codes)]
+    name = message.catalogue_parts[0].sha256.hex()
+    assert asked(cache.server) == [(name, None), (name, "bytes=400-")]
+    assert asked(publisher.server) == [(name, "bytes=400-"), *whole(message.codes)]
 
 
 def test_a_wrong_beginning_from_the_cache_is_thrown_away_and_all_comes_from_the_coordinator(
@@ -194,8 +195,8 @@ def test_a_wrong_beginning_from_the_cache_is_thrown_away_and_all_comes_from_the_
     message = publish(1, random_codes(1))
     assert open_device().sync()
     assert asked(publisher.server) == [
-        (message.catalogue.sha256.hex(), "bytes=1000-"),
-        *whole(message.catalogue, message.codes),
+        (message.catalogue_parts[0].sha256.hex(), "bytes=400-"),
+        *whole(message.catalogue_parts[0], message.codes),
     ]
 
 

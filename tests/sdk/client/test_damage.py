@@ -2,6 +2,7 @@
 
 import hashlib
 
+import numpy as np
 import pytest
 
 from lightfr.errors import ManifestError, NotSyncedError, ServerUnavailableError
@@ -10,8 +11,8 @@ from tests.sdk.client.publisher import asked, random_codes
 
 @pytest.fixture
 def device(publisher, open_device):
-    """A device that holds version 1, with a gate."""
-    publisher.publish(1, random_codes(1), open_rows=bytes([255]) * 63)
+    """A device that holds version 1, in which the last item is closed, so that its row is the shared one."""
+    publisher.publish(1, random_codes(1), is_open=np.arange(500) < 499, removed=np.zeros(500, bool))
     client = open_device()
     client.sync()
     client.rate("item 1", 5)
@@ -19,8 +20,16 @@ def device(publisher, open_device):
     return client
 
 
+KINDS = pytest.mark.parametrize("name", ["codes", "catalogue", "open_rows", "removed_items"])
+
+
 def file_of(client, artifact):
     return client._user.models._path / artifact.sha256.hex()
+
+
+def named(message, name):
+    """One of the files of a model."""
+    return message.catalogue_parts[0] if name == "catalogue" else getattr(message, name)
 
 
 def damage(path):
@@ -40,11 +49,10 @@ def read_whole(monkeypatch):
     return names
 
 
-@pytest.mark.parametrize("name", ["codes", "catalogue"])
+@KINDS
 @pytest.mark.parametrize("is_open", [False, True])
 def test_the_next_sync_notices_a_damaged_file_and_fetches_it_again(publisher, device, open_device, name, is_open):
-    artifact = getattr(publisher.message, name)
-    path = file_of(device, artifact)
+    path = file_of(device, named(publisher.message, name))
     if is_open:
         assert not device.sync()
     else:
@@ -56,16 +64,16 @@ def test_the_next_sync_notices_a_damaged_file_and_fetches_it_again(publisher, de
     assert hashlib.sha256(path.read_bytes()).hexdigest() == path.name
     assert len(client.recommend(5)) == 5
     assert client._user.model.codes.row(499) == random_codes(1)[499].tobytes()
-    assert client._user.model.catalogue.row_of("item 499") == 499
+    assert client._user.model.catalogue.index_of("item 499") == 499
     assert client.status().model_version == 1
     assert not client.sync()
 
 
-@pytest.mark.parametrize("name", ["codes", "catalogue"])
+@KINDS
 def test_a_file_that_is_known_to_be_damaged_is_not_used_also_when_the_server_is_away(
     publisher, device, open_device, name
 ):
-    damage(file_of(device, getattr(publisher.message, name)))
+    damage(file_of(device, named(publisher.message, name)))
     publisher.answers["GetManifest"] = lambda _: (503, {}, b"")
     with pytest.raises(ServerUnavailableError):
         device.sync()
@@ -80,12 +88,12 @@ def test_a_file_that_is_known_to_be_damaged_is_not_used_also_when_the_server_is_
     assert len(client.recommend(5)) == 5
 
 
-@pytest.mark.parametrize("name", ["codes", "catalogue"])
+@KINDS
 @pytest.mark.parametrize("change", ["cut", "removed"])
 def test_opening_notices_a_file_of_another_size_and_the_next_sync_fetches_that_file_alone(
     publisher, device, open_device, name, change
 ):
-    path = file_of(device, getattr(publisher.message, name))
+    path = file_of(device, named(publisher.message, name))
     device.close()
     if change == "cut":
         path.write_bytes(path.read_bytes()[:-1])
@@ -125,18 +133,6 @@ def test_a_round_is_not_trained_on_damaged_codes(publisher, device):
     assert hashlib.sha256(path.read_bytes()).hexdigest() == path.name
 
 
-def test_a_damaged_gate_is_fetched_again_before_it_is_used(publisher, device, open_device):
-    publisher.assignment()
-    assert device.participate().took_part
-    path = file_of(device, publisher.message.open_rows)
-    device.close()
-    damage(path)
-    publisher.server.requests.clear()
-    assert open_device().participate().took_part
-    assert asked(publisher) == [path.name]
-    assert path.read_bytes() == bytes([255]) * 63
-
-
 def test_a_damaged_manifest_is_noticed_by_opening_and_everything_is_fetched_anew(publisher, device, open_device):
     device.close()
     damage(device._user.models._path / "current")
@@ -157,4 +153,5 @@ def test_files_are_read_whole_once_in_a_process_and_never_by_opening(publisher, 
     message = publisher.message
     for _ in range(2):
         assert not client.sync()
-        assert read_whole == [message.codes.sha256.hex(), message.catalogue.sha256.hex()]
+        files = (message.codes, *message.catalogue_parts, message.open_rows, message.removed_items)
+        assert read_whole == [file.sha256.hex() for file in files]

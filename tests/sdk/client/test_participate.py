@@ -3,6 +3,7 @@
 import hashlib
 import threading
 
+import numpy as np
 import pytest
 
 from lightfr import evaluation, kept_rounds
@@ -117,9 +118,9 @@ def test_a_check_in_says_what_the_device_can_do(publisher, device):
     assert set(request.capabilities.upload_kinds) == {1, 2, 3}
 
 
-def test_rows_behind_the_gate_are_not_uploaded(publisher, device):
-    # Rows 0 to 7 and 16 to 23 are open.
-    publisher.publish(2, random_codes(1), open_rows=bytes([255, 0, 255]) + bytes(60))
+def test_closed_items_are_not_uploaded(publisher, device):
+    is_open = np.isin(np.arange(500), [*range(8), *range(16, 24)])
+    publisher.publish(2, random_codes(1)[:17], is_open=is_open)
     publisher.assignment()
     assert device.participate().took_part
     update = coordinator_pb2.UploadRequest.FromString(publisher.uploads[0]).row_update

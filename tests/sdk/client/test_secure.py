@@ -162,8 +162,8 @@ def test_the_first_two_rounds_without_counts_sum_them_for_the_gate(secure):
         assert all(outcome.took_part for outcome in together(*(client.participate for client in counting)))
         assert all(len(client.export_my_data()["spent"]["gate_refreshes"]) == 1 for client in counting)
         wait_for_version(clients[0], version)
-    bitmap = clients[0]._user.models.open_rows(clients[0]._channel, clients[0]._user.model.manifest)
-    opened = {row for row in range(len(ITEMS)) if bitmap[row >> 3] >> (row & 7) & 1}
+    open_rows = clients[0]._user.model.codes.open_rows
+    opened = {item for item in range(len(ITEMS)) if open_rows.is_open(item)}
     unrated = set(range(30 * COHORT + 10, len(ITEMS)))
     assert opened
     assert len(opened & unrated) < len(unrated) / 4

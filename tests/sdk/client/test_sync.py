@@ -42,7 +42,9 @@ def files_of(client):
 
 
 def names_of(message):
-    return {"current", message.codes.sha256.hex(), message.catalogue.sha256.hex()}
+    files = [message.codes, *message.catalogue_parts]
+    files += [getattr(message, name) for name in ("open_rows", "removed_items") if message.HasField(name)]
+    return {"current", *(file.sha256.hex() for file in files)}
 
 
 def test_a_delta_from_the_held_codes_is_taken_instead_of_the_codes(publisher, device, codes):
@@ -351,29 +353,6 @@ def test_ratings_find_their_rows_anew_in_a_catalogue_of_another_order(publisher,
     device.sync()
     assert "item 1" not in {item.item_id for item in device.recommend(500)}
     assert len(device.recommend(500)) == 499
-
-
-def test_the_gate_is_fetched_only_to_take_part(publisher, device, open_device):
-    gate = bytes(63)
-    message = publisher.publish(2, random_codes(2), open_rows=gate)
-    name = message.open_rows.sha256.hex()
-    assert device.sync()
-    assert name not in asked(publisher)
-    publisher.assignment()
-    assert device.participate().took_part
-    assert asked(publisher).count(name) == 1
-    device.close()
-    assert open_device().participate().took_part
-    assert asked(publisher).count(name) == 1
-
-
-def test_a_gate_of_other_content_stops_the_round_before_anything_is_uploaded(publisher, device):
-    message = publisher.publish(2, random_codes(2), open_rows=bytes(63))
-    publisher.files[message.open_rows.sha256.hex()] = bytes([255]) * 63
-    publisher.assignment()
-    with pytest.raises(ArtifactError):
-        device.participate()
-    assert publisher.uploads == []
 
 
 def test_a_closed_client_does_not_sync(publisher, device):

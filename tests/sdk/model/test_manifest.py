@@ -48,9 +48,10 @@ def good():
         wire_version=1,
         model_version=7,
         created_unix_seconds=1_700_000_000,
-        codes=artifact("codes", 1001 * 8),
-        catalogue=artifact("catalogue", 5000),
-        open_rows=artifact("open rows", 126),
+        codes=artifact("codes", 201 * 8),
+        catalogue_parts=[artifact("catalogue", 5000), artifact("new items", 100)],
+        open_rows=artifact("open rows", 30),
+        removed_items=artifact("removed items", 20),
         artifacts_address="https://cache.example:443",
     )
     message.model.code_bits, message.model.item_count = 64, 1001
@@ -142,7 +143,7 @@ def change(path, value):
     message = target = good()
     *parents, last = path.split(".")
     for name in parents:
-        target = target.codes_deltas[0] if name == "codes_deltas" else getattr(target, name)
+        target = getattr(target, name)[0] if name in ("codes_deltas", "catalogue_parts") else getattr(target, name)
     setattr(target, last, value)
     return signed(message)
 
@@ -156,17 +157,24 @@ OUT_OF_RANGE = [
     ("model.code_bits", 1032),
     ("model.code_bits", 128),
     ("model.item_count", 0),
-    ("model.item_count", 1002),
+    ("model.item_count", 199),
     ("codes.size_bytes", 0),
-    ("codes.size_bytes", 8007),
-    ("codes.size_bytes", 8009),
-    ("catalogue.size_bytes", 2**40 + 1),
+    ("codes.size_bytes", 1607),
+    ("codes.size_bytes", 1609),
+    ("codes.size_bytes", 1003 * 8),
+    ("catalogue_parts.size_bytes", 2**40 + 1),
+    ("open_rows.size_bytes", 2**40 + 1),
     ("codes_deltas.artifact.size_bytes", 2**40 + 1),
-    ("open_rows.size_bytes", 125),
-    ("open_rows.size_bytes", 127),
     *(
         (f"{name}sha256", bytes(length))
-        for name in ("codes.", "catalogue.", "open_rows.", "codes_deltas.artifact.", "codes_deltas.from_")
+        for name in (
+            "codes.",
+            "catalogue_parts.",
+            "open_rows.",
+            "removed_items.",
+            "codes_deltas.artifact.",
+            "codes_deltas.from_",
+        )
         for length in (0, 31, 33)
     ),
 ]
@@ -179,7 +187,14 @@ def test_a_signed_field_outside_its_range_is_refused(path, value):
 
 
 @pytest.mark.parametrize(
-    ("path", "value"), [("model_version", 2**64 - 1), ("catalogue.size_bytes", 2**40), ("created_unix_seconds", 0)]
+    ("path", "value"),
+    [
+        ("model_version", 2**64 - 1),
+        ("catalogue_parts.size_bytes", 2**40),
+        ("codes.size_bytes", 8),
+        ("codes.size_bytes", 1002 * 8),
+        ("created_unix_seconds", 0),
+    ],
 )
 def test_a_signed_field_at_the_end_of_its_range_is_taken(path, value):
     Manifest(change(path, value), Keys)
@@ -242,7 +257,7 @@ def test_an_address_of_artifacts_of_any_other_form_is_refused(address):
         Manifest(change("artifacts_address", address), Keys)
 
 
-@pytest.mark.parametrize("name", ["codes", "catalogue", "model"])
+@pytest.mark.parametrize("name", ["codes", "catalogue_parts", "model"])
 def test_a_manifest_without_a_part_is_refused(name):
     message = good()
     message.ClearField(name)
@@ -250,10 +265,30 @@ def test_a_manifest_without_a_part_is_refused(name):
         Manifest(signed(message), Keys)
 
 
-def test_the_gate_may_be_absent():
+def test_bitmaps_may_be_absent_and_then_every_item_has_its_row():
     message = good()
+    message.ClearField("removed_items")
     message.ClearField("open_rows")
-    assert not Manifest(signed(message), Keys).message.HasField("open_rows")
+    with pytest.raises(ManifestError, match="the codes have another size"):
+        Manifest(signed(message), Keys)
+    message.codes.size_bytes = 1001 * 8
+    manifest = Manifest(signed(message), Keys)
+    assert manifest.files == [message.codes, *message.catalogue_parts]
+
+
+def test_the_files_of_a_version_are_all_that_a_device_keeps():
+    message = good()
+    named = [message.codes, *message.catalogue_parts, message.open_rows, message.removed_items]
+    assert Manifest(signed(message), Keys).files == named
+
+
+def test_sixteen_parts_are_taken_and_seventeen_refused():
+    message = good()
+    message.catalogue_parts.extend([message.catalogue_parts[0]] * 14)
+    Manifest(signed(message), Keys)
+    message.catalogue_parts.append(message.catalogue_parts[0])
+    with pytest.raises(ManifestError, match="1 to 16 parts"):
+        Manifest(signed(message), Keys)
 
 
 def test_sixteen_deltas_are_taken_and_seventeen_refused():

@@ -33,8 +33,7 @@ def no_noise(n):
 
 
 def model_of(n_items, code_bits, is_open=None, **fields):
-    bitmap = b"" if is_open is None else np.packbits(is_open, bitorder="little").tobytes()
-    return make_model(random_signs(n_items, code_bits, n_items), open_rows=bitmap, **{"max_rows": 64, **fields})
+    return make_model(random_signs(n_items, code_bits, n_items), is_open=is_open, **{"max_rows": 64, **fields})
 
 
 def update_of(model, items, seed=0):
@@ -81,12 +80,6 @@ def test_a_contribution_is_the_update_spread_over_all_open_rows(n_items, code_bi
     assert vector.blocks == blocks_of(model, DEVICES)
     assert found.pop("weight", None) == (None if fields else [weight])
     assert found == expected(model, update, is_open, weight)
-
-
-def test_bits_behind_the_last_item_of_the_gate_do_not_count():
-    model = model_of(11, 8)
-    model.set_open_rows(b"\xff\xff")
-    assert blocks_of(model, DEVICES)[0].count == 11 * 8
 
 
 @pytest.mark.parametrize(

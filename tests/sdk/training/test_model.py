@@ -24,7 +24,6 @@ def noise_of(rows, sums, counts):
         ({"mean_user": bytes(30)}, "mean_user"),
         ({"mean_user": bytes(31)}, "mean_user"),
         ({"mean_user": np.full(16, 257, "<i2").tobytes()}, "mean_user leaves"),
-        ({"open_rows": bytes(2)}, "open_rows"),
         ({"noise": model_pb2.Noise(rows_thousandths=800)}, "noise belongs to mode SECAGG_DP"),
         ({"privacy_mode": model_pb2.PRIVACY_MODE_SECAGG_DP}, "which cannot be without"),
         ({**NOISY, "noise": noise_of(499, 800, 800)}, "noise is not 500"),

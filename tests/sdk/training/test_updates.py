@@ -106,7 +106,7 @@ def test_ternary_rows_are_signs_of_the_exact_ones_and_unbiased():
 def test_rows_behind_the_gate_never_leave_the_device():
     gate = np.zeros(40, bool)
     gate[[3, 11]] = True
-    model = make_model(SIGNS, open_rows=np.packbits(gate, bitorder="little").tobytes())
+    model = make_model(SIGNS, is_open=gate)
     message = sent(model, Interactions([(i, 0) for i in range(20)]), stream("x"))
     assert np.frombuffer(message.item_indices, "<u4").tolist() == [3, 11]
 
@@ -114,7 +114,7 @@ def test_rows_behind_the_gate_never_leave_the_device():
 def test_at_most_max_rows_are_sent_each_open_row_as_often_as_the_others():
     gate = np.ones(40, bool)
     gate[:10] = False
-    model = make_model(SIGNS, max_rows=5, open_rows=np.packbits(gate, bitorder="little").tobytes())
+    model = make_model(SIGNS, max_rows=5, is_open=gate)
     counts = np.zeros(40, int)
     for draw in range(1200):
         chosen = np.frombuffer(sent(model, Interactions([(i, 0) for i in range(40)]), stream(draw)).item_indices, "<u4")
