@@ -77,7 +77,6 @@ class RemoteFleet:
         signed = coordinator.get_manifest(channel, old.manifest.model_version if old else 0)
         if signed is not None:
             self.model = self._models.fetch(channel, signed)
-            self.model.published.set_open_rows(self._models.open_rows(channel, self.model.manifest))
             if old is not None:
                 old.close()
         if self.model is None:
