@@ -56,9 +56,7 @@ class Change:
         return f"{self.joined:,} items join, {self.left:,} leave, {self.returned:,} return; {anew}"
 
 
-def plan_change(
-    found: Numbers, was_removed: npt.NDArray[np.bool_], parts: Sequence[int], counts: Numbers
-) -> Change:
+def plan_change(found: Numbers, was_removed: npt.NDArray[np.bool_], parts: Sequence[int], counts: Numbers) -> Change:
     """The change to a new list of items.
 
     `found` and `counts` go by the place in the list: the index that the item has so far, or -1; and how popular it is.
