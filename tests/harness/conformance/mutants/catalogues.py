@@ -22,17 +22,17 @@ def shared_row_first():
 @mutant("rows-by-index", "rows stay at their indices when items are numbered anew", "catalogue.rows-stay")
 def rows_by_index():
     @around(CatalogueRule, "change_items")
-    def _(original, self, old_index_of_new, *rest):
+    def _(original, self, old_index_of_new, *rest, **named):
         places = np.arange(len(old_index_of_new))
-        original(self, np.where(places < self.n_items, places, -1), *rest)
+        original(self, np.where(places < self.n_items, places, -1), *rest, **named)
 
 
 @mutant("memory-by-index", "codes go with their items, and the memory does not", "catalogue.memory-stays")
 def memory_by_index():
     @around(CatalogueRule, "change_items")
-    def _(original, self, *change):
+    def _(original, self, *change, **named):
         before = self.memory
-        original(self, *change)
+        original(self, *change, **named)
         rows = min(len(before), len(self.memory))
         self.memory[:rows] = before[:rows]
 
@@ -40,5 +40,5 @@ def memory_by_index():
 @mutant("joined-items-open", "items that join are open at once, with random codes", "catalogue.joined-closed")
 def joined_items_open():
     @around(CatalogueRule, "change_items")
-    def _(original, self, old_index_of_new, removed, counts, *rest):
-        original(self, old_index_of_new, removed, np.where(old_index_of_new < 0, self.gate, counts), *rest)
+    def _(original, self, old_index_of_new, removed, counts, **named):
+        original(self, old_index_of_new, removed, np.where(old_index_of_new < 0, self.gate, counts), **named)
