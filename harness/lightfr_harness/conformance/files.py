@@ -72,6 +72,7 @@ def _block(block: bytes, count: int) -> list[bytes]:
     content = inflated(rest, "a block of ids")
     text = 2 * (count - 1)
     for shared, further in zip(content[: count - 1], content[count - 1 : text], strict=True):
+        expect_between("bytes that an id shares with the one before it", shared, 0, len(ids[-1]))
         ids.append(ids[-1][:shared] + content[text : text + further])
         text += further
     expect_equal("end of a block of ids", text, len(content))
