@@ -8,7 +8,7 @@ import numpy as np
 
 from lightfr.secagg import evaluation_blocks
 from lightfr.v1 import manifest_pb2
-from lightfr_harness.server.coordinator import accuracy, keeper, publishing
+from lightfr_harness.server.coordinator import accuracy, keeper, publishing, versions
 from lightfr_harness.server.coordinator.coordinator import Coordinator
 from lightfr_harness.server.coordinator.keeper import RoundKeeper
 from lightfr_harness.server.coordinator.rounds import EVALUATION, TRAINING, Schedule
@@ -21,7 +21,7 @@ KIT = "evaluation"
 def _with_fields(change):
     """Change what manifests say about ranking."""
 
-    @around(keeper, "about_ranking")
+    @around(versions, "about_ranking")
     def _(original, *arguments, **named):
         fields = original(*arguments, **named)
         change(fields)
@@ -108,7 +108,7 @@ def dislikes_count_for_it():
 def rankings_forgotten():
     before = []
 
-    @around(keeper, "about_ranking")
+    @around(versions, "about_ranking")
     def _(original, rule, chosen, **facts):
         told = original(rule, [] if chosen in before else chosen, **facts)
         before.append(chosen)
