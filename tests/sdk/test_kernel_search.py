@@ -46,7 +46,7 @@ def packed(signs):
 
 
 def as_pairs(hits):
-    return list(hits)
+    return list(zip(*hits, strict=True))
 
 
 @settings(max_examples=150)

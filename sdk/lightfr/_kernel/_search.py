@@ -10,7 +10,7 @@ from lightfr import errors
 from lightfr._kernel._boundary import check, ffi, lib, readable, require_code_bits, require_range, writable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from _typeshed import ReadableBuffer, WriteableBuffer
 
@@ -19,7 +19,7 @@ _MAX_ITEMS = 2**32 - 1
 _OPEN_BLOCK = 512
 
 # Looked up once: a scan of a small catalogue takes a few microseconds in all.
-_new, _topk, _NULL = ffi.new, lib.lfr_topk_open, ffi.NULL
+_new, _unpack, _topk, _NULL = ffi.new, ffi.unpack, lib.lfr_topk_open, ffi.NULL
 _HITS, _COUNT = ffi.typeof("lfr_hit[]"), ffi.typeof("uint32_t *")
 
 
@@ -96,23 +96,27 @@ class PriorPointer:
         self.pointer: Any = ffi.new("lfr_prior *", (self._steps, len(steps)))
 
 
-class Hits:
-    """The result of a search: (item_index, distance) pairs, best first."""
+# Item indices and distances, best first.
+Hits = tuple[list[int], list[int]]
 
-    __slots__ = ("_hits", "_size")
+# Where a search writes its hits: the array, the same array as numbers, and their count. Those for up to _SMALL hits are
+# reused; a search takes one from the list, so that no two searches ever write to the same.
+_SMALL = 128
+_free: list[tuple[Any, Any, Any]] = []
 
-    def __init__(self, hits: Any, size: int) -> None:
-        self._hits = hits
-        self._size = size
 
-    def __len__(self) -> int:
-        return self._size
+def _room(n: int) -> tuple[Any, Any, Any]:
+    hits = _new(_HITS, n)
+    return hits, ffi.cast("uint32_t *", hits), _new(_COUNT)
 
-    def __iter__(self) -> Iterator[tuple[int, int]]:
-        hits = self._hits
-        for i in range(self._size):
-            hit = hits[i]
-            yield hit.item_index, hit.distance
+
+def _take_room(n: int) -> tuple[Any, Any, Any]:
+    if n > _SMALL:
+        return _room(n)
+    try:
+        return _free.pop()
+    except IndexError:
+        return _room(_SMALL)
 
 
 def _exclusions(bitmap: ReadableBuffer, n_items: int, n_queries: int) -> Any:
@@ -135,16 +139,19 @@ def topk(
         raise errors.OutOfRangeError("k", k, 1, _MAX_K)
     if query.code_bits != code_bits or query.n_rows != 1:
         raise _query_error(items, query)
-    room = (k if k < n_items else n_items) or 1
-    hits, found = _new(_HITS, room), _new(_COUNT)
+    most = (k if k < n_items else n_items) or 1
+    room = hits, numbers, found = _take_room(most)
     excluded = _NULL if exclude is None else _exclusions(exclude, n_items, 1)
     steps = _NULL if prior is None else prior.pointer
     status = _topk(
-        items.pointer, items.n_rows, code_bits, query.pointer, excluded, steps, items.open, room, hits, found
+        items.pointer, items.n_rows, code_bits, query.pointer, excluded, steps, items.open, most, hits, found
     )
     if status:
         check(status)
-    return Hits(hits, found[0])
+    pairs = _unpack(numbers, 2 * found[0])
+    if most <= _SMALL:
+        _free.append(room)
+    return pairs[::2], pairs[1::2]
 
 
 def topk_batch(
@@ -158,8 +165,8 @@ def topk_batch(
     require_range("k", k, 1, _MAX_K)
     if queries.code_bits != items.code_bits:
         raise _query_error(items, queries)
-    n_queries, room = queries.n_rows, min(k, items.n_items) or 1
-    hits, found = _new(_HITS, n_queries * room), ffi.new("uint32_t[]", n_queries)
+    n_queries, most = queries.n_rows, min(k, items.n_items) or 1
+    hits, found = _new(_HITS, n_queries * most), ffi.new("uint32_t[]", n_queries)
     excluded = _NULL if excludes is None else _exclusions(excludes, items.n_items, n_queries)
     steps = _NULL if prior is None else prior.pointer
     check(
@@ -172,26 +179,14 @@ def topk_batch(
             excluded,
             steps,
             items.open,
-            room,
+            most,
             hits,
             found,
         )
     )
-    # Each part keeps the whole array alive through its owner.
-    return [Hits(_Part(hits, j * room), found[j]) for j in range(n_queries)]
-
-
-class _Part:
-    """A stretch of an array of hits, which it keeps alive."""
-
-    __slots__ = ("_first", "_hits")
-
-    def __init__(self, hits: Any, first: int) -> None:
-        self._hits = hits
-        self._first = first
-
-    def __getitem__(self, i: int) -> Any:
-        return self._hits[self._first + i]
+    numbers = ffi.cast("uint32_t *", hits)
+    pairs = (_unpack(numbers + 2 * most * j, 2 * found[j]) for j in range(n_queries))
+    return [(flat[::2], flat[1::2]) for flat in pairs]
 
 
 def distances(items: CodesPointer, query: CodesPointer, out: WriteableBuffer) -> None:
