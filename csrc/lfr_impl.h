@@ -62,9 +62,8 @@ uint64_t lfr_bitmap_word(const uint8_t* bitmap, uint32_t n_items, uint32_t w);
 /* How many items before this one are open; n_items may be asked for. */
 uint32_t lfr_open_before(const lfr_open* open, uint32_t item_index);
 
-/* The item of a row below n_open. The second form looks near *block, and leaves the item's block there. */
-uint32_t lfr_open_item(const lfr_open* open, uint32_t row);
-uint32_t lfr_open_item_near(const lfr_open* open, uint32_t row, uint32_t* block);
+/* The item of a row below n_open. Looks for it from block *near on, and leaves its block there. */
+uint32_t lfr_open_item(const lfr_open* open, uint32_t row, uint32_t* near);
 
 /* One query against the rows [first, last). */
 typedef void (*lfr_scan_fn)(const uint8_t* items, uint32_t first, uint32_t last, uint32_t code_bytes,

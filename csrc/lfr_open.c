@@ -27,32 +27,30 @@ uint32_t lfr_open_before(const lfr_open* open, uint32_t item_index) {
   return count + (uint32_t)__builtin_popcountll(lfr_bitmap_word(open->bitmap, open->n_items, w) & lower);
 }
 
-/* The item of a row of its block: the bit before which `row` bits of the whole bitmap are set. */
-static uint32_t select_in(const lfr_open* open, uint32_t block, uint32_t row) {
+/*
+ * The last block that has no more than `row` open items before it. A block has at most LFR_OPEN_BLOCK of them, so it is
+ * not before block row / LFR_OPEN_BLOCK, and where open items are nearly a prefix it is that one or a near one.
+ */
+static uint32_t block_of(const lfr_open* open, uint32_t row, uint32_t near) {
+  const uint32_t last = open->n_items / LFR_OPEN_BLOCK;
+  uint32_t low = row / LFR_OPEN_BLOCK, step = 1;
+  if (near > low && open->before[near] <= row) low = near;
+  for (; step <= last - low && open->before[low + step] <= row; step *= 2) low += step;
+  for (; step; step /= 2)
+    if (step <= last - low && open->before[low + step] <= row) low += step;
+  return low;
+}
+
+uint32_t lfr_open_item(const lfr_open* open, uint32_t row, uint32_t* near) {
+  const uint32_t block = *near = block_of(open, row, *near);
   uint32_t w = block * LFR_OPEN_WORDS, left = row - open->before[block];
+  if (block < open->n_items / LFR_OPEN_BLOCK && open->before[block + 1] - open->before[block] == LFR_OPEN_BLOCK)
+    return block * LFR_OPEN_BLOCK + left; /* all of the block is open */
   uint64_t word = lfr_bitmap_word(open->bitmap, open->n_items, w);
   for (uint32_t count; (count = (uint32_t)__builtin_popcountll(word)) <= left; left -= count)
     word = lfr_bitmap_word(open->bitmap, open->n_items, ++w);
   while (left--) word &= word - 1;
   return 64 * w + (uint32_t)__builtin_ctzll(word);
-}
-
-uint32_t lfr_open_item(const lfr_open* open, uint32_t row) {
-  uint32_t low = 0, high = open->n_items / LFR_OPEN_BLOCK + 1;
-  while (high - low > 1) {
-    const uint32_t middle = low + (high - low) / 2;
-    if (open->before[middle] <= row)
-      low = middle;
-    else
-      high = middle;
-  }
-  return select_in(open, low, row);
-}
-
-uint32_t lfr_open_item_near(const lfr_open* open, uint32_t row, uint32_t* block) {
-  while (open->before[*block] > row) --*block;
-  while (*block < open->n_items / LFR_OPEN_BLOCK && open->before[*block + 1] <= row) ++*block;
-  return select_in(open, *block, row);
 }
 
 int lfr_open_rows(const lfr_open* open, const uint32_t* indices, uint32_t n, uint32_t* rows) {

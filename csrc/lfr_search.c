@@ -43,7 +43,7 @@ static void set_threshold(lfr_top* top) {
 
 static int is_excluded(lfr_top* top, uint32_t row) {
   if (!top->exclude) return 0;
-  return lfr_bit_at(top->exclude, top->open ? lfr_open_item_near(top->open, row, &top->block) : row);
+  return lfr_bit_at(top->exclude, top->open ? lfr_open_item(top->open, row, &top->block) : row);
 }
 
 /* Says whether the hit entered. */
@@ -80,9 +80,6 @@ static void sort_hits(lfr_hit* hits, uint32_t size) {
 
 /* Scans from here on are longer than the caches. */
 #define CACHE_BYTES ((size_t)16 << 20)
-
-/* Without steps there is one, of offset 0. */
-static const lfr_step no_offset = {0, 0};
 
 static uint32_t base_of(const lfr_prior* prior, uint32_t step) {
   return (uint32_t)(prior->steps[0].offset - prior->steps[step].offset);
@@ -139,24 +136,28 @@ typedef struct catalogue {
   const uint8_t* items;
   uint32_t n_rows, n_items, code_bits; /* n_rows: without the shared one */
   const lfr_prior* prior;
-  const lfr_open* open;               /* NULL: rows are items, and none is shared */
-  uint32_t firsts[LFR_MAX_STEPS + 1]; /* the first row of each step, and n_rows */
-  uint32_t n_steps;                   /* that begin before the last item */
+  const lfr_open* open; /* NULL: rows are items, and none is shared */
 } catalogue;
 
-static void start_catalogue(catalogue* at, const uint8_t* items, uint32_t n_rows, uint32_t code_bits,
-                            const lfr_prior* prior, const lfr_open* open) {
+static catalogue start_catalogue(const uint8_t* items, uint32_t n_rows, uint32_t code_bits, const lfr_prior* prior,
+                                 const lfr_open* open) {
+  static const lfr_step no_offset = {0, 0};
   static const lfr_prior flat = {&no_offset, 1};
-  at->items = items;
-  at->n_rows = open ? open->n_open : n_rows;
-  at->n_items = open ? open->n_items : n_rows;
-  at->code_bits = code_bits;
-  at->prior = prior ? prior : &flat;
-  at->open = open;
-  at->n_steps = 0;
-  for (uint32_t i = 0; i < at->prior->n_steps && at->prior->steps[i].first_item < at->n_items; i++, at->n_steps++)
-    at->firsts[i] = open ? lfr_open_before(open, at->prior->steps[i].first_item) : at->prior->steps[i].first_item;
-  at->firsts[at->n_steps] = at->n_rows;
+  const catalogue at = {items,     open ? open->n_open : n_rows, open ? open->n_items : n_rows,
+                        code_bits, prior ? prior : &flat,        open};
+  return at;
+}
+
+/* The first item of a step, or the number of items behind the last step that has any. */
+static uint32_t first_item(const catalogue* at, uint32_t step) {
+  const uint32_t first = step < at->prior->n_steps ? at->prior->steps[step].first_item : at->n_items;
+  return first < at->n_items ? first : at->n_items;
+}
+
+/* The same as a row. */
+static uint32_t first_row(const catalogue* at, uint32_t step) {
+  const uint32_t item = first_item(at, step);
+  return at->open ? lfr_open_before(at->open, item) : item;
 }
 
 static lfr_top start_top(const catalogue* at, const uint8_t* exclude, uint32_t k, lfr_hit* hits) {
@@ -167,8 +168,7 @@ static lfr_top start_top(const catalogue* at, const uint8_t* exclude, uint32_t k
 
 /* Offers the closed items of a step, which all have this cost, by ascending index; says whether all of them entered. */
 static int offer_closed_of(const catalogue* at, uint32_t step, uint32_t cost, lfr_top* top) {
-  const uint32_t first = at->prior->steps[step].first_item;
-  const uint32_t last = (step + 1 < at->n_steps ? at->prior->steps[step + 1].first_item : at->n_items) - 1;
+  const uint32_t first = first_item(at, step), last = first_item(at, step + 1) - 1;
   for (uint32_t w = first / 64; w <= last / 64; w++) {
     uint64_t closed = ~lfr_bitmap_word(at->open->bitmap, at->n_items, w);
     if (top->exclude) closed &= ~lfr_bitmap_word(top->exclude, at->n_items, w);
@@ -186,7 +186,7 @@ static int offer_closed_of(const catalogue* at, uint32_t step, uint32_t cost, lf
 static void offer_closed(const catalogue* at, const uint8_t* query, lfr_top* top) {
   const uint32_t code_bytes = at->code_bits / 8;
   const uint32_t distance = lfr_distance(at->items + (size_t)at->n_rows * code_bytes, query, code_bytes);
-  for (uint32_t i = 0; i < at->n_steps; i++) {
+  for (uint32_t i = 0; first_item(at, i) < at->n_items; i++) {
     const uint32_t cost = 2 * distance + base_of(at->prior, i);
     if (top->size == top->capacity && top->hits[0].distance < cost) return;
     if (!offer_closed_of(at, i, cost, top)) return;
@@ -197,7 +197,7 @@ static void offer_closed(const catalogue* at, const uint8_t* query, lfr_top* top
  * distances again. Returns the number of hits. */
 static uint32_t finish_top(const catalogue* at, const uint8_t* query, lfr_top* top) {
   for (uint32_t i = 0; at->open && i < top->size; i++)
-    top->hits[i].item_index = lfr_open_item(at->open, top->hits[i].item_index);
+    top->hits[i].item_index = lfr_open_item(at->open, top->hits[i].item_index, &top->block);
   if (at->open) offer_closed(at, query, top);
   sort_hits(top->hits, top->size);
   for (uint32_t i = 0; i < top->size; i++) {
@@ -235,13 +235,13 @@ int lfr_topk_open(const uint8_t* items, uint32_t n_rows, uint32_t code_bits, con
   if (status != LFR_OK) return status;
   *n_hits = 0;
   if (n_rows == 0) return LFR_OK; /* pointers may be NULL, to which nothing must be added, not even 0 */
-  catalogue at;
-  start_catalogue(&at, items, n_rows, code_bits, prior, open);
+  const catalogue at = start_catalogue(items, n_rows, code_bits, prior, open);
   lfr_top top = start_top(&at, exclude, k, hits);
-  for (uint32_t i = 0; i < at.n_steps; i++) {
+  for (uint32_t i = 0, row = 0, next; row < at.n_rows; i++, row = next) {
     enter_step(&top, base_of(at.prior, i));
     if (top.threshold == 0) break; /* nor can rows of later steps enter: their offsets are no higher */
-    lfr_current()->scan(items, at.firsts[i], at.firsts[i + 1], code_bits / 8, query, &top);
+    next = first_row(&at, i + 1);
+    lfr_current()->scan(items, row, next, code_bits / 8, query, &top);
   }
   *n_hits = finish_top(&at, query, &top);
   return LFR_OK;
@@ -253,9 +253,10 @@ static void batch_some(const catalogue* at, const uint8_t* queries, uint32_t n_q
   lfr_top tops[LFR_BATCH_QUERIES];
   for (uint32_t j = 0; j < n_queries; j++)
     tops[j] = start_top(at, excludes ? excludes + j * exclude_bytes : NULL, k, hits + (size_t)j * k);
-  for (uint32_t i = 0; i < at->n_steps; i++) {
+  for (uint32_t i = 0, row = 0, next; row < at->n_rows; i++, row = next) {
     for (uint32_t j = 0; j < n_queries; j++) enter_step(&tops[j], base_of(at->prior, i));
-    lfr_current()->batch(at->items, at->firsts[i], at->firsts[i + 1], at->code_bits / 8, queries, n_queries, tops);
+    next = first_row(at, i + 1);
+    lfr_current()->batch(at->items, row, next, at->code_bits / 8, queries, n_queries, tops);
   }
   for (uint32_t j = 0; j < n_queries; j++) n_hits[j] = finish_top(at, queries + j * code_bytes, &tops[j]);
 }
@@ -279,8 +280,7 @@ int lfr_topk_batch_open(const uint8_t* items, uint32_t n_rows, uint32_t code_bit
   if (status != LFR_OK) return status;
   memset(n_hits, 0, n_queries * sizeof *n_hits);
   if (n_rows == 0) return LFR_OK; /* as in lfr_topk_open */
-  catalogue at;
-  start_catalogue(&at, items, n_rows, code_bits, prior, open);
+  const catalogue at = start_catalogue(items, n_rows, code_bits, prior, open);
   for (uint32_t done = 0; done < n_queries;) {
     uint32_t some = n_queries - done < LFR_BATCH_QUERIES ? n_queries - done : LFR_BATCH_QUERIES;
     batch_some(&at, queries + (size_t)done * (code_bits / 8), some,

@@ -110,15 +110,6 @@ def _room(n: int) -> tuple[Any, Any, Any]:
     return hits, ffi.cast("uint32_t *", hits), _new(_COUNT)
 
 
-def _take_room(n: int) -> tuple[Any, Any, Any]:
-    if n > _SMALL:
-        return _room(n)
-    try:
-        return _free.pop()
-    except IndexError:
-        return _room(_SMALL)
-
-
 def _exclusions(bitmap: ReadableBuffer, n_items: int, n_queries: int) -> Any:
     return readable("uint8_t", bitmap, n_queries * ((n_items + 7) // 8), "exclusion bitmap")
 
@@ -140,7 +131,10 @@ def topk(
     if query.code_bits != code_bits or query.n_rows != 1:
         raise _query_error(items, query)
     most = (k if k < n_items else n_items) or 1
-    room = hits, numbers, found = _take_room(most)
+    try:
+        room = hits, numbers, found = _free.pop() if most <= _SMALL else _room(most)
+    except IndexError:
+        room = hits, numbers, found = _room(_SMALL)
     excluded = _NULL if exclude is None else _exclusions(exclude, n_items, 1)
     steps = _NULL if prior is None else prior.pointer
     status = _topk(
