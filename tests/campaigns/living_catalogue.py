@@ -90,13 +90,13 @@ class Campaign(kill_coordinator.Campaign):
         return options
 
     def next_list(self, number):
-        """Some leave, some come back, some are new; every third time popularity is another."""
+        """Some leave, some come back, some are new; every third time, the first included, popularity is another."""
         draw = self.random
         stay = {item: count for item, count in self.counts.items() if draw.random() < 0.95}
         pool = [f"item-{i}" for i in range(N_POOL) if f"item-{i}" not in stay]
         come = {item: draw.randrange(60) for item in draw.sample(pool, min(len(pool), draw.randrange(1, 12)))}
         counts = {**stay, **come}
-        if number % 3 == 2:
+        if number % 3 == 0:
             values = list(counts.values())
             draw.shuffle(values)
             counts = dict(zip(counts, values, strict=True))
@@ -250,7 +250,7 @@ def work(folder, number):
 def run(updates, kills, seed, base, progress=print):
     """Change the catalogue so often, with so many kills each; the campaign when all was equal."""
     campaign = Campaign(base, seed)
-    campaign.run_settled()
+    campaign.run_once(0.5)
     for number in range(updates):
         campaign.run_update(number, kills)
         progress(f"list {number + 1} of {updates}: {campaign.rounds} rounds, {campaign.kills} kills, all equal")

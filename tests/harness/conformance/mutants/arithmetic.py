@@ -59,7 +59,7 @@ def memory_forgets_nothing():
 
 @mutant("memory-of-one-round", "the memory begins anew with each version", "aggregate.vectors-2")
 def memory_of_one_round():
-    @around(CatalogueRule, "begin_round")
+    @around(CatalogueRule, "finish_round")
     def _(original, self):
         self.memory = np.zeros_like(self.memory)
         original(self)
@@ -124,8 +124,8 @@ def weight_of_rows():
 @mutant("equal-weights", "every upload weighs the same", "aggregate.light-uploads")
 def equal_weights():
     @around(CatalogueRule, "_count")
-    def _(original, self, upload):
-        original(self, upload)
+    def _(original, self, upload, rows):
+        original(self, upload, rows)
         self._weights[-1] = catalogue.LEAST_CATALOGUE_RATINGS
 
 

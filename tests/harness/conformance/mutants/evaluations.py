@@ -77,7 +77,8 @@ def first_codes_again():
     def _(original, self, is_trained, evaluation=None):
         if evaluation is not None:
             first = manifest_pb2.Manifest.FromString(self._manifests[-1]).codes
-            self._rule.codes = np.frombuffer(self._publisher._read(first), np.uint8).reshape(self._rule.codes.shape)
+            rows = np.frombuffer(self._publisher._read(first), np.uint8).reshape(self._rule.own_codes.shape)
+            self._rule.own_codes = rows.copy()
         return original(self, is_trained, evaluation)
 
 
