@@ -15,7 +15,6 @@ from lightfr.training import PublishedModel
 from lightfr_harness.audits.capture import ONE_NOISELESS_IN, CapturingRun, Floats, Ints
 from lightfr_harness.server.rules.evaluation import variance_of
 from lightfr_harness.simulation.choosing import rankings_of
-from lightfr_harness.simulation.collecting import ternary_sum
 from lightfr_harness.simulation.fleet import SimulatedDevice
 
 DIGEST_BYTES = 32
@@ -45,6 +44,12 @@ class Evaluated:
     view: EvaluationView
     added: Mapping[int, Ints]
 
+    def add_up(self, rng: np.random.Generator) -> Ints:
+        """A sum with other noise: Gaussian and rounded, as good as that of many devices."""
+        total = np.sum(list(self.added.values()), axis=0)
+        noise = np.rint(rng.normal(0, self.view.variance**0.5, len(total)))
+        return np.asarray(total + noise.astype(np.int64))
+
 
 @dataclass(frozen=True, repr=False)
 class Question:
@@ -66,13 +71,8 @@ def observe_evaluation(run: CapturingRun, cohort: Ints, rng: np.random.Generator
     variance = COUNT_VARIANCE * honest / n if noise is None else variance_of(noise, honest)
     digest, users = rng.bytes(DIGEST_BYTES), tuple(cohort.tolist())
     view = EvaluationView(model, rankings, digest, users, np.zeros(0, np.int64), variance)
-    added = {user: device_hits(view, run.fleet.devices[user], rng) for user in users}
-    total = np.sum(list(added.values()), axis=0)
-    if noise is None:
-        total += ternary_sum(n, honest, COUNT_VARIANCE, len(total), rng)
-    else:
-        total += np.rint(rng.normal(0, variance**0.5, len(total))).astype(np.int64)
-    return Evaluated(replace(view, hits=total), added)
+    seen = Evaluated(view, {user: device_hits(view, run.fleet.devices[user], rng) for user in users})
+    return replace(seen, view=replace(view, hits=seen.add_up(rng)))
 
 
 def device_hits(view: EvaluationView, device: SimulatedDevice, rng: np.random.Generator) -> Ints:

@@ -176,14 +176,17 @@ class EvaluationReader:
         return self._trials(view, others, sums, precision)
 
     def read_pair(self, without: Evaluated, with_one: Evaluated, targets: Iterable[int]) -> list[list[Trial]]:
-        """The same for targets that only the second evaluation has: their part is taken out of the first."""
+        """The same for targets that only the second evaluation has: their part is taken out of the first.
+
+        Each target is asked of sums with noise of their own, so that the trials do not share their luck.
+        """
         view = with_one.view
         others = learn_others(self.run, view, self.own, self._rng)
         noise = (without.view.variance + view.variance) * np.eye(len(view.hits))
         usual = usual_difference(others, len(view.devices) - 1)
         precision = np.asarray(np.linalg.inv(usual + noise), np.float64)
-        first = {user: without.view.hits - without.added[user] for user in targets}
-        differences = [(user, view.hits - first[user], with_one.added[user]) for user in first]
+        first = {user: without.add_up(self._rng) - without.added[user] for user in targets}
+        differences = [(user, with_one.add_up(self._rng) - first[user], with_one.added[user]) for user in first]
         return self._trials(view, others, differences, precision)
 
     def _trials(
