@@ -57,11 +57,12 @@ test-interop: node-there $(VENV)/installed ## Try lightfr with other programs: c
 	@cd $(INTEROP) && npm run --silent build && npm run --silent lint && npm test --silent
 	$(BIN)/python -m pytest --numprocesses 3 --maxschedchunk 1 tests/interop
 
-kill: $(VENV)/installed ## Kill the store, the device and the coordinator 200 times each, and look for anything lost (takes minutes)
+kill: $(VENV)/installed ## Kill the store, the device and the coordinator 200 times each, also while items change, and look for anything lost (takes minutes)
 	$(BIN)/python -m tests.campaigns.kill_store --kills 200
 	$(BIN)/python -m tests.campaigns.kill_device --kills 200
 	$(BIN)/python -m tests.campaigns.kill_coordinator --kills 200
 	$(BIN)/python -m tests.campaigns.kill_coordinator --kills 200 --privacy secagg
+	$(BIN)/python -m tests.campaigns.living_catalogue --updates 10 --kills 6
 
 adversary: $(VENV)/installed ## Attack 512 devices with a server that lies, and let devices drop out of 1,000 rounds (takes half an hour)
 	$(BIN)/python -m tests.campaigns.lying_server

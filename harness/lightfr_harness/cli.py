@@ -15,7 +15,7 @@ from lightfr_harness.data.cli import app as data_app
 from lightfr_harness.errors import errors_as_messages
 from lightfr_harness.reports import cli as reports_cli
 from lightfr_harness.server.authority.cli import app as authority_app
-from lightfr_harness.server.coordinator.cli import rollback, serve
+from lightfr_harness.server.coordinator.cli import catalogue_app, rollback, serve
 from lightfr_harness.simulation import cli as runs_cli
 
 app = typer.Typer(
@@ -48,6 +48,7 @@ app.command()(conformance)
 app.command("conformance-kit")(conformance_kit)
 app.command()(rollback)
 app.add_typer(authority_app, name="ca")
+app.add_typer(catalogue_app, name="catalogue")
 app.add_typer(data_app, name="data")
 app.add_typer(bench_app, name="bench")
 app.add_typer(audit_app, name="audit")

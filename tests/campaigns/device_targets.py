@@ -4,8 +4,10 @@ import base64
 import hashlib
 import io
 import json
+import struct
 import zlib
-from contextlib import asynccontextmanager
+from array import array
+from contextlib import asynccontextmanager, suppress
 from http.client import HTTPConnection
 from pathlib import Path
 from unittest import mock
@@ -15,17 +17,20 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from lightfr import ItemCodes
+from lightfr._kernel import pack_bits
 from lightfr._wire import channel, coordinator, decode_round_model
 from lightfr._wire.downloads import download
 from lightfr._wire.refusals import refusal
 from lightfr.device import Trust, key_id
-from lightfr.errors import LightFRError
+from lightfr.errors import ArtifactFileError, LightFRError
+from lightfr.model.bitmaps import read_bitmap
 from lightfr.model.catalogue import Catalogue
+from lightfr.model.catalogue_part import HEADER as CATALOGUE_HEADER
 from lightfr.model.deltas import HEADER, apply_delta
 from lightfr.model.manifest import Manifest
 from lightfr.training import PublishedModel
 from lightfr.v1 import coordinator_pb2, enrollment_pb2, error_pb2, manifest_pb2, model_pb2
-from lightfr_harness.server.artifacts import make_delta, write_catalogue
+from lightfr_harness.server.artifacts import make_bitmap, make_delta, write_catalogue
 from lightfr_harness.server.coordinator.refusals import CODE_OF_REASON, Refusal
 from tests.campaigns.step_targets import step_targets
 
@@ -103,6 +108,8 @@ class Shared:
         self.old = rng.integers(0, 256, (N_ITEMS, ROW_BYTES), np.uint8)
         self.new = np.concatenate((self.old, rng.integers(0, 256, (4, ROW_BYTES), np.uint8)))
         self.new[3:9] ^= 5
+        order = np.concatenate((np.arange(12, N_ITEMS), np.arange(12), [-1] * 4))
+        self.delta = make_delta(self.old, self.new[order], order)
         (folder / "old.codes").write_bytes(self.old.tobytes())
         self.codes = ItemCodes(self.old.tobytes(), BITS)
         self.file = folder / "artifact"
@@ -127,10 +134,11 @@ class Shared:
             model_version=7,
             created_unix_seconds=1_700_000_000,
             model=self.model(),
-            codes=artifact(N_ITEMS * ROW_BYTES),
+            codes=artifact(10 * ROW_BYTES),
             codes_deltas=[manifest_pb2.CodesDelta(from_sha256=bytes(32), artifact=artifact(20))],
-            catalogue=artifact(200),
-            open_rows=artifact((N_ITEMS + 7) // 8),
+            catalogue_parts=[artifact(200), artifact(60)],
+            open_rows=artifact(12),
+            removed_items=artifact(11),
             artifacts_address="https://cache.example:443",
         ).SerializeToString()
 
@@ -257,7 +265,7 @@ def _make_http(_):
 
 def _make_catalogues(shared):
     made = []
-    for ids in (range(-5, 60), [f"item {number}" for number in range(40)]):
+    for ids in (range(-5, 60), [n**4 for n in range(600)], [f"item {number}" for number in range(300)]):
         write_catalogue(shared.file, list(ids))
         made.append(shared.file.read_bytes())
     return made
@@ -265,11 +273,36 @@ def _make_catalogues(shared):
 
 def _take_catalogue(shared, message):
     shared.file.write_bytes(message)
-    with Catalogue.open(shared.file) as catalogue:
-        for item_id in ("item 3", "item 39", "zzz", 4, -6, 2**62):
-            catalogue.row_of(item_id)
-        for row in (0, catalogue.n_items // 2, catalogue.n_items - 1):
-            catalogue.id_of(row)
+    with Catalogue.open([shared.file, shared.file]) as catalogue:
+        # A device checks first. Here the look-ups must stand alone too.
+        with suppress(ArtifactFileError):
+            catalogue.check()
+        for item_id in ("item 3", "item 39", "zzz", 4, -6, 500**4, 2**62):
+            catalogue.index_of(item_id)
+        for index in (0, catalogue.n_items // 4, catalogue.n_items // 2, catalogue.n_items - 1):
+            catalogue.id_of(index)
+
+
+FIRST_ID = b"\x06item 0"
+
+
+def _make_blocks(shared):
+    """What is compressed in a block of strings: it is spoiled first, so that what is inside is reached."""
+    write_catalogue(shared.file, [f"item {number}" for number in range(40)])
+    blocks = CATALOGUE_HEADER.size + 2 * 4
+    return [zlib.decompressobj().decompress(shared.file.read_bytes()[blocks + len(FIRST_ID) :])]
+
+
+def _take_block(shared, message):
+    block = FIRST_ID + zlib.compress(message, 1)
+    directory = CATALOGUE_HEADER.pack(b"LFRC", 2, 2, 0, 40) + struct.pack("<II", 0, len(block))
+    _take_catalogue(shared, directory + block + pack_bits(array("H", range(40)), 40, 6))
+
+
+def _take_bitmap(shared, message):
+    shared.file.write_bytes(message)
+    if len(read_bitmap(shared.file, N_ITEMS)) != (N_ITEMS + 7) // 8:
+        raise AssertionError("a bitmap of another size was taken")
 
 
 def _take_delta(shared, message):
@@ -282,7 +315,7 @@ def _take_delta(shared, message):
 
 def _make_inflated(shared):
     """A delta whose compressed part is not, yet: it is spoiled first, so that what is inside is reached."""
-    delta = make_delta(shared.old, shared.new)
+    delta = shared.delta
     return [delta[: HEADER.size] + zlib.decompress(delta[HEADER.size :])]
 
 
@@ -341,7 +374,9 @@ def device_targets():
         ),
         HttpTarget(),
         DeviceTarget("Catalogue", None, _make_catalogues, _take_catalogue),
-        DeviceTarget("Delta", None, lambda s: [make_delta(s.old, s.new)], _take_delta),
+        DeviceTarget("InflatedBlock", None, _make_blocks, _take_block),
+        DeviceTarget("Bitmap", None, lambda _: [make_bitmap(np.arange(N_ITEMS) < n) for n in (0, 9, 30)], _take_bitmap),
+        DeviceTarget("Delta", None, lambda s: [s.delta], _take_delta),
         DeviceTarget("InflatedDelta", None, _make_inflated, _take_inflated),
         *step_targets(),
     ]

@@ -160,16 +160,18 @@ class Campaign:
         MaskingDevice.membership_keys = credentials.membership_keys
         return MaskingDevice
 
-    def spawn(self):
-        command = [sys.executable, "-m", "lightfr_harness", "serve", str(self.base / "folder")]
-        options = {
+    def options(self):
+        return {
             "authority": self.base / "ca", "catalogue": self.base / "items.tsv", "bits": BITS, "port": 0,
             "enrollment-port": 0, "operations-port": 0, "goal": 4, "over-selection": 1.5, "deadline-seconds": 1,
             "gate-every": 1_000_000,
             "evaluate-every": 0,
             "privacy": self.privacy, "minimum": 1 if self.privacy == "clear" else 2,
         }  # fmt: skip
-        for name, value in options.items():
+
+    def spawn(self):
+        command = [sys.executable, "-m", "lightfr_harness", "serve", str(self.base / "folder")]
+        for name, value in self.options().items():
             command += [f"--{name}", str(value)]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -206,6 +208,7 @@ class Campaign:
         if graceful:
             stop.set()
             time.sleep(3)  # Pending uploads settle; the last round closes by its deadline.
+            self.settled()
             process.terminate()
             self.summary.torn += process.wait(START_SECONDS) != 0
         else:
@@ -213,6 +216,9 @@ class Campaign:
         done.set()
         for thread in threads:
             thread.join()
+
+    def settled(self):
+        """Called while the coordinator runs and no device does anything."""
 
     def _devices(self, devices, address, stop, done):
         while not done.is_set():

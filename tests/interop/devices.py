@@ -9,6 +9,8 @@ from lightfr import _wire
 from lightfr._wire import coordinator
 from lightfr.device import Trust
 from lightfr.evaluation import evaluation_vector
+from lightfr.model.bitmaps import read_bitmap
+from lightfr.model.catalogue import Catalogue
 from lightfr.rounds import RoundParticipant, Trusted
 from lightfr.secagg import gate_vector, round_vector
 from lightfr.v1 import coordinator_pb2, model_pb2
@@ -46,12 +48,31 @@ class Cohort:
     @property
     def codes(self):
         """The item codes, fetched and checked as a device does, by way of deltas where there are some."""
-        return (self._folder / "models" / self.model.manifest.message.codes.sha256.hex()).read_bytes()
+        return self._path(self.model.manifest.message.codes).read_bytes()
 
     @property
     def open_rows(self):
-        """The bitmap of open rows, as the server publishes it."""
-        return (self._folder / "models" / self.model.manifest.message.open_rows.sha256.hex()).read_bytes()
+        """A bit for each item: whether it is open."""
+        manifest = self.model.manifest.message
+        return read_bitmap(self._path(manifest.open_rows), manifest.model.item_count)
+
+    @property
+    def removed(self):
+        """Indices of the items that left."""
+        manifest = self.model.manifest.message
+        if not manifest.HasField("removed_items"):
+            return set()
+        bits = read_bitmap(self._path(manifest.removed_items), manifest.model.item_count)
+        return {item for item in range(manifest.model.item_count) if bits[item // 8] >> item % 8 & 1}
+
+    @property
+    def ids(self):
+        """The ids of all items, by index."""
+        with Catalogue.open([self._path(part) for part in self.model.manifest.message.catalogue_parts]) as catalogue:
+            return [catalogue.id_of(item) for item in range(catalogue.n_items)]
+
+    def _path(self, artifact):
+        return self._folder / "models" / artifact.sha256.hex()
 
     def update(self, user):
         """What a device has to say in this round."""
@@ -73,13 +94,13 @@ class Cohort:
         answer = self.channels[user].call("CoordinatorService/GetRoundStatus", request, 4096)
         return coordinator_pb2.GetRoundStatusResponse.FromString(answer)
 
-    def next_version(self):
-        """Wait for what comes of the round."""
+    def next_version(self, count=1):
+        """Wait for what comes of the round, or for so many versions."""
         old, until = self.model.manifest.model_version, time.monotonic() + PATIENCE_SECONDS
-        while self.model.manifest.model_version == old and time.monotonic() < until:
+        while self.model.manifest.model_version < old + count and time.monotonic() < until:
             time.sleep(0.05)
             self._fleet.sync()
-        assert self.model.manifest.model_version == old + 1
+        assert self.model.manifest.model_version == old + count
 
     def upload_clear(self, user):
         """Take part in a round in the clear; returns the round's id when the server has acknowledged the upload."""
@@ -98,8 +119,8 @@ class Cohort:
             if kind == coordinator.GATE_REFRESH:
                 vector = gate_vector(model, device.interactions.to_teach(), size, noise)
             elif kind == coordinator.EVALUATION:
-                rankings, code = self.model.manifest.rankings, device.code
-                vector = evaluation_vector(model, rankings, device.interactions, code, place.round_id, size, noise)
+                rankings, code, digest = self.model.manifest.rankings, device.code, participant.view().roster_digest
+                vector = evaluation_vector(model, rankings, device.interactions, code, digest, size, noise)
             else:
                 vector = round_vector(model, self.update(user), size, noise)
             if user in self.lies:

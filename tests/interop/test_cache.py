@@ -171,7 +171,7 @@ def test_tls_1_2_is_refused(cached, authority, tmp_path):
 
 def digests(cached):
     """What a device without a model fetches."""
-    return [cached.manifest.catalogue.sha256.hex(), cached.manifest.codes.sha256.hex()]
+    return [cached.manifest.catalogue_parts[0].sha256.hex(), cached.manifest.codes.sha256.hex()]
 
 
 def sync(device):
@@ -186,7 +186,7 @@ def sync(device):
 def require_each_slice_asked_for_once(cached):
     """The coordinator has sent every byte of what devices fetch once, and only to the cache."""
     catalogue, codes = digests(cached)
-    assert sorted(cached.asked_for(catalogue)) == sorted(slices(cached.manifest.catalogue.size_bytes))
+    assert sorted(cached.asked_for(catalogue)) == sorted(slices(cached.manifest.catalogue_parts[0].size_bytes))
     assert cached.asked_for(codes) == slices(cached.manifest.codes.size_bytes)
 
 
@@ -209,7 +209,7 @@ def test_a_device_resumes_a_broken_download_at_the_byte_where_it_broke(cached, i
     """Cut in the middle, and then all links are dead; later, in another process' stead, the device is opened anew."""
     if is_warm:
         sync(cached.new_device())
-    device, catalogue = cached.new_device(), cached.manifest.catalogue
+    device, (catalogue,) = cached.new_device(), cached.manifest.catalogue_parts
     cached.cache_link.break_after, cached.cache_link.is_last_cut = 1_500_000, True
     with device.open() as client, pytest.raises(ServerUnavailableError):
         client.sync()

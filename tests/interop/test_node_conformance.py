@@ -1,6 +1,8 @@
 """The coordinator in TypeScript is what docs/protocol.md says, in every case of every kit."""
 
 import shlex
+import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -12,29 +14,35 @@ import pytest
 from lightfr_harness.conformance import cases
 from lightfr_harness.conformance.registry import KITS, registry
 
-# Whoever connects and reads until the end has waited for a restart.
-ASK = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1]))).recv(1)"
+# Says something, and has waited for what it asks for when the connection ends.
+ASK = """
+import socket, sys
+with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as asked:
+    asked.sendall(" ".join(sys.argv[2:]).encode())
+    asked.shutdown(socket.SHUT_WR)
+    asked.recv(1)
+"""
 
 
 @contextmanager
-def restart_command(server):
-    """A command that kills the server and starts it again; the server stays a child of this process."""
-    with socket.create_server(("127.0.0.1", 0)) as asked:
+def command_for(act):
+    """A command that lets this process, whose child the server is, act on the command's last argument."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
 
-        def restart_when_asked():
+        def act_when_asked():
             while not is_over.is_set():
-                with asked.accept()[0]:
+                with listening.accept()[0] as asked, asked.makefile() as said:
+                    argument = said.read()
                     if not is_over.is_set():
-                        server.kill()
-                        server.start()
+                        act(argument)
 
-        is_over, port = threading.Event(), asked.getsockname()[1]
-        restarting = threading.Thread(target=restart_when_asked, daemon=True)
-        restarting.start()
+        is_over, port = threading.Event(), listening.getsockname()[1]
+        acting = threading.Thread(target=act_when_asked, daemon=True)
+        acting.start()
         yield shlex.join([sys.executable, "-c", ASK, str(port)])
         is_over.set()
         socket.create_connection(("127.0.0.1", port)).close()
-        restarting.join()
+        acting.join()
 
 
 def parts_of(kind):
@@ -51,9 +59,19 @@ RUNS = [(kind, sorted(groups)) for kind in KITS for groups in parts_of(kind)]
 @pytest.mark.parametrize(("kind", "groups"), RUNS, ids=[f"{kind}-{groups[0]}" for kind, groups in RUNS])
 def test_every_case_passes(kind, groups, node):
     kit, server = node(kind)
+
+    def restart(_):
+        server.kill()
+        server.start()
+
+    def change_catalogue(items):
+        shutil.copy(items, kit / "items.tsv")
+        server.process.send_signal(signal.SIGHUP)
+
     where = [server.addresses["server"], "--enrollment", server.addresses["enrollment"], "--kit", kit]
     only = [f"--only={group}.*" for group in groups]
-    with restart_command(server) as restart:
-        command = [sys.executable, "-m", "lightfr_harness", "conformance", *where, *only, "--restart-command", restart]
+    with command_for(restart) as restarting, command_for(change_catalogue) as changing:
+        commands = ["--restart-command", restarting, "--catalogue-command", changing]
+        command = [sys.executable, "-m", "lightfr_harness", "conformance", *where, *only, *commands]
         ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr

@@ -101,12 +101,13 @@ MANIFEST = (
     (4, "model", MODEL),
     (5, "codes", ARTIFACT),
     (6, "codesDeltas", [DELTA, DELTA]),
-    (7, "catalogue", ARTIFACT),
+    (7, "catalogueParts", [ARTIFACT, ARTIFACT]),
     (8, "openRows", ARTIFACT),
     (9, "artifactsAddress", "https://cache.example:8446"),
     (10, "prior", PRIOR),
     (11, "rankings", [RANKING, BY_POPULARITY, RANKING, RANKING]),
     (12, "candidates", [BY_CHANCE, RANKING]),
+    (13, "removedItems", ARTIFACT),
 )
 SIGNED = (
     (1, "manifest", written(MANIFEST)),

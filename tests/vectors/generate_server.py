@@ -1,4 +1,4 @@
-"""Writes the server's rules, from docs/protocol.md: the catalogue term, new items, and the paper's objective."""
+"""Writes the server's rules, from docs/protocol.md: the catalogue term, and the paper's objective."""
 
 from tests.vectors.generate_device import catalogue_target
 from tests.vectors.plain import (
@@ -176,34 +176,6 @@ def term_cases():
     return [worked_case(), random, exact_case(), clamp_case(), noisy_mean_case(), idle, lying]
 
 
-def new_items_case():
-    """Rows 5 and 6 are new: they alone move; memory and mean of the others stay as they were."""
-    f, items, new = 8, 7, [5, 6]
-    codes, mean = noise("new items", items), [number(f"new mean {k}", 513) - 256 for k in range(f)]
-    memory = [[0 if i in new else number(f"new memory {i} {k}", 4001) - 2000 for k in range(f)] for i in range(items)]
-    rows, user = ternary_sums("new rows", items, f, 1), signs(noise("new user", 1))
-    cohort = cohort_sums([(32, user)], f)
-    after, new_codes = [list(row) for row in memory], rows_of(codes, f)
-    for i in new:
-        t = term(new_codes[i], *cohort, items)
-        sums = [256 * r - x for r, x in zip(rows[i], t, strict=True)]
-        after[i], new_codes[i] = moved(new_codes[i], memory[i], sums)
-    return {
-        "code_bits": f,
-        "item_count": items,
-        "codes": codes,
-        "memory": memory,
-        "mean_user": mean,
-        "new_rows": new,
-        "row_sums": rows,
-        "user_sum": cohort[0],
-        "weight": cohort[1],
-        "codes_after": packed_rows(new_codes),
-        "memory_after": after,
-        "mean_user_after": mean,
-    }
-
-
 # ---- the paper's objective ----
 
 
@@ -275,9 +247,6 @@ def paper_case(f, items, balance):
         "codes": codes,
         "devices": devices,
         "codes_after_agg_grad": packed_rows([balanced(r, v, balance) for r, v in zip(matrix, votes, strict=True)]),
-        "codes_after_agg_grad_of_new_items": packed_rows(
-            [balanced(r, v, 0) for r, v in zip(matrix, votes, strict=True)]
-        ),
         "codes_after_agg_para": packed_rows([balanced(r, v, 0) for r, v in zip(matrix, by_codes, strict=True)]),
     }
 
@@ -295,6 +264,5 @@ def paper_file():
 def vectors():
     return {
         "catalogue_term.json": term_cases(),
-        "new_items.json": new_items_case(),
         "paper.json": paper_file(),
     }

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from lightfr import ItemCodes, OpenRows
 from lightfr.v1 import model_pb2
 
 FOLDER = Path(__file__).parents[2] / "vectors" / "v1"
@@ -29,6 +30,17 @@ class Replay:
         drawn, self.left = self.left[:n], self.left[n:]
         assert len(drawn) == n
         return drawn
+
+
+def item_codes(codes: bytes, code_bits: int, bitmap: str = "") -> ItemCodes:
+    """Codes of all items, as a device has them: with a bitmap the closed ones share the code of the first of them."""
+    if not bitmap:
+        return ItemCodes(codes, code_bits)
+    n_items, row = 8 * len(codes) // code_bits, code_bits // 8
+    open_rows = OpenRows(bytes.fromhex(bitmap), n_items)
+    closed = [item for item in range(n_items) if not open_rows.is_open(item)]
+    items = [*map(open_rows.item_of, range(open_rows.n_open)), closed[0]]
+    return ItemCodes(b"".join(codes[item * row : (item + 1) * row] for item in items), code_bits, open_rows)
 
 
 def noise_of(levels: list[int]) -> model_pb2.Noise | None:

@@ -9,10 +9,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from lightfr.device import key_id
 from lightfr.errors import ArtifactError, ArtifactFileError, ManifestError
+from lightfr.model.bitmaps import read_bitmap
 from lightfr.model.catalogue import Catalogue
 from lightfr.model.deltas import apply_delta
 from lightfr.model.manifest import Manifest
-from lightfr_harness.server.artifacts import make_delta, write_catalogue
+from lightfr_harness.server.artifacts import make_bitmap, make_delta, write_catalogue
 from lightfr_harness.server.authority import Authority
 from lightfr_harness.server.authority.credentials import Credentials
 from tests.vectors.reading import FOLDER, by_name, vector
@@ -31,8 +32,10 @@ def applied(folder, delta, old, max_bytes=10**6):
 def test_a_good_delta(known, tmp_path):
     delta, old, new = (bytes.fromhex(known[name]) for name in ("delta", "old", "new"))
     assert applied(tmp_path, delta, old) == (new, known["new_sha256"])
-    size = known["code_bits"] // 8
-    rows = (np.frombuffer(codes, np.uint8).reshape(-1, size) for codes in (old, new))
+    rows = [np.frombuffer(codes, np.uint8).reshape(-1, known["code_bits"] // 8) for codes in (old, new)]
+    places = [range(first, first + count) if first < 2**32 - 1 else [-1] * count for first, count in known["runs"]]
+    moved_from = np.array([row for run in places for row in run], np.int64)
+    assert applied(tmp_path, make_delta(*rows, moved_from), old) == (new, known["new_sha256"])
     assert applied(tmp_path, make_delta(*rows), old) == (new, known["new_sha256"])
 
 
@@ -63,28 +66,77 @@ def test_a_delta_for_other_codes_gives_another_digest(tmp_path):
     assert applied(tmp_path, delta, other, most)[1] != good["new_sha256"]
 
 
+@pytest.mark.parametrize(**by_name(vector("bitmaps")["good"]))
+def test_a_good_bitmap(known, tmp_path):
+    common = vector("bitmaps")
+    (tmp_path / "bitmap").write_bytes(bytes.fromhex(known["file"]))
+    assert read_bitmap(tmp_path / "bitmap", common["item_count"]).hex() == common["bitmap"]
+    bits = np.zeros(common["item_count"], bool)
+    bits[common["items"]] = True
+    (tmp_path / "bitmap").write_bytes(make_bitmap(bits))
+    assert read_bitmap(tmp_path / "bitmap", common["item_count"]).hex() == common["bitmap"]
+
+
+@pytest.mark.parametrize(**by_name(vector("bitmaps")["refused"]))
+def test_a_bad_bitmap_is_refused(known, tmp_path):
+    (tmp_path / "bitmap").write_bytes(bytes.fromhex(known["file"]))
+    with pytest.raises(ArtifactFileError):
+        read_bitmap(tmp_path / "bitmap", vector("bitmaps")["item_count"])
+
+
 @pytest.mark.parametrize(**by_name(vector("catalogue")["good"]))
-def test_a_good_catalogue(known, tmp_path):
-    kind = int if known["name"] == "integers" else str
+def test_a_good_catalogue(known):
+    kind = {"int": int, "str": str}[known["kind"]]
     ids = [kind(text) for text in known["ids"]]
+    with Catalogue.open([FOLDER / file for file in known["files"]], len(ids)) as catalogue:
+        catalogue.check()
+        assert catalogue.kind == known["kind"]
+        assert [catalogue.id_of(index) for index in range(len(ids))] == ids
+        assert [catalogue.index_of(item_id) for item_id in ids] == list(range(len(ids)))
+        assert [catalogue.index_of(kind(text)) for text in known["missing"]] == [None] * len(known["missing"])
+
+
+def ids_of_many():
+    """By number, from what the vector says of their positions."""
+    many = vector("catalogue")["many"]
+    positions, steps = np.arange(many["item_count"] - 1), np.array(many["steps"])
+    by_position = np.concatenate(([0], np.cumsum(steps[positions // 256 % len(steps)])))
+    numbers = np.arange(many["item_count"])
+    return by_position[(numbers + 1) * many["multiplier"] % many["modulus"] - 1].tolist()
+
+
+def test_a_catalogue_with_gaps_of_every_size_and_two_groups(tmp_path):
+    file, ids = FOLDER / vector("catalogue")["many"]["file"], ids_of_many()
     write_catalogue(tmp_path / "catalogue", ids)
-    assert (tmp_path / "catalogue").read_bytes() == (FOLDER / known["file"]).read_bytes()
-    with Catalogue.open(FOLDER / known["file"], len(ids)) as catalogue:
-        assert [catalogue.id_of(row) for row in range(len(ids))] == ids
-        assert [catalogue.row_of(item_id) for item_id in ids] == list(range(len(ids)))
-        assert not any(catalogue.row_of(kind(text)) for text in known["missing"])
+    assert (tmp_path / "catalogue").read_bytes() == file.read_bytes()
+    with Catalogue.open([file], len(ids)) as catalogue:
+        catalogue.check()
+        asked = range(0, len(ids), 37)
+        assert [catalogue.id_of(index) for index in asked] == ids[::37]
+        assert [catalogue.index_of(ids[index]) for index in asked] == list(asked)
+
+
+@pytest.mark.parametrize("name", ["catalogue_int.bin", "catalogue_documented.bin"])
+def test_a_catalogue_is_written_as_the_vector_is(name, tmp_path):
+    """Other strings are stored without compression in the vectors, so their files differ."""
+    (known,) = (case for case in vector("catalogue")["good"] if case["files"] == [name])
+    write_catalogue(tmp_path / "catalogue", [int(i) if known["kind"] == "int" else i for i in known["ids"]])
+    assert (tmp_path / "catalogue").read_bytes() == (FOLDER / name).read_bytes()
 
 
 @pytest.mark.parametrize(**by_name(vector("catalogue")["refused"]))
 def test_a_bad_catalogue_is_refused(known, tmp_path):
-    path, n_items = tmp_path / "catalogue", vector("catalogue")["item_count"]
-    path.write_bytes(bytes.fromhex(known["file"]))
+    paths = [tmp_path / str(number) for number in range(len(known["files"]))]
+    for path, content in zip(paths, known["files"], strict=True):
+        path.write_bytes(bytes.fromhex(content))
     if known["at"] == "open":
-        with pytest.raises(ArtifactFileError):
-            Catalogue.open(path, n_items)
+        with pytest.raises(ArtifactFileError), Catalogue.open(paths, known["item_count"]) as catalogue:
+            catalogue.check()
         return
-    with Catalogue.open(path, n_items) as catalogue, pytest.raises(ArtifactFileError):
-        getattr(catalogue, known["at"])(known["asked"])
+    with Catalogue.open(paths, known["item_count"]) as catalogue:
+        catalogue.check()
+        with pytest.raises(ArtifactFileError):
+            getattr(catalogue, known["at"])(int(known["asked"]))
 
 
 class Trusting:

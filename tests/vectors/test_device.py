@@ -12,7 +12,7 @@ from lightfr.interactions import Interactions
 from lightfr.training import PublishedModel, fit_for_round, fit_for_use, make_update
 from lightfr.training.constants import RECENCY_WEIGHTS, Recency
 from lightfr.v1 import model_pb2
-from tests.vectors.reading import FOLDER, by_name, vector
+from tests.vectors.reading import FOLDER, by_name, item_codes, vector
 
 
 @pytest.mark.parametrize("known", vector("codes")["codes"])
@@ -77,8 +77,8 @@ def published(known, **fields):
         item_count=known["item_count"],
         **{"objective": model_pb2.OBJECTIVE_CATALOGUE, "upload_kind": model_pb2.UPLOAD_KIND_TERNARY, **fields},
     )
-    codes = ItemCodes(bytes.fromhex(known["codes"]), known["code_bits"])
-    return PublishedModel(codes, message, bytes.fromhex(known.get("open_rows", "")))
+    codes = item_codes(bytes.fromhex(known["codes"]), known["code_bits"], known.get("open_rows", ""))
+    return PublishedModel(codes, message)
 
 
 def test_recency_weights():

@@ -4,14 +4,13 @@ from array import array
 
 import pytest
 
-from lightfr import ItemCodes
 from lightfr.interactions import Interactions
 from lightfr.secagg.contribution import gate_vector, round_vector, vector_without_noise
 from lightfr.secagg.noise import _table, add_noise, add_ternary_noise
 from lightfr.secagg.vector import Vector, evaluation_blocks, gate_blocks, round_blocks
 from lightfr.training import PublishedModel, RowUpdate
 from lightfr.v1 import model_pb2, update_pb2
-from tests.vectors.reading import Replay, by_name, noise_of, vector
+from tests.vectors.reading import Replay, by_name, item_codes, noise_of, vector
 
 
 def model_of(known, levels, open_rows=""):
@@ -24,8 +23,8 @@ def model_of(known, levels, open_rows=""):
         privacy_mode=model_pb2.PRIVACY_MODE_SECAGG_DP if levels else model_pb2.PRIVACY_MODE_SECAGG,
         noise=noise_of(levels),
     )
-    codes = ItemCodes(bytes(known["item_count"] * known["code_bits"] // 8), known["code_bits"])
-    return PublishedModel(codes, message, bytes.fromhex(open_rows))
+    codes = bytes(known["item_count"] * known["code_bits"] // 8)
+    return PublishedModel(item_codes(codes, known["code_bits"], open_rows), message)
 
 
 def listed(blocks):

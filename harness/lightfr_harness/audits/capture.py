@@ -160,7 +160,7 @@ def sum_uploads(view_model: model_pb2.RoundModel, uploads: list[Upload], n_items
     ternary = np.zeros((n_items, f), np.int32)
     for upload in uploads:
         if upload.rows.WhichOneof("rows") == "ternary":
-            upload.add_to(ternary)
+            upload.add_to(ternary, upload.item_indices)
         else:
             wide[upload.item_indices] += upload.values()
     rows = (wide + ternary).astype(np.int32)
@@ -175,7 +175,7 @@ def sum_of_blocks(server: CatalogueRule, sums: Mapping[str, Ints], n_devices: in
     """What taking off the masks gave, as the server counts it."""
     weighted = server.weighted(sums, n_devices)
     rows = np.zeros((server.n_items, server.code_bits), np.int32)
-    rows[server.upload_rows] = weighted["rows"].reshape(-1, server.code_bits)
+    rows[server.open_rows] = weighted["rows"].reshape(-1, server.code_bits)
     return CohortSum(rows, weighted["user_sum"], int(weighted["weight"][0]), n_devices)
 
 
@@ -238,7 +238,7 @@ class CapturingRun(TrainingRun):
         """Let the server finish a round with what it has of it."""
         if self.is_secure:
             total = view.total
-            rows, weight = total.rows[self.server.upload_rows].astype(np.int64), np.array([total.weight])
+            rows, weight = total.rows[self.server.open_rows].astype(np.int64), np.array([total.weight])
             catalogue_of(self.server).add_sums(rows, total.user_sum, weight)
         else:
             for upload in view.uploads:

@@ -33,7 +33,7 @@ def run_all(items: int, bits: int, ratings: int, progress: Progress) -> Record:
     progress("import")
     record: Record = {"items": items, "bits": bits, "ratings": ratings, **import_cost()}
     progress("server")
-    scenario = Scenario(items, ratings, bits, privacy=CLEAR)
+    scenario = Scenario(items, ratings, bits, privacy=CLEAR, open_rows=0)
     device = _measured(scenario, ("open", "sync", "round", "next_sync", "recommend"), progress)
     phases, messages = device["phases"], device["message_bytes"]
     codes, changed, catalogue = scenario.codes_bytes, round(CHANGED * items) * bits // 8, messages["catalogue"][1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import shlex
 import subprocess
 from pathlib import Path
@@ -14,7 +13,7 @@ import typer
 from lightfr_harness.errors import CannotRunError, errors_as_messages
 
 # A server that takes longer to start would lose the rounds that the suite has opened.
-RESTART_SECONDS = 30
+COMMAND_SECONDS = 30
 
 VectorsOption = Annotated[
     Path | None, typer.Option(help="Folder of the test vectors. By default the harness uses its own copy.")
@@ -85,6 +84,14 @@ def conformance(
             "Without it the cases 'restart.*' are left out.",
         ),
     ] = "",
+    catalogue_command: Annotated[
+        str,
+        typer.Option(
+            metavar="COMMAND",
+            help="Lets the server change its catalogue to the items of a file, which is the command's last argument. "
+            "Without it the cases 'catalogue.*' are left out.",
+        ),
+    ] = "",
     vectors: VectorsOption = None,
 ) -> None:
     """Test over the wire whether a coordinator, in any language, does what docs/protocol.md says.
@@ -95,7 +102,7 @@ def conformance(
 
     from lightfr_harness.conformance import cases, output
     from lightfr_harness.conformance.kit import Kit
-    from lightfr_harness.conformance.registry import read_known_failing, registry
+    from lightfr_harness.conformance.registry import CATALOGUE, RESTART, read_known_failing, registry
     from lightfr_harness.conformance.runner import require_testable, run_all
     from lightfr_harness.conformance.vectors import DEFAULT_FOLDER, Vectors
     from lightfr_harness.conformance.world import World
@@ -105,8 +112,9 @@ def conformance(
     console = Console(stderr=json_file == "-")
     with errors_as_messages():
         opened = Kit(kit) if kit else None
-        can_restart = list_cases or bool(restart_command)
-        chosen = registry.cases(opened.settings.kind if opened else None, only or (), can_restart=can_restart)
+        commands = {RESTART: restart_command, CATALOGUE: catalogue_command}
+        without = [group for group, command in commands.items() if not command and not list_cases]
+        chosen = registry.cases(opened.settings.kind if opened else None, only or (), without)
         if list_cases:
             output.show_list(console, chosen)
             return
@@ -115,8 +123,15 @@ def conformance(
         _require_address("SERVER", server)
         _require_address("--enrollment", enrollment)
         known = read_known_failing(known_failing, {one.id for one in registry.cases()}) if known_failing else set()
-        restart = functools.partial(_restart, restart_command)
-        with World(server, enrollment, opened, Vectors.read(vectors or DEFAULT_FOLDER), restart) as world:
+        known_answers = Vectors.read(vectors or DEFAULT_FOLDER)
+
+        def restart() -> None:
+            _run("--restart-command", restart_command)
+
+        def change_catalogue(items: Path) -> None:
+            _run("--catalogue-command", catalogue_command, str(items.resolve()))
+
+        with World(server, enrollment, opened, known_answers, restart, change_catalogue) as world:
             # Who begins with a new server has TLS before anything else.
             if any(one.group != "tls" for one in chosen):
                 require_testable(world)
@@ -127,15 +142,16 @@ def conformance(
         raise typer.Exit(0 if all(result.is_good for result in results) else 1)
 
 
-def _restart(command: str) -> None:
-    """Run the command; raises CannotRunError unless it ends well and soon."""
+def _run(option: str, command: str, *arguments: str) -> None:
+    """Run the command of an option; raises CannotRunError unless it ends well and soon."""
     try:
-        ended = subprocess.run(shlex.split(command), stdout=subprocess.DEVNULL, timeout=RESTART_SECONDS)
+        words = [*shlex.split(command), *arguments]
+        ended = subprocess.run(words, stdout=subprocess.DEVNULL, timeout=COMMAND_SECONDS)
         reason = f"it ended with {ended.returncode}" if ended.returncode else ""
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         reason = str(error)
     if reason:
-        raise CannotRunError(f"the --restart-command {command!r} failed ({reason}): try it by hand")
+        raise CannotRunError(f"the {option} {command!r} failed ({reason}): try it by hand")
 
 
 def _require_address(name: str, address: str) -> None:

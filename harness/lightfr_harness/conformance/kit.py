@@ -35,6 +35,11 @@ GATE = 10
 # Where six devices count.
 LOW_GATE = 3
 MAX_ROWS = 64
+# The catalogue, and what a server that can change it changes it to, one after the other.
+FIRST_ITEMS, NEXT_ITEMS = "items.tsv", ("items-2.tsv", "items-3.tsv")
+# Who leaves with the second list and joins it, who leaves with the third, and who is back in it. Some are open.
+LEFT, JOINED = ("item-03", "item-40", "item-75"), ("item-80", "item-81", "item-82")
+LEFT_LATER, RETURNED = ("item-10", "item-81"), "item-40"
 # Devices beyond the places, and tokens for whatever a case spends.
 SPARE_DEVICES = 2
 SPARE_TOKENS = 160
@@ -103,13 +108,13 @@ class Kit:
             self.settings = KitSettings(**json.loads((folder / "settings.json").read_text()))
             self.tokens: list[str] = [one["token"] for one in json.loads((folder / "tokens.json").read_text())]
             self.codes = (folder / "codes.bin").read_bytes()
-            lines = (folder / "items.tsv").read_text().splitlines()
+            self.items = read_items(folder / FIRST_ITEMS)
+            self.next_items = {folder / name: read_items(folder / name) for name in NEXT_ITEMS}
         except (OSError, ValueError, TypeError, KeyError) as error:
             advice = "make one: lightfr-harness conformance-kit FOLDER --privacy clear"
             raise CannotRunError(f"{folder} is no conformance kit ({type(error).__name__}): {advice}") from error
-        self.item_ids = [line.split("\t")[0] for line in lines]
-        # Without counts no row is open at first.
-        self.counts = [int((line + "\t0").split("\t")[1]) for line in lines]
+        self.item_ids, self.counts = list(self.items), list(self.items.values())
+        # Without counts no item is open at first.
         self.open_rows = [count >= self.settings.gate for count in self.counts]
 
     @property
@@ -153,6 +158,12 @@ class Kit:
         return {"uploads": settings.kind, "lambda": settings.balance / (4 * settings.code_bits**2 * LEVELS)}
 
 
+def read_items(path: Path) -> dict[str, int]:
+    """Counts by id, most popular first; 0 where there are none."""
+    rows = [(line + "\t0").split("\t") for line in path.read_text().splitlines()]
+    return {row[0]: int(row[1]) for row in rows}
+
+
 def make_kit(folder: Path, kind: str, host: str, vectors: Vectors) -> Kit:
     """Write a new kit of a kind of KITS in registry.py."""
     try:
@@ -183,15 +194,27 @@ def make_kit(folder: Path, kind: str, host: str, vectors: Vectors) -> Kit:
         evaluate_every=1 if kind == "evaluation" else 0,
     )
     (folder / "settings.json").write_text(json.dumps(asdict(settings), indent=2) + "\n")
-    (folder / "codes.bin").write_bytes(vectors.codes)
-    # Most popular first; closed rows are below the gate.
-    counts = [100 - row if is_open else GATE - 1 for row, is_open in enumerate(vectors.open_rows)]
-    lines = [f"item-{row:02d}" if is_gate else f"item-{row:02d}\t{count}" for row, count in enumerate(counts)]
-    (folder / "items.tsv").write_text("".join(f"{line}\n" for line in lines))
+    # Closed items share a code; those of the vectors are the last.
+    row_bytes = vectors.code_bits // 8
+    (folder / "codes.bin").write_bytes(vectors.codes[-row_bytes:] * vectors.item_count if is_gate else vectors.codes)
+    _write_items(folder, vectors.open_rows, has_counts=not is_gate)
     tokens = _make_authority(folder / "authority", host, places + SPARE_DEVICES + SPARE_TOKENS)
     (folder / "tokens.json").write_text(json.dumps(tokens, indent=1) + "\n")
     _write_testers(folder)
     return Kit(folder)
+
+
+def _write_items(folder: Path, is_open: list[bool], *, has_counts: bool) -> None:
+    """The catalogue, most popular first, and what becomes of it twice. What joins or comes back is below the gate."""
+    counts = {f"item-{item:02d}": 100 - item if it_is else GATE - 1 for item, it_is in enumerate(is_open)}
+    second = {name: count for name, count in counts.items() if name not in LEFT} | dict.fromkeys(JOINED, GATE - 1)
+    # Open items the other way round, so that nearly all of them have another place. None opens, and none closes.
+    third = {name: 200 - count if count >= GATE else count for name, count in second.items() if name not in LEFT_LATER}
+    third[RETURNED] = GATE - 1
+    for name, items in zip((FIRST_ITEMS, *NEXT_ITEMS), (counts, second, third), strict=True):
+        ordered = sorted(items, key=items.__getitem__, reverse=True)
+        lines = [f"{item}\t{items[item]}\n" if has_counts else f"{item}\n" for item in ordered]
+        (folder / name).write_text("".join(lines))
 
 
 def _make_authority(folder: Path, host: str, count: int) -> list[dict[str, object]]:

@@ -14,8 +14,8 @@ from lightfr_harness.errors import CannotRunError
 if TYPE_CHECKING:
     from lightfr_harness.conformance.world import World
 
-# The group of cases that restart the server.
-RESTART = "restart"
+# The groups of cases that restart the server, and that let it change its catalogue.
+RESTART, CATALOGUE = "restart", "catalogue"
 KITS = ("clear", "exact", "paper", "codes", "secagg", "crowd", "gate", "noise", "evaluation")
 # Those in the clear: one for each kind of upload.
 CLEAR_KITS = ("clear", "exact", "paper", "codes")
@@ -63,10 +63,10 @@ class Registry:
 
         return declare
 
-    def cases(self, kit: str | None = None, only: Sequence[str] = (), *, can_restart: bool = True) -> list[Case]:
-        """Those of a kit, by patterns if there are any: `upload.*`; those of `restart.` where that can be done."""
+    def cases(self, kit: str | None = None, only: Sequence[str] = (), without: Sequence[str] = ()) -> list[Case]:
+        """Those of a kit, by patterns if there are any: `upload.*`; without the groups that cannot be tried."""
         found = [one for one in self._cases.values() if kit is None or kit in one.kits]
-        found = [one for one in found if can_restart or one.group != RESTART]
+        found = [one for one in found if one.group not in without]
         if only:
             found = [one for one in found if any(fnmatch.fnmatchcase(one.id, pattern) for pattern in only)]
         if not found:

@@ -113,6 +113,11 @@ class Twin:
             self.mean_user = (2 * UNIT * user_sum + weight) // (2 * weight)
         self.model_version += 1
 
+    def change_items(self, old_indices: Sequence[int]) -> None:
+        """The next version, with another catalogue: by new index, the old index of the item whose row it has."""
+        self.signs, self.memory = self.signs[old_indices], self.memory[old_indices]
+        self.model_version += 1
+
     # In NumPy // rounds toward minus infinity and >> is arithmetic, as the document asks. Cases look for uploads that
     # tell a server which does otherwise.
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
@@ -30,6 +30,9 @@ from lightfr_harness.conformance.twin import PaperTwin, Twin
 from lightfr_harness.conformance.vectors import Vectors
 from lightfr_harness.server.authority.certificates import new_key
 from lightfr_harness.server.rules import PRIVACY_MODES
+
+if TYPE_CHECKING:
+    from lightfr_harness.conformance.cases.catalogue import Change
 
 MANIFEST_CONTEXT = b"lightfr manifest v1\n"
 
@@ -87,10 +90,19 @@ class World:
     """A server under test and everything around it."""
 
     def __init__(
-        self, server: str, enrollment: str, kit: Kit, vectors: Vectors, restart: Callable[[], None] | None = None
+        self,
+        server: str,
+        enrollment: str,
+        kit: Kit,
+        vectors: Vectors,
+        restart: Callable[[], None] | None = None,
+        change_catalogue: Callable[[Path], None] | None = None,
     ) -> None:
-        """`restart` kills the server, starts it again on what it has stored, and returns when it listens."""
-        self._restart = restart
+        """`restart` kills the server, starts it again on what it has stored, and returns when it listens.
+
+        `change_catalogue` lets the server have the items of a file.
+        """
+        self._restart, self._change_catalogue = restart, change_catalogue
         self.server, self.enrollment, self.kit, self.vectors = server, enrollment, kit, vectors
         self.twin = _twin_of(kit)
         self._folder = tempfile.TemporaryDirectory(prefix="lightfr-conformance-")
@@ -102,6 +114,8 @@ class World:
         self.seen_manifests: dict[bytes, manifest_pb2.SignedManifest] = {}
         self.rounds = ClearRounds(self)
         self.secure = SecureRounds(self)
+        # Of the catalogue, for the cases that look at them; None before the first of these.
+        self.changes: list[Change] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -116,6 +130,12 @@ class World:
         if self._restart is None:
             raise Unexpected("a way to restart the server", "none: name a --restart-command")
         self._restart()
+
+    def change_catalogue(self, items: Path) -> None:
+        """Let the server take up a list of items; from when on it has them is its own business."""
+        if self._change_catalogue is None:
+            raise Unexpected("a way to change the server's catalogue", "none: name a --catalogue-command")
+        self._change_catalogue(items)
 
     # Ways to reach the server.
 
@@ -225,6 +245,14 @@ class World:
             raise Unexpected("a signed manifest for a device that holds none", "an answer without one")
         self.seen_manifests[signed.manifest] = signed
         return manifest_pb2.Manifest.FromString(signed.manifest)
+
+    def digest_of(self, manifest: manifest_pb2.Manifest) -> bytes:
+        """SHA-256 of the bytes in which a manifest was seen."""
+        return next(
+            hashlib.sha256(seen).digest()
+            for seen in self.seen_manifests
+            if manifest_pb2.Manifest.FromString(seen) == manifest
+        )
 
     def require_signature(self, signed: manifest_pb2.SignedManifest) -> None:
         expect_equal("key_id", signed.key_id, hashlib.sha256(self.trusted_keys[0]).digest()[:8])

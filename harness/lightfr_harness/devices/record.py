@@ -13,7 +13,7 @@
             "stages": {stage: {the figures of a phase, without latencies}}}},  # of the round; only phases that ended
         "memory_timeline": [[seconds, resident bytes, phase], ...],
         "peak_anonymous_bytes", "peak_data_bytes", "peak_charged_bytes",   # over the whole session
-        "disk_bytes": {"codes", "catalogue", "store", "other"},
+        "disk_bytes": {"codes", "open_rows", "catalogue", "store", "other"},
         "message_bytes": {name: [up, down]}, "message_counts": {name: n},  # inside TLS, without HTTP headers
         "loaded": [modules that a device must do without],
         "breaches": [{"kind": "memory" | "link" | "latency" | "traffic" | "storage" | "error",

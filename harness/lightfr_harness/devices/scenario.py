@@ -23,8 +23,9 @@ NOISE = {"noise_rows": 210.0, "noise_sums": 25.0, "noise_counts": 2.0}
 class Scenario:
     """A catalogue of `items` codes of `bits`, and `ratings` of each device. `dataset` says whose sizes these are.
 
-    In the secure modes a device takes part among `cohort` devices, and its upload has a row for each of the `open_rows`
-    that the gate lets learn. With no open rows the round is one that counts who rates what, for all items.
+    The codes have a row for each of the `open_rows`, and one that the other items share. In the secure modes a device
+    takes part among `cohort` devices, and its upload has all open rows. With no open rows the round is one that counts
+    who rates what, for all items; in the clear there is then no gate, and all items are open.
     """
 
     items: int = 10_000
@@ -57,12 +58,22 @@ class Scenario:
 
     @property
     def codes_bytes(self) -> int:
-        return self.items * self.bits // 8
+        """A row for each open item and the shared one; without a gate, for each item."""
+        has_gate = self.is_secure or self.open_rows > 0
+        return (self.open_rows + 1 if has_gate else self.items) * self.bits // 8
+
+    @property
+    def rated_items(self) -> int:
+        """Items that devices may have rated. In the clear they are open ones: an upload is then as large as it can be.
+
+        A masked one always is.
+        """
+        return self.items if self.is_secure or not self.open_rows else max(self.open_rows, self.ratings)
 
     @property
     def download_bytes(self) -> int:
-        """The codes, and a catalogue of integer ids: 12 bytes each."""
-        return self.codes_bytes + 12 * self.items
+        """The codes, and a catalogue of integer ids: three bytes each, or a little more."""
+        return self.codes_bytes + 3 * self.items
 
     def record(self) -> dict[str, Any]:
         """For JSON."""

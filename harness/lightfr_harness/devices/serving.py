@@ -37,9 +37,11 @@ GATE = 10
 class StandInRule(CatalogueRule):
     """Codes without the memory behind them: 16 bytes a row of 128 bits instead of 1,040."""
 
+    by_row = ("own_codes",)
+
     def __init__(self, counts: npt.NDArray[np.int64], code_bits: int, *, changed: float, **options: Any) -> None:
-        self.memory = np.zeros((0, code_bits), np.int32)
         self.mean_user = np.zeros(code_bits, np.int16)
+        self.first_counts, self.counting_devices = np.zeros(0, np.int64), np.zeros(2, np.int64)
         self._changed = changed
         AggregationRule.__init__(self, counts, code_bits, **options)
 
@@ -48,8 +50,9 @@ class StandInRule(CatalogueRule):
         return {}
 
     def set_gate(self, counts: npt.NDArray[np.int64], seed: int, devices: int = 0) -> None:
-        """Open and close rows; the codes stay."""
+        """Open and close rows; a single refresh decides."""
         self.device_counts = np.asarray(counts, np.int64)
+        self._give_rows(seed)
         self.begin_round()
 
     def add_cohort(self, sums: Mapping[str, npt.NDArray[np.int64]], survivors: int) -> int:
@@ -59,15 +62,15 @@ class StandInRule(CatalogueRule):
     def _start_sums(self) -> None:
         """Nothing is summed."""
 
-    def _count(self, upload: object) -> None:
+    def _count(self, upload: object, rows: object) -> None:
         """An upload has been checked by now, and is not needed."""
 
-    def _apply(self, *, balanced: bool) -> None:
+    def _apply(self) -> None:
         if self._changed:
-            rng = np.random.default_rng(self.n_items)
-            rows = rng.choice(self.n_items, round(self._changed * self.n_items), replace=False)
+            n_rows, rng = len(self.own_codes), np.random.default_rng(self.n_items)
+            rows = rng.choice(n_rows, round(self._changed * n_rows), replace=False)
             # Never zero in the first byte, so that each of these rows does change.
-            self.codes[rows] ^= rng.integers(1, 256, (len(rows), self.codes.shape[1]), dtype=np.uint8)
+            self.own_codes[rows] ^= rng.integers(1, 256, (len(rows), self.code_bits // 8), dtype=np.uint8)
 
 
 def stand_in_rule(settings: Settings, items: ItemList, *, changed: float) -> StandInRule:

@@ -21,6 +21,7 @@ from lightfr_harness.devices.measuring import Watched, cpu_seconds, peak_rss_byt
 from lightfr_harness.devices.profiles import Profile
 from lightfr_harness.devices.record import PHASES, Record, breach, budget_breaches
 from lightfr_harness.devices.surroundings import FleetError, Surroundings
+from lightfr_harness.server.coordinator.publishing import artifact_kinds
 
 STOCK_DEVICE = Path(stock_device.__file__)
 # How long a phase may take beyond its budget and its link before the device is given up, in seconds.
@@ -127,7 +128,7 @@ class MeasuredDevice:
             "trust": str(self._around.trust),
             "phases": self._session.phases,
             "seed": self._seed,
-            "items": scenario.items,
+            "items": scenario.rated_items,
             "popular": scenario.open_rows or scenario.items,
             "ratings": scenario.ratings,
             "minimum_cohort": self._around.minimum_cohort,
@@ -320,14 +321,15 @@ def _total(figures: list[Record]) -> Record:
 
 def disk_bytes(folder: Path) -> dict[str, int]:
     """What a device keeps, by what it is. Sizes of files, not of the blocks they take."""
-    used, names = {"codes": 0, "catalogue": 0, "store": 0, "other": 0}, {}
+    used, names = {"codes": 0, "open_rows": 0, "catalogue": 0, "store": 0, "other": 0}, {}
     current = folder / "models" / "current"
     if current.exists():
         signed = manifest_pb2.SignedManifest.FromString(current.read_bytes())
         manifest = manifest_pb2.Manifest.FromString(signed.manifest)
-        names = {manifest.codes.sha256.hex(): "codes", manifest.catalogue.sha256.hex(): "catalogue"}
+        names = artifact_kinds(manifest)
     for path in folder.rglob("*"):
         if path.is_file():
             usual = "other" if path.parent.name == "models" else "store"
-            used[names.get(path.name, usual)] += path.stat().st_size
+            kind = names.get(path.name, usual)
+            used[kind if kind in used else usual] += path.stat().st_size
     return used

@@ -139,12 +139,13 @@ def surroundings(
     catalogue = folder / "items.txt"
     catalogue.write_text(str(scenario.items))
     options: dict[str, Any] = {"bits": scenario.bits, "seed": seed, "privacy": scenario.privacy, "changed": changed}
+    options["open_rows"] = scenario.open_rows
     if scenario.is_secure:
         options |= {"goal": scenario.cohort, "minimum": scenario.cohort, "over_selection": 1}
-        options |= {"open_rows": scenario.open_rows, "deadline_seconds": _PHASE_SECONDS}
+        options["deadline_seconds"] = _PHASE_SECONDS
     else:
         options |= {"goal": clear_goal, "minimum": 1, "over_selection": 2}
-        options |= {"open_rows": 0, "deadline_seconds": _DAY_SECONDS}
+        options["deadline_seconds"] = _DAY_SECONDS
     has_noise = scenario.privacy == SECAGG_DP
     options |= {name: level * has_noise for name, level in NOISE.items()}
     authority = Authority.init(folder / "authority", ["localhost", "127.0.0.1"])

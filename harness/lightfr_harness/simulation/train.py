@@ -16,6 +16,7 @@ from lightfr.secagg.vector import evaluation_blocks
 from lightfr_harness.data import CatalogueSplit, Ratings, Split, by_time_80_10_10, generate, leave_last_out, load
 from lightfr_harness.data.evaluation import CatalogueMetrics, Metrics
 from lightfr_harness.records import Look, PrivacyLossFigures, TrainRecord
+from lightfr_harness.server.artifacts import make_bitmap
 from lightfr_harness.server.rules import AggregationRule, CatalogueRule, PaperRule
 from lightfr_harness.simulation import paper
 from lightfr_harness.simulation.accountant import Accountant
@@ -39,9 +40,14 @@ class Trained:
     item_ids: list[str]
 
     def save(self, folder: Path) -> None:
-        """Write the matrix as devices download it, its RoundModel and the item ids, one per line by row."""
+        """Write the codes as devices download them, their RoundModel and the item ids, one per line by index.
+
+        `open_rows.bitmap` says which items have rows of their own; without that file all have.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "items.codes").write_bytes(self.server.codes.tobytes())
+        if self.server.has_shared_row:
+            (folder / "open_rows.bitmap").write_bytes(make_bitmap(self.server.open_rows))
         (folder / "round_model.bin").write_bytes(self.server.model().SerializeToString())
         (folder / "item_ids.txt").write_text("".join(f"{item_id}\n" for item_id in self.item_ids))
 
@@ -90,7 +96,7 @@ def make_server(options: TrainOptions, train: Ratings) -> AggregationRule:
         seed=options.seed,
     )
     if options.aggregate == "init":
-        server.restore({"codes": paper.quantised_factors(train, options.bits, options.seed)})
+        server.set_codes(paper.quantised_factors(train, options.bits, options.seed))
     return server
 
 
@@ -183,7 +189,7 @@ def privacy_loss(run: TrainingRun, colluding: int = 0, evaluations: int = 0) -> 
     if noise is None:
         return None
     survivors = max(1, int(len(run.cohort(0)) * (1 - run.options.dropout)) - colluding)
-    accountant = Accountant(int(server.upload_rows.sum()), server.code_bits, server.max_rows, noise, survivors)
+    accountant = Accountant(int(server.open_rows.sum()), server.code_bits, server.max_rows, noise, survivors)
     loss = accountant.loss(run.finished_rounds)
     if server.gate > 1:
         loss += accountant.refresh_loss(server.n_items, max(1, len(run.fleet) // 2 - colluding))

@@ -16,6 +16,7 @@ from lightfr import _wire
 from lightfr.errors import InvalidInputError
 from lightfr.secagg import gate_vector
 from lightfr.training import PublishedModel
+from lightfr_harness.server.artifacts import make_bitmap
 from lightfr_harness.server.rules import AggregationRule, CatalogueRule
 from lightfr_harness.simulation.collecting import Cohort, Collected, collector_of
 from lightfr_harness.simulation.fleet import Fleet
@@ -79,7 +80,7 @@ class TrainingRun:
     def published(self) -> PublishedModel:
         """The current model as a device has it after download: encoded, decoded and checked."""
         message = _wire.decode_round_model(self.server.model().SerializeToString())
-        return PublishedModel(self.server.item_codes(), message, self.server.open_rows_bitmap())
+        return PublishedModel(self.server.item_codes(), message)
 
     def cohort(self, round_index: int) -> npt.NDArray[np.int64]:
         """Devices of a round, drawn without replacement, those that drop out included."""
@@ -115,7 +116,7 @@ class TrainingRun:
         self._account(collected, drops)
 
     def _account(self, collected: Collected, drops: npt.NDArray[np.bool_]) -> None:
-        download = self.server.codes.nbytes + self.server.model().ByteSize() + len(self.server.open_rows_bitmap())
+        download = download_bytes(self.server)
         self.traffic.device_rounds += len(drops)
         self.traffic.dropped += int(drops.sum())
         self.traffic.abandoned += collected.abandoned
@@ -162,10 +163,16 @@ class TrainingRun:
         return np.array([*options.values(), *shape, self.server.gate, self.server.max_rows, *privacy], np.float64)
 
 
+def download_bytes(server: AggregationRule) -> int:
+    """What a device fetches that has nothing: the codes, the model's message, and which items are open."""
+    bitmap = len(make_bitmap(server.open_rows)) if server.has_shared_row else 0
+    return server.codes.nbytes + server.model().ByteSize() + bitmap
+
+
 def refresh_gate(server: CatalogueRule, fleet: Fleet, seed: int) -> None:
     """Let each half of the fleet count who rates what, with its noise: a pair of gate refreshes, without masks."""
     random = np.random.default_rng([seed, 6])
-    model = PublishedModel(server.item_codes(), server.model(), server.open_rows_bitmap())
+    model = PublishedModel(server.item_codes(), server.model())
     for half in np.array_split(random.permutation(len(fleet)), 2):
         counts = np.zeros(server.n_items, np.int64)
         for user in half.tolist():

@@ -1,8 +1,11 @@
 """A coordinator for the suite to try, on ports that it keeps when it is killed and started again."""
 
 import random
+import shlex
 import signal
 import socket
+import subprocess
+import sys
 from contextlib import contextmanager, suppress
 
 from lightfr_harness.conformance.vectors import DEFAULT_FOLDER, Vectors
@@ -30,13 +33,21 @@ def free_ports(count):
 
 
 @contextmanager
-def world_of(running, kit):
-    """The suite's world around a running coordinator."""
+def world_of(running, kit, folder):
+    """The suite's world around a running coordinator, whose state is in the folder."""
 
     def restart():
         running.stop(signal.SIGKILL)
         running.start()
 
+    def change_catalogue(items):
+        subprocess.run([*shlex.split(catalogue_command(folder)), items], check=True, capture_output=True)
+
     addresses = running.addresses["server"], running.addresses["enrollment"]
-    with World(*addresses, kit, Vectors.read(DEFAULT_FOLDER), restart) as world:
+    with World(*addresses, kit, Vectors.read(DEFAULT_FOLDER), restart, change_catalogue) as world:
         yield world
+
+
+def catalogue_command(folder):
+    """What gives a coordinator, whose state is in the folder, another list of items."""
+    return shlex.join([sys.executable, "-m", "lightfr_harness", "catalogue", "update", str(folder / "state")])

@@ -14,7 +14,7 @@ from lightfr_harness.conformance.registry import registry
 from lightfr_harness.conformance.runner import Outcome, run_one
 from lightfr_harness.conformance.vectors import DEFAULT_FOLDER, Vectors
 from lightfr_harness.server.authority.credentials import Admission
-from tests.harness.conformance.running import coordinator, free_ports, world_of
+from tests.harness.conformance.running import catalogue_command, coordinator, free_ports, world_of
 
 
 @pytest.fixture(scope="module")
@@ -31,12 +31,14 @@ def test_our_coordinator_passes_every_case_and_is_then_no_longer_fresh(kit, tmp_
     report, known = tmp_path / "report.json", tmp_path / "known.txt"
     with coordinator(kit, tmp_path) as running:
         addresses = (running.addresses["server"], running.addresses["enrollment"])
-        whole = conformance(*addresses, kit, "--json", report)
+        command = "--catalogue-command", catalogue_command(tmp_path)
+        whole = conformance(*addresses, kit, *command, "--json", report)
         again = conformance(*addresses, kit)
     result = json.loads(report.read_text())
     assert [one for one in result["cases"] if one["outcome"] != "passed"] == []
     assert (whole.exit_code, result["is_good"], result["kit"]) == (0, True, "clear")
     assert len(result["cases"]) >= 200
+    assert {"catalogue.ids", "catalogue.memory-stays"} <= {one["id"] for one in result["cases"]}
     assert again.exit_code == 2
     assert "Make a new kit" in again.output
     known.write_text("no.such-case\n")
@@ -90,16 +92,17 @@ def test_an_address_that_is_none_ends_in_one_sentence_that_names_it(kit, wrong):
 def test_our_coordinator_knows_what_it_promised_when_it_was_killed(kind, tmp_path):
     cases.load()
     kit = make_kit(tmp_path / "kit", kind, "localhost", Vectors.read(DEFAULT_FOLDER))
-    with coordinator(kit, tmp_path) as running, world_of(running, kit) as world:
+    with coordinator(kit, tmp_path) as running, world_of(running, kit, tmp_path) as world:
         results = [run_one(one, world) for one in registry.cases(kind, ["restart.*"])]
     assert [(one.case.id, one.got) for one in results if one.outcome != Outcome.PASSED] == []
     assert len(results) >= 5
 
 
-def test_cases_that_restart_the_server_are_left_out_without_a_command(kit):
-    result = conformance("https://localhost:1", "https://localhost:1", kit, "--only", "restart.*")
+@pytest.mark.parametrize("group", ["restart", "catalogue"])
+def test_cases_that_need_a_command_are_left_out_without_it(kit, group):
+    result = conformance("https://localhost:1", "https://localhost:1", kit, "--only", f"{group}.*")
     assert result.exit_code == 2
-    assert "no case of this kit is called restart.*" in result.output
+    assert f"no case of this kit is called {group}.*" in result.output
 
 
 def test_a_server_that_has_only_tls_can_be_tried_with_the_cases_of_tls(kit, tmp_path):

@@ -13,7 +13,16 @@ from lightfr.device import Trust
 from lightfr.errors import PrivacyError
 from lightfr.membership import MemberKey, require_membership
 from lightfr_harness.cli import app
-from lightfr_harness.conformance.kit import Kit, make_kit, make_signing_request
+from lightfr_harness.conformance.kit import (
+    GATE,
+    JOINED,
+    LEFT,
+    LEFT_LATER,
+    RETURNED,
+    Kit,
+    make_kit,
+    make_signing_request,
+)
 from lightfr_harness.conformance.vectors import DEFAULT_FOLDER, Vectors
 from lightfr_harness.errors import CannotRunError
 from lightfr_harness.server.authority import Authority, TokenError
@@ -53,6 +62,18 @@ def test_the_first_codes_and_the_gate_are_those_of_the_vectors(kit):
     assert kit.codes == vectors.codes
     assert kit.open_rows == vectors.open_rows == [True] * 72 + [False] * 8
     assert len(set(kit.item_ids)) == 80
+
+
+def test_the_next_lists_have_items_that_join_leave_and_return_and_none_that_opens_or_closes(kit):
+    second, third = kit.next_items.values()
+    assert (set(kit.items) - set(second), set(second) - set(kit.items)) == (set(LEFT), set(JOINED))
+    assert (set(second) - set(third), set(third) - set(second)) == (set(LEFT_LATER), {RETURNED})
+    for before, after in ((kit.items, second), (second, third)):
+        assert list(after.values()) == sorted(after.values(), reverse=True)
+        for item, count in after.items():
+            assert (count >= GATE) == (item in before and before[item] >= GATE), item
+    assert any(kit.items[item] >= GATE for item in LEFT)
+    assert next(iter(third)) == "item-71"
 
 
 def test_the_authority_knows_the_tokens_and_the_last_has_expired(kit):

@@ -59,7 +59,7 @@ def tried(kits, tmp_path, monkeypatch):
         if mutant is not None:
             monkeypatch.setenv(VARIABLE, mutant)
         module = "lightfr_harness" if mutant is None else "tests.harness.conformance.mutants"
-        with coordinator(kit, tmp_path, module) as running, world_of(running, kit) as world:
+        with coordinator(kit, tmp_path, module) as running, world_of(running, kit, tmp_path) as world:
             require_testable(world)
             return run_one(case, world), running.log
 

@@ -61,11 +61,13 @@ def test_every_phase_of_a_device_is_measured(record):
 
 
 def test_bytes_are_counted_at_the_socket_inside_messages_and_on_the_disk(record):
-    codes, catalogue = 3000 * 16, 16 + 3000 * 12
+    # 2,000 open rows and the shared one; 12 blocks of ids without gaps, and 12 bits for the number of each.
+    codes, catalogue = 2001 * 16, 16 + 4 * 13 + 8 * 12 + 3000 * 12 // 8
     for device in record["devices"]:
         assert device["message_bytes"]["codes"] == [0, codes]
         assert device["message_bytes"]["catalogue"] == [0, catalogue]
         assert (device["disk_bytes"]["codes"], device["disk_bytes"]["catalogue"]) == (codes, catalogue)
+        assert 0 < device["disk_bytes"]["open_rows"] == device["message_bytes"]["open_rows"][1] < 100
         assert 0 < device["disk_bytes"]["store"] < 20_000
         sync, taken_part = device["phases"]["sync"], device["phases"]["round"]
         assert 0 < sync["down_bytes"] - codes - catalogue < 8192

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from lightfr import ItemCodes, UserCode, errors, rank
+from lightfr import ItemCodes, OpenRows, UserCode, errors, rank
+from lightfr.model.bitmaps import read_bitmap
 from lightfr_harness.cli import app
 from lightfr_harness.data.errors import DatasetWarning
 from lightfr_harness.simulation.options import TrainOptions
@@ -81,8 +82,10 @@ def test_the_command_line_trains_prints_json_and_saves_a_matrix_that_ranks(tmp_p
     assert answer.exit_code == 0, answer.output
     record = json.loads(answer.output)
     assert {"hr", "ndcg", "hr_optimistic", "ndcg_optimistic", "popularity"} <= record.keys()
-    with ItemCodes.open(tmp_path / "model" / "items.codes", 32) as codes:
-        assert codes.n_items == record["data"]["items"]
+    n_items = record["data"]["items"]
+    open_rows = OpenRows(read_bitmap(tmp_path / "model" / "open_rows.bitmap", n_items), n_items)
+    with ItemCodes.open(tmp_path / "model" / "items.codes", 32, open_rows=open_rows) as codes:
+        assert (codes.n_items, codes.n_rows) == (n_items, record["open_rows"] + 1)
         assert len(rank(UserCode.random(32), codes, 5)) == 5
     assert len((tmp_path / "model" / "item_ids.txt").read_text().splitlines()) == record["data"]["items"]
 

@@ -108,6 +108,15 @@ def test_items_are_found_over_many_blocks_and_groups(tmp_path, kind, m):
             assert catalogue.index_of(behind) == index_of.get(behind)
 
 
+@pytest.mark.parametrize("gap", [0, 1, 255, 256, 65_535, 65_536, 2**32 - 1, 2**32, 2**64 - 2])
+def test_every_gap_has_room(tmp_path, gap):
+    ids = [-(2**63), -(2**63) + gap + 1]
+    write_catalogue(tmp_path / "items.ids", ids)
+    with Catalogue.open([tmp_path / "items.ids"]) as catalogue:
+        assert [catalogue.id_of(index) for index in (0, 1)] == ids
+        assert catalogue.index_of(ids[1]) == 1
+
+
 def test_every_truncation_and_every_extension_is_refused(small):
     path, _ = small
     whole = path.read_bytes()
@@ -176,6 +185,7 @@ BAD_ENTRIES = {
     "ids beyond 64 bits": (part(1, 2, [b"\0"], [2**63 - 1]), "beyond 64 bits"),
     "ids that reach the next block": (part(1, 257, [GAPS_OF_ONE, b""], [5, 260]), "reach the next"),
     "an offset falls": (part(2, 2, [b"\1a"], offsets=[9, 2], numbers=b"\2"), "above the next"),
+    "an offset is behind the ids": (part(2, 300, [b""] * 2, offsets=[0, 9, 0]), "behind the ids"),
     "a block that is too long": (part(2, 1, [b"\1a" + bytes(2**17)]), "at most 131072"),
     "an empty block": (part(2, 1, [b""]), "1 to 255 bytes inside"),
     "an empty first id": (part(2, 1, [b"\0"]), "1 to 255 bytes inside"),
@@ -202,7 +212,7 @@ def test_corrupt_entries_are_refused_when_met(tmp_path, content, reason):
     path = tmp_path / "items.ids"
     path.write_bytes(content)
     with Catalogue.open([path]) as catalogue, pytest.raises(errors.ArtifactFileError, match=reason) as caught:
-        _ = [catalogue.id_of(index) for index in (catalogue.n_items - 1, 0)]
+        _ = [catalogue.id_of(index) for index in (0, catalogue.n_items - 1)]
     # The bytes of an id are in no error that this one carries along.
     assert not isinstance(caught.value.__context__, UnicodeError)
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from lightfr_harness.audits.cost import budgets, cost_table, measured_bytes, secure_round, speed, training_cost
-from lightfr_harness.audits.cost.formulas import FCF, LIGHTFR, PACKED, Shape
+from lightfr_harness.audits.cost.formulas import FCF, LIGHTFR, OURS, Shape
 from lightfr_harness.audits.finding import Finding
 
 
 def audit(record: dict[str, Any]) -> list[Finding]:
     """Our limits first, then the paper's claims."""
     scenario = record["scenario"]
-    shape = Shape(scenario["items"], scenario["ratings"], scenario["bits"])
+    shape = Shape(scenario["items"], scenario["ratings"], scenario["bits"], scenario["open_rows"])
     devices = record.get("devices", {}).get("devices", [])
     ours: list[Finding] = budgets.audit(devices)
+    ours_by_name = [method.name for method in (LIGHTFR, *OURS)]
     stored, sent, disk = {}, {}, None
     if finished := next((device for device in devices if device["finished"]), None):
         disk = finished["disk_bytes"]
@@ -22,8 +23,8 @@ def audit(record: dict[str, Any]) -> list[Finding]:
         ours += measured_bytes.traffic(shape, scenario, finished)
         if scenario["privacy"] != "clear":
             ours += secure_round.audit(scenario, finished)
-        stored = dict.fromkeys((LIGHTFR.name, PACKED.name), measured_bytes.codes_bytes(shape, disk))
-        sent = dict.fromkeys((LIGHTFR.name, PACKED.name), measured_bytes.first_round_bytes(finished))
+        stored = dict.fromkeys(ours_by_name, measured_bytes.codes_bytes(shape, disk))
+        sent = dict.fromkeys(ours_by_name, measured_bytes.first_round_bytes(finished))
     if fcf := record.get("baselines", {}).get("fcf"):
         stored[FCF.name] = fcf["storage_bytes"]
         sent |= {FCF.name: fcf["round_bytes"], cost_table.ALL_GRADIENTS: fcf["published_round_bytes"]}
@@ -34,6 +35,7 @@ def audit(record: dict[str, Any]) -> list[Finding]:
         *cost_table.text_percentages(),
         *cost_table.ten_million_items(shape, disk),
         *speed.inference(record.get("inference")),
+        *speed.search(record.get("search")),
         *training_cost.audit(record.get("training", {})),
         *speed.figure_1(record.get("figure_1", [])),
     ]

@@ -15,11 +15,20 @@ LAYERS, UNITS, EMBEDDING = 2, 8, 8  # L, h and s of MetaMF
 
 @dataclass(frozen=True)
 class Shape:
-    """What the formulas depend on: items of the catalogue, ratings of the device's user, length of a code."""
+    """What the formulas depend on: items of the catalogue, ratings of the device's user, length of a code.
+
+    `open_rows` of the items have codes of their own; 0: nobody knows, and all have.
+    """
 
     items: int
     ratings: int
     bits: int = CODE_BITS
+    open_rows: int = 0
+
+    @property
+    def rows(self) -> int:
+        """Codes of the items."""
+        return self.open_rows or self.items
 
 
 Formula = Callable[[Shape], float]
@@ -70,7 +79,14 @@ PACKED = Method(
     lambda shape: (1 + shape.items) * shape.bits / 8,
     lambda shape: (shape.ratings + shape.items) * shape.bits / 8,
 )
-METHODS = (FCF, FEDMF, FEDREC, METAMF, PRIVREC, LIGHTFR, PACKED)
+OPEN = Method(
+    "LightFR, open rows",
+    lambda shape: (1 + shape.rows) * shape.bits / 8,
+    lambda shape: (shape.ratings + shape.rows) * shape.bits / 8,
+)
+# As this software does it.
+OURS = (PACKED, OPEN)
+METHODS = (FCF, FEDMF, FEDREC, METAMF, PRIVREC, LIGHTFR, *OURS)
 
 # Items, and ratings of a user on average, of the paper's data sets.
 DATASETS = {

@@ -9,7 +9,7 @@ GROUPS = (
     *("vectors", "checkin", "upload", "upload_content", "status", "round", "aggregate", "kinds", "deltas"),
     *("sums", "cohort", "advertise", "share", "acknowledge", "included", "masked", "survivors", "reveal"),
     *("steps", "abandon", "crowd", "gate", "noise", "evaluation"),
-    *("restart", "memory"),
+    *("restart", "memory", "catalogue"),
 )
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import struct
-
-from lightfr.v1 import manifest_pb2
 from lightfr_harness.conformance.client import Answer, NoAnswer
 from lightfr_harness.conformance.expectations import Unexpected, expect, expect_equal
 from lightfr_harness.conformance.registry import case
+from lightfr_harness.conformance.versions import Published, artifacts_of, open_items
 from lightfr_harness.conformance.world import World
 
 PLACE = "docs/protocol.md#downloads"
-CATALOGUE = "docs/artifacts.md#catalogue"
+CATALOGUE, BITMAPS = "docs/artifacts.md#catalogue", "docs/artifacts.md#bitmaps"
 
 
 class _Codes:
@@ -43,13 +41,9 @@ class _Codes:
         expect_equal("Cache-Control", control, {"public", "max-age=31536000", "immutable"})
 
 
-def _named(manifest: manifest_pb2.Manifest) -> list[manifest_pb2.Artifact]:
-    return [manifest.codes, manifest.catalogue, manifest.open_rows]
-
-
 @case("artifacts.whole", "A device uses nothing whose size or digest is not that of the manifest.", PLACE)
 def whole(world: World) -> None:
-    for artifact in _named(world.manifest()):
+    for artifact in artifacts_of(world.manifest()):
         answer = world.device(0).get(f"/artifacts/{artifact.sha256.hex()}")
         expect_equal("Content-Length", answer.headers.get("content-length"), str(artifact.size_bytes))
         world.device(0).artifact(artifact)
@@ -172,24 +166,28 @@ def unnamed(world: World) -> None:
     expect(answer.status in (401, 403, 404), "403 for a certificate that names no device", answer)
 
 
-@case("artifacts.catalogue", "Rows mean nothing unless every device maps them to the same ids.", CATALOGUE)
+@case("artifacts.catalogue", "Indices mean nothing unless every device maps them to the same ids.", CATALOGUE)
 def catalogue(world: World) -> None:
-    content = world.device(0).artifact(world.manifest().catalogue)
-    magic, version, kind, zero, count = struct.unpack_from("<4sBBHQ", content)
-    expect_equal("header of the catalogue", (magic, version, kind, zero), (b"LFRC", 1, 2, 0))
-    expect_equal("items in the catalogue", count, len(world.kit.item_ids))
-    offsets = struct.unpack_from(f"<{count + 1}I", content, 16)
-    order = struct.unpack_from(f"<{count}I", content, 20 + 4 * count)
-    text = content[20 + 8 * count :]
-    ids = [text[offsets[row] : offsets[row + 1]] for row in range(count)]
-    expect_equal("ids by row", ids, [name.encode() for name in world.kit.item_ids])
-    expect_equal("order of the rows", list(order), sorted(range(count), key=lambda row: ids[row]))
-    expect_equal("end of the text", len(text), offsets[count])
+    expect_equal("ids by index", Published.of(world, world.manifest()).ids, world.kit.item_ids)
 
 
-@case("artifacts.open-rows", "The gate keeps rows closed that too few devices rate.", "docs/protocol.md#the-server")
+@case("artifacts.open-rows", "The gate keeps items closed that too few devices rate.", "docs/protocol.md#the-server")
 def open_rows(world: World) -> None:
-    bitmap = world.device(0).artifact(world.manifest().open_rows)
-    is_open = [bool(bitmap[row // 8] >> row % 8 & 1) for row in range(8 * len(bitmap))]
-    expect_equal("open rows", is_open[: len(world.kit.open_rows)], world.kit.open_rows)
-    expect(not any(is_open[len(world.kit.open_rows) :]), "no bit behind the last row", bitmap.hex())
+    expect_equal("open items", open_items(world, world.manifest()), world.kit.open_rows)
+
+
+@case(
+    "artifacts.shared-row",
+    "Closed items share the row behind those of the open ones, and a device reads it there.",
+    BITMAPS,
+)
+def shared_row(world: World) -> None:
+    published = Published.of(world, world.manifest())
+    row_bytes = world.kit.settings.code_bits // 8
+    expect_equal("rows of the codes", len(published.codes) // row_bytes, sum(world.kit.open_rows) + 1)
+    expect_equal("D", published.matrix, world.twin.codes)
+
+
+@case("artifacts.removed-items", "No item has left yet, and a device would not know one that has.", BITMAPS)
+def removed_items(world: World) -> None:
+    expect(not any(Published.of(world, world.manifest()).has_left), "no item that has left", "some")

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import struct
-import zlib
 
 from lightfr.v1 import manifest_pb2
-from lightfr_harness.conformance.expectations import Unexpected, expect, expect_between, expect_equal
+from lightfr_harness.conformance.expectations import expect, expect_between, expect_equal
+from lightfr_harness.conformance.files import DELTA_HEADER, apply_delta
 from lightfr_harness.conformance.registry import case
+from lightfr_harness.conformance.versions import artifacts_of
 from lightfr_harness.conformance.world import World
 
 DELTA = "docs/artifacts.md#delta"
 PLACE = "docs/protocol.md#manifest"
 CLEAR = ("clear",)
-HEADER = struct.Struct("<4sB3sIQQQ")
 
 
 def _walk(world: World, rounds: int) -> dict[bytes, bytes]:
@@ -35,36 +34,6 @@ def _walk(world: World, rounds: int) -> dict[bytes, bytes]:
     return seen
 
 
-def _applied(delta: bytes, old: bytes, code_bits: int) -> bytes:
-    """The new codes, as docs/artifacts.md says."""
-    magic, version, zero, bits, before, after, count = HEADER.unpack_from(delta)
-    expect_equal("header of a delta", (magic, version, zero, bits), (b"LFRD", 1, bytes(3), code_bits))
-    row_bytes = code_bits // 8
-    expect_equal("rows before", before * row_bytes, len(old))
-    expect_between("changed rows", count, 0, after)
-    content = _inflated(delta[HEADER.size :])
-    expect_equal("size of the inflated stream", len(content), count * (4 + row_bytes))
-    new, row = bytearray(old) + bytes((after - before) * row_bytes), -1
-    for place in range(count):
-        # The gaps come in four planes: all low bytes, then all second bytes, and so on.
-        row += 1 + sum(content[plane * count + place] << 8 * plane for plane in range(4))
-        expect(row < after, "changed rows below the new number", row)
-        flips = content[4 * count + place * row_bytes :][:row_bytes]
-        for byte, flip in enumerate(flips):
-            new[row * row_bytes + byte] ^= flip
-    return bytes(new)
-
-
-def _inflated(stream: bytes) -> bytes:
-    inflater = zlib.decompressobj()
-    try:
-        content = inflater.decompress(stream) + inflater.flush()
-    except zlib.error as error:
-        raise Unexpected("a zlib stream in the delta", str(error)) from error
-    expect(inflater.eof and not inflater.unused_data, "a delta that ends with its stream", "more or less than it")
-    return content
-
-
 def _known_deltas(manifest: manifest_pb2.Manifest, seen: dict[bytes, bytes]) -> list[manifest_pb2.CodesDelta]:
     return [delta for delta in manifest.codes_deltas if delta.from_sha256 in seen]
 
@@ -75,7 +44,7 @@ def apply(world: World) -> None:
     manifest = world.manifest()
     for delta in _known_deltas(manifest, seen):
         content = world.device(0).artifact(delta.artifact)
-        new = _applied(content, seen[delta.from_sha256], world.kit.settings.code_bits)
+        new = apply_delta(content, seen[delta.from_sha256], world.kit.settings.code_bits)
         expect_equal("SHA-256 of the codes after a delta", hashlib.sha256(new).digest(), manifest.codes.sha256)
 
 
@@ -85,7 +54,7 @@ def worth_it(world: World) -> None:
     manifest = world.manifest()
     expect_between("number of deltas", len(manifest.codes_deltas), 0, 16)
     for delta in manifest.codes_deltas:
-        expect_between("size of a delta", delta.artifact.size_bytes, HEADER.size, manifest.codes.size_bytes - 1)
+        expect_between("size of a delta", delta.artifact.size_bytes, DELTA_HEADER.size, manifest.codes.size_bytes - 1)
         expect(delta.from_sha256 != manifest.codes.sha256, "deltas from other codes", "one from the newest to itself")
 
 
@@ -100,5 +69,5 @@ def newest_first(world: World) -> None:
 def older_artifacts(world: World) -> None:
     before = world.manifest()
     _walk(world, 2)
-    for artifact in (before.codes, before.catalogue, before.open_rows):
+    for artifact in artifacts_of(before):
         world.device(0).artifact(artifact)

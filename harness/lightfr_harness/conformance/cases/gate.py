@@ -10,6 +10,7 @@ from lightfr_harness.conformance.masking import UPLOAD
 from lightfr_harness.conformance.registry import case
 from lightfr_harness.conformance.secure_rounds import SecureRound
 from lightfr_harness.conformance.twin import signs_of
+from lightfr_harness.conformance.versions import Published, open_items
 from lightfr_harness.conformance.world import Device, World
 
 GATE = ("gate",)
@@ -49,8 +50,7 @@ def second(world: World) -> None:
 
 def _is_open(world: World, current: SecureRound) -> list[bool]:
     current.require_played()
-    bitmap = world.device(0).artifact(current.manifest.open_rows)
-    return [bool(bitmap[row // 8] >> row % 8 & 1) for row in range(world.kit.settings.item_count)]
+    return open_items(world, current.manifest)
 
 
 @case(
@@ -59,8 +59,7 @@ def _is_open(world: World, current: SecureRound) -> list[bool]:
 def closed(world: World) -> None:
     manifest = world.manifest()
     expect_equal("model_version", manifest.model_version, 1)
-    bitmap = world.device(0).artifact(manifest.open_rows)
-    expect_equal("open rows", bitmap, bytes(world.kit.settings.item_count // 8))
+    expect(not any(open_items(world, manifest)), "no open item", "some")
 
 
 @case("gate.kind", "A device must know what it adds up before it makes a vector of it.", PHASES, kits=GATE)
@@ -113,9 +112,8 @@ def versions(world: World) -> None:
 def training(world: World) -> None:
     current = world.secure.shared(second)
     world.kit.open_rows = _is_open(world, current)
-    # Rows that have opened got random codes.
-    codes = world.device(0).artifact(current.manifest.codes)
-    world.twin.signs = signs_of(codes, world.kit.settings.code_bits)
+    # Items that have opened got random codes.
+    world.twin.signs = signs_of(Published.of(world, current.manifest).matrix, world.kit.settings.code_bits)
     following = world.secure.fresh()
     expect_equal("kind", pb.RoundKind.Name(following.peers[0].assignment.kind), "ROUND_KIND_TRAINING")
     following.finish_exactly()

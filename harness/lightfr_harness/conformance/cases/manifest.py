@@ -11,6 +11,7 @@ from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import manifest_pb2, model_pb2
 from lightfr_harness.conformance.expectations import Unexpected, expect, expect_between, expect_equal
 from lightfr_harness.conformance.registry import COMMON_KITS, USUAL_KITS, case
+from lightfr_harness.conformance.versions import artifacts_of, published_codes
 from lightfr_harness.conformance.world import World
 from lightfr_harness.server.rules import PRIVACY_MODES
 
@@ -52,7 +53,8 @@ def first_version(world: World) -> None:
         raise Unexpected("a server at version 1: run this case on a fresh one", f"version {world.twin.model_version}")
     manifest = world.manifest()
     expect_equal("model_version", manifest.model_version, 1)
-    expect_equal("SHA-256 of the first codes", manifest.codes.sha256, hashlib.sha256(world.kit.codes).digest())
+    codes = published_codes(world.kit.codes, world.kit.open_rows)
+    expect_equal("SHA-256 of the first codes", manifest.codes.sha256, hashlib.sha256(codes).digest())
     expect_equal("mean_user before the first round", manifest.model.mean_user, b"")
     expect_equal("deltas of the first version", len(manifest.codes_deltas), 0)
 
@@ -89,7 +91,7 @@ def rankings(world: World) -> None:
         expect_between("steps of the prior", len(firsts), 1, 64)
         expect_equal("popularities of the prior", len(popularities), len(firsts))
         ascends = firsts[0] == 0 and all(a < b for a, b in pairwise([*firsts, manifest.model.item_count]))
-        expect(ascends, "steps that ascend from row 0 and end below item_count", firsts)
+        expect(ascends, "steps that ascend from item 0 and end below item_count", firsts)
         expect(all(a >= b for a, b in pairwise([1023, *popularities])), "at most 1,023, never rising", popularities)
     expect(len(manifest.rankings) in (0, 4), "four rankings or none", len(manifest.rankings))
     expect_between("candidates", len(manifest.candidates), 0, 31)
@@ -107,14 +109,14 @@ def prior(world: World) -> None:
         return
     told = manifest.prior
     lasts = [*told.first_items[1:], world.kit.settings.item_count]
-    by_row = [
+    by_item = [
         popularity
         for first, last, popularity in zip(told.first_items, lasts, told.popularities, strict=True)
         for _ in range(first, last)
     ]
-    for row, (popularity, count) in enumerate(zip(by_row, world.kit.counts, strict=True)):
+    for item, (popularity, count) in enumerate(zip(by_item, world.kit.counts, strict=True)):
         wanted = round(16 * log(1 + count))
-        expect_equal(f"popularity of row {row}, which {count} devices rate", popularity, wanted)
+        expect_equal(f"popularity of item {item}, which {count} devices rate", popularity, wanted)
 
 
 @case("manifest.created", "People see by it how old a model is.", "proto/lightfr/v1/manifest.proto#Manifest")
@@ -126,10 +128,10 @@ def created(world: World) -> None:
 
 @case("manifest.sizes", "A device reserves space by these sizes before it downloads.", PLACE)
 def sizes(world: World) -> None:
-    settings, manifest = world.kit.settings, world.manifest()
-    expect_equal("codes.size_bytes", manifest.codes.size_bytes, settings.item_count * settings.code_bits // 8)
-    expect_equal("open_rows.size_bytes", manifest.open_rows.size_bytes, (settings.item_count + 7) // 8)
-    for artifact in (manifest.codes, manifest.catalogue, manifest.open_rows):
+    manifest, rows = world.manifest(), sum(world.kit.open_rows) + 1
+    expect_equal("codes.size_bytes", manifest.codes.size_bytes, rows * world.kit.settings.code_bits // 8)
+    expect_between("parts of the catalogue", len(manifest.catalogue_parts), 1, 16)
+    for artifact in artifacts_of(manifest):
         expect_equal("bytes in the SHA-256 of an artifact", len(artifact.sha256), 32)
 
 

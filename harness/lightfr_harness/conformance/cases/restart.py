@@ -11,7 +11,7 @@ from lightfr_harness.conformance.expectations import expect, expect_equal
 from lightfr_harness.conformance.kit import make_signing_request
 from lightfr_harness.conformance.masking import KINDS, METHODS, REVEAL, SIGN_INCLUDED, SIGN_SURVIVORS
 from lightfr_harness.conformance.registry import case
-from lightfr_harness.conformance.versions import require_twin
+from lightfr_harness.conformance.versions import artifacts_of, require_twin
 from lightfr_harness.conformance.world import World
 from lightfr_harness.server.authority.certificates import new_key
 
@@ -26,8 +26,7 @@ def version(world: World) -> None:
     before = world.signed_manifest()
     world.restart()
     expect_equal("the signed manifest", world.signed_manifest(), before)
-    manifest = world.manifest()
-    for artifact in (manifest.codes, manifest.catalogue, manifest.open_rows):
+    for artifact in artifacts_of(world.manifest()):
         world.device(0).artifact(artifact)
 
 

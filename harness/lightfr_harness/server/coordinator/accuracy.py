@@ -142,7 +142,7 @@ class Evaluations:
 
 
 def about_ranking(
-    rule: AggregationRule, chosen: list[Ranking], *, is_day_zero: bool, public_counts: list[int] | None = None
+    rule: AggregationRule, chosen: list[Ranking], *, is_day_zero: bool, public_counts: Numbers | None = None
 ) -> dict[str, Any]:
     """The fields of a manifest that say how devices rank. `chosen`: what evaluations say; empty: nothing yet.
 
@@ -151,8 +151,8 @@ def about_ranking(
     Without, devices rank by popularity on day zero, if there are counts, and later by the codes.
     """
     is_counted = isinstance(rule, CatalogueRule) and rule.counted_devices > 0
-    counts = rule.device_counts if public_counts is None else np.array(public_counts, np.int64)
-    prior = prior_of(counts, rule.gate if is_counted and public_counts is None else 1)
+    counts = rule.device_counts if public_counts is None else public_counts
+    prior = prior_of(counts, rule.gate if is_counted and public_counts is None else 1, rule.removed)
     if not chosen and not is_day_zero:
         chosen = [UNSAID] * len(GROUPS)
     elif not chosen and prior is not None:

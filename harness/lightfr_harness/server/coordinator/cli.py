@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -15,8 +17,12 @@ from lightfr_harness.errors import errors_as_messages
 def serve(
     folder: Annotated[Path, typer.Argument(help="Folder for the coordinator's data. It is made if it does not exist.")],
     catalogue: Annotated[
-        Path, typer.Option(help="One item per line, most popular first: ID, or ID<TAB>number of devices that rate it.")
-    ],
+        Path | None,
+        typer.Option(
+            help="One item per line, most popular first: ID, or ID<TAB>number of devices that rate it. Needed to begin"
+            " a folder; later `catalogue update` changes its items."
+        ),
+    ] = None,
     authority: Annotated[
         Path | None,
         typer.Option(help="The folder that `ca init` made. The authority is started too, as a process of its own."),
@@ -95,20 +101,22 @@ def serve(
     # Here, so that the other commands start without aiohttp.
     from lightfr_harness.server.authority import Credentials
     from lightfr_harness.server.authority.keys import COORDINATOR
-    from lightfr_harness.server.coordinator.options import ItemList, Settings, SettingsError
+    from lightfr_harness.server.coordinator.options import ItemList, Settings, SettingsError, read_codes
     from lightfr_harness.server.coordinator.rounds import Plan
     from lightfr_harness.server.coordinator.serving import Addresses, serve_until_stopped
 
     with errors_as_messages():
-        items = ItemList.read(catalogue, integer_ids=integer_ids)
-        items = items if codes is None else items.with_codes(codes, bits)
+        items = None if catalogue is None else ItemList.read(catalogue, integer_ids=integer_ids)
+        first_codes = None if codes is None else read_codes(codes)
+        items = None if items is None else replace(items, first_codes=first_codes)
         levels = (noise_rows, noise_sums, noise_counts)
         if not all(math.isfinite(level) for level in levels):
             raise SettingsError("--noise-rows, --noise-sums and --noise-counts must be finite numbers")
         in_rows, in_sums, in_counts = (round(1000 * level) for level in levels)
         settings = Settings(
-            bits, gate, seed, integer_ids, items.sha256, privacy, in_rows, in_sums, in_counts, items.codes_sha256,
-            uploads, regularization, public_counts,
+            bits, gate, seed, integer_ids, items.sha256 if items else "", privacy, in_rows, in_sums, in_counts,
+            "" if first_codes is None else hashlib.sha256(first_codes).hexdigest(), uploads, regularization,
+            public_counts,
         )  # fmt: skip
         settings.require_private(host, allow_clear_uploads=allow_clear_uploads)
         goal = settings.usual_goal if goal is None else goal
@@ -135,3 +143,29 @@ def rollback(
 
     with errors_as_messages():
         typer.echo(f"Version {roll_back(folder, to)} is published; it repeats version {to}.")
+
+
+catalogue_app = typer.Typer(no_args_is_help=True, help="The items of a coordinator.")
+
+
+@catalogue_app.callback()
+def _catalogue() -> None:
+    """Keep `update` a command of its own, though it is the only one."""
+
+
+@catalogue_app.command()
+def update(
+    folder: Annotated[Path, typer.Argument(help="The folder of a coordinator, running or stopped.")],
+    items: Annotated[
+        Path, typer.Argument(help="The whole new list, as for `serve --catalogue`. Items that it lacks leave.")
+    ],
+) -> None:
+    """Give a coordinator another list of items, which it takes up between two rounds."""
+    from lightfr_harness.server.coordinator.catalogue_update import offer
+
+    with errors_as_messages():
+        typer.echo(f"By now: {offer(folder, items.read_bytes())}.")
+        typer.echo(
+            "A running coordinator takes the list up when its round has ended, one that is stopped when it starts."
+            " The status page and the event catalogue_changed in the log say so."
+        )

@@ -6,11 +6,14 @@ request is answered before what it relies on is durable.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import error_pb2
 from lightfr_harness.server.coordinator.accuracy import AccuracyReport, has_fallen
+from lightfr_harness.server.coordinator.catalogue_plan import Change
+from lightfr_harness.server.coordinator.catalogue_update import offer
 from lightfr_harness.server.coordinator.cohort import UPLOADING
 from lightfr_harness.server.coordinator.keeper import RoundKeeper
 from lightfr_harness.server.coordinator.refusals import Refusal
@@ -23,7 +26,7 @@ class Coordinator(RoundKeeper):
 
     async def check_in(self, device: str) -> pb.CheckInResponse:
         now = self._clock()
-        placed = self.book.check_in(device, now, lambda current: self.standing.turned_away(device, current, now))
+        placed = self.book.check_in(device, now, lambda current: self._turned_away(device, current, now))
         if isinstance(placed, int):
             if placed == pb.RETRY_REASON_ALREADY_UPLOADED:
                 await self._storage.settled()
@@ -37,6 +40,12 @@ class Coordinator(RoundKeeper):
             await self._storage.settled()
         self.metrics.check_ins.labels("assignment").inc()
         return pb.CheckInResponse(assignment=self._assignment(current, device, self._clock()))
+
+    def _turned_away(self, device: str, current: Round, now: float) -> int | None:
+        """Why the device gets no place, if so. No round begins while the items are about to change."""
+        if self.awaits_catalogue:
+            return pb.RETRY_REASON_AGGREGATING
+        return self.standing.turned_away(device, current, now)
 
     def retry(self, reason: int) -> pb.CheckInResponse:
         """When to come back, and why."""
@@ -101,6 +110,12 @@ class Coordinator(RoundKeeper):
         )
         await self._storage.settled()
         return answer
+
+    async def offer_catalogue(self, content: bytes) -> Change:
+        """Take another list of items, durably, for the time between two rounds; what it will change."""
+        change = await asyncio.to_thread(offer, self.folder, content)
+        self._changed.set()
+        return change
 
     async def report_accuracy(self, report: AccuracyReport) -> None:
         """Keep what somebody measured, to be shown; log it if the model has become worse."""

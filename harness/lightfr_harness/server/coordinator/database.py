@@ -129,13 +129,18 @@ def _prepare(connection: sqlite3.Connection, schema: str, schema_version: int) -
     connection.execute("PRAGMA synchronous = FULL")
     # Uploads are user data: deleting them overwrites them.
     connection.execute("PRAGMA secure_delete = ON")
+    require_schema(connection, schema_version, 0)
+    connection.executescript(f"BEGIN; {schema} PRAGMA user_version = {schema_version}; COMMIT;")
+
+
+def require_schema(connection: sqlite3.Connection, schema_version: int, *others: int) -> None:
+    """Raise StorageError unless the data base has this schema, or one of the others."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version not in (0, schema_version):
+    if version not in (schema_version, *others):
         raise StorageError(
             f"the folder was written by another release: schema {version}, this one reads {schema_version}. Go on with"
             " that release, or begin a new folder, whose first codes may be a file of the old one's artifacts (--codes)"
         )
-    connection.executescript(f"BEGIN; {schema} PRAGMA user_version = {schema_version}; COMMIT;")
 
 
 def _resolve(futures: list[asyncio.Future[Any]], results: list[Any]) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import BinaryIO
 
+from lightfr._files import fsync_folder
 from lightfr.errors import LightFRError
 
 # Called with the name of a step between two durable writes. Crash tests pass one that raises there.
@@ -60,3 +62,50 @@ def keep_only(folder: Path, names: Iterable[str]) -> None:
             shutil.rmtree(path)
         else:
             path.unlink()
+
+
+class NextCatalogue:
+    """A list of items that waits in a folder for the coordinator. A later one takes its place."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._offered = folder, folder / "catalogue.next.tsv"
+        self._taken: Path | None = None
+
+    @property
+    def is_there(self) -> bool:
+        """Whether a list waits, or is being taken up."""
+        return self._taken is not None or self._offered.exists()
+
+    def is_same(self, sha256: str) -> bool:
+        """Whether the list that waits has this digest."""
+        return self._offered.exists() and hashlib.sha256(self._offered.read_bytes()).hexdigest() == sha256
+
+    def put(self, content: bytes) -> None:
+        """Keep a list, durably."""
+        held = os.open(self._folder, os.O_RDONLY)
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX)  # Against others who do the same now.
+            write_atomically(self._offered, lambda file: file.write(content))
+            fsync_folder(self._folder)
+        finally:
+            os.close(held)
+
+    def take(self, version: int) -> bytes:
+        """The list that waits, which shall make this version. It stays in the folder until it is dropped."""
+        self._taken = self._folder / f"catalogue.taken-{version}.tsv"
+        self._offered.replace(self._taken)
+        return self._taken.read_bytes()
+
+    def drop(self) -> None:
+        """Forget the list that was taken: it has made its version, or cannot."""
+        if self._taken is not None:
+            self._taken.unlink()
+        self._taken = None
+
+    def recover(self, newest: int) -> None:
+        """After a crash: a list that was on its way waits again, but not the one that has made this version."""
+        for taken in self._folder.glob("catalogue.taken-*.tsv"):
+            if taken.name == f"catalogue.taken-{newest}.tsv" or self._offered.exists():
+                taken.unlink()
+            else:
+                taken.replace(self._offered)

@@ -6,21 +6,18 @@ import asyncio
 import functools
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-from lightfr.rankings import Ranking
 from lightfr.v1 import coordinator_pb2 as pb
-from lightfr.v1 import manifest_pb2
 from lightfr_harness.server.coordinator import secure_steps
-from lightfr_harness.server.coordinator.accuracy import Evaluation, about_ranking
+from lightfr_harness.server.coordinator.accuracy import Evaluation
 from lightfr_harness.server.coordinator.clock import SteadyClock
 from lightfr_harness.server.coordinator.cohort import PHASE_NAMES, REVEALING, Cohort, RoundFacts
 from lightfr_harness.server.coordinator.folder import CrashPoint, FolderError, lock_folder, no_crash
-from lightfr_harness.server.coordinator.options import ItemList, MakeRule, Settings, make_rule
-from lightfr_harness.server.coordinator.publishing import Publisher, Signer, Version, artifact_kinds, blocks_of
+from lightfr_harness.server.coordinator.options import ItemList, MakeRule, Settings, SettingsError, make_rule
+from lightfr_harness.server.coordinator.publishing import Signer, Version, blocks_of
 from lightfr_harness.server.coordinator.rounds import (
     ABANDONED,
     AGGREGATING,
@@ -35,20 +32,17 @@ from lightfr_harness.server.coordinator.rounds import (
 )
 from lightfr_harness.server.coordinator.secure_steps import SecureSteps
 from lightfr_harness.server.coordinator.standing import Standing
-from lightfr_harness.server.coordinator.storage import (
-    REMEMBERED_VERSIONS,
-    PastRound,
-    RoundEnd,
-    Storage,
-)
+from lightfr_harness.server.coordinator.storage import RoundEnd, Storage
+from lightfr_harness.server.coordinator.stored import PastRound
 from lightfr_harness.server.coordinator.telemetry import Log, Metrics
+from lightfr_harness.server.coordinator.versions import VersionKeeper
 from lightfr_harness.server.rules import CatalogueRule
 from lightfr_harness.server.rules.plausible import ImplausibleSumError
 from lightfr_harness.server.rules.secagg import MissingSharesError, SecureSumError
 
 SHOWN_ROUNDS = 50
-
-T = TypeVar("T")
+# How long another list of items may lie in the folder before it is seen.
+LOOK_SECONDS = 0.5
 
 
 class Added(NamedTuple):
@@ -60,13 +54,13 @@ class Added(NamedTuple):
     evaluation: Evaluation | None = None
 
 
-class RoundKeeper:
+class RoundKeeper(VersionKeeper):
     """One folder, one model, one round at a time. What devices ask of it is in Coordinator."""
 
     def __init__(
         self,
         folder: Path,
-        items: ItemList,
+        items: ItemList | None,
         settings: Settings,
         plan: Plan,
         signer: Signer,
@@ -76,23 +70,17 @@ class RoundKeeper:
         make_rule: MakeRule = make_rule,
         crash_point: CrashPoint = no_crash,
     ) -> None:
+        """Hold a folder. Its items are needed to begin it, and may be None later."""
         if settings.is_secure:
             plan.require_cohort()
-        self.items, self.settings, self.plan = items, settings, plan
-        self.largest_upload_bytes = 0
-        self.metrics = metrics or Metrics()
-        self.log = log
-        # Deadlines go by this clock. What is only shown is told by the system's, which somebody may set.
-        self._signer, self._clock = signer, clock or SteadyClock()
         # Uploads are user data: nobody else on this machine reads them.
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lock = lock_folder(folder)
-        self._publisher = Publisher(folder, plan.artifacts_address, crash_point)
-        self.artifacts = self._publisher.artifacts
+        super().__init__(folder, settings, plan, signer, metrics or Metrics(), crash_point, make_rule)
+        self._items, self.log = items, log
+        # Deadlines go by this clock. What is only shown is told by the system's, which somebody may set.
+        self._clock = clock or SteadyClock()
         self._storage = Storage(folder / "coordinator.sqlite", self._storage_failed, crash_point)
-        self._rule = make_rule(settings, items)
-        # One thread for what takes long: it is waited for before the folder is let go.
-        self._worker = ThreadPoolExecutor(1, "aggregation")
         self._changed = asyncio.Event()
         self.steps = SecureSteps(
             self._storage, self._clock, lambda round_id: self.book.find(round_id), self._changed.set,
@@ -106,9 +94,7 @@ class RoundKeeper:
         kept = self._storage.settings()
         if kept is not None:
             self.settings.require_same(kept)
-        self._manifests = deque(self._storage.manifests(), maxlen=REMEMBERED_VERSIONS)
-        self.evaluations = self._storage.evaluations()
-        self._clean()
+        self._remember(self._storage)
         since = (self._storage.finished_since(kind) for kind in (GATE_REFRESH, EVALUATION))
         self._schedule = Schedule(self.plan, self._storage.finished_count(), *since)
         self.standing = Standing(self._storage.faults(), self._storage.counted())
@@ -140,20 +126,18 @@ class RoundKeeper:
         self.failed.set()
 
     async def _begin(self) -> None:
-        parts = [self._publisher.put_catalogue(self.items.ids)]
-        version = self._publish(1, parts, [], [], is_trained=False)
+        version = self._first_version(self._items)
         first = self._new_round(1, version)
-        await self._storage.begin(self.settings.as_dict(), version.serialised, first)
+        await self._storage.begin(self.settings.as_dict(), version.serialised, first, self.catalogue_changes[0])
         self._adopt(version)
         self.book = RoundBook(self.plan, [], first)
 
     async def _resume(self, known: list[Round]) -> None:
         if not self._manifests or not known:
             raise FolderError("the folder has settings but no version or no round: restore it, or name a new one")
-        newest = self._manifests.popleft()
-        self._publisher.restore(self._rule, manifest_pb2.Manifest.FromString(newest))
+        self.next_catalogue.recover(self.catalogue_changes[-1].model_version)
         last = known[-1]
-        version = self._made_version(newest, last.places)
+        version = self._newest_version(self._items, last.places)
         self._adopt(version)
         current = known.pop() if last.state not in (FINISHED, ABANDONED) else None
         if current is not None:
@@ -166,32 +150,9 @@ class RoundKeeper:
             await self._storage.open_round(current)
         self.book = RoundBook(self.plan, known, current)
 
-    def _made_version(self, manifest: bytes, places: int = 0) -> Version:
-        """For rounds of the plan, or of an older one with so many places."""
-        return Version.of(manifest, self._rule, self._signer.sign, max(self.plan.places, places))
-
-    def _adopt(self, version: Version) -> None:
-        """Make a durable version the one that devices get."""
-        self._manifests.appendleft(version.serialised)
-        self.version = version
-        # Never less than before: who has lost a receipt sends an upload of an older version again.
-        self.largest_upload_bytes = max(self.largest_upload_bytes, version.upload_limit_bytes)
-        self.metrics.model_version.set(version.manifest.model_version)
-
-    def artifact_kind(self, digest: str) -> str:
-        """What the artifact of a digest is: "codes", "catalogue", "delta" and so on; else "unknown"."""
-        for manifest in self._manifests:
-            kinds = artifact_kinds(manifest_pb2.Manifest.FromString(manifest))
-            if digest in kinds:
-                return kinds[digest]
-        return "unknown"
-
     def most_places(self) -> int:
         """Of the current round or of later ones."""
         return max(self.plan.places, self.book.current.places if self.book.current else 0)
-
-    def _clean(self) -> None:
-        self._publisher.clean(list(self._manifests), [one.model_version for one in self.evaluations.kept])
 
     def _is_over(self, version: Version) -> bool:
         return self._schedule.is_over(can_evaluate=self._can_evaluate(version))
@@ -238,7 +199,8 @@ class RoundKeeper:
 
     async def _wait(self) -> None:
         deadline = self.book.current.deadline if self.book.current else None
-        timeout = None if deadline is None else max(deadline - self._clock(), 0.001)
+        # Somebody may put another list of items into the folder at any time.
+        timeout = LOOK_SECONDS if deadline is None else min(max(deadline - self._clock(), 0.001), LOOK_SECONDS)
         try:
             async with asyncio.timeout(timeout):
                 await self._changed.wait()
@@ -247,7 +209,10 @@ class RoundKeeper:
         self._changed.clear()
 
     async def end_due_round(self) -> bool:
-        """End the current round, or its phase, if its goal is reached or its deadline over."""
+        """End the current round, or its phase, if its goal is reached or its deadline over; or change the items."""
+        if self.awaits_catalogue:
+            await self._change_catalogue()
+            return True
         closing, current = self.book.closes_as(self._clock()), self.book.current
         if current is not None and current.is_phase_due(self._clock()):
             await self._end_phase(current)
@@ -259,6 +224,34 @@ class RoundKeeper:
         else:
             await self._aggregate(current)
         return True
+
+    @property
+    def awaits_catalogue(self) -> bool:
+        """Whether another list of items is to be taken up now: no device has a place in a round."""
+        is_idle = self.book.current is None or not self.book.current.assigned
+        return is_idle and self.next_catalogue.is_there
+
+    async def _change_catalogue(self) -> None:
+        """Publish a version with other items, and open the round anew on it. A list that is none is dropped."""
+        content = self.next_catalogue.take(self.version.manifest.model_version + 1)
+        try:
+            version, change = await self._in_worker(self._with_items, content, self._schedule.finished > 0)
+        except SettingsError as error:
+            self.log.event("catalogue_refused", reason=str(error))
+            self.next_catalogue.drop()
+            return
+        current = self.book.current
+        opened = None if current is None else self._new_round(current.number, version)
+        await self._storage.change_catalogue(version.serialised, change, opened)
+        self.catalogue_changes.append(change)
+        self._adopt(version)
+        self.book.current = opened
+        self.next_catalogue.drop()
+        self.log.event(
+            "catalogue_changed", model_version=change.model_version, joined=change.joined, left=change.left,
+            returned=change.returned, renumbered=change.is_renumbered,
+        )  # fmt: skip
+        await self._in_worker(self._clean)
 
     async def _end_phase(self, current: Round) -> None:
         """Go on to the next phase with those who delivered, or drop the round if they are too few."""
@@ -304,9 +297,6 @@ class RoundKeeper:
             self.standing.added_up(current, is_good=False)
         await self._end(current, ABANDONED, await self._in_worker(self._published, self._schedule.finished > 0))
 
-    async def _in_worker(self, function: Callable[..., T], *arguments: object) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._worker, function, *arguments)
-
     def _add_up(self, current: Round, bodies: list[bytes]) -> Added:
         """Sums do not depend on the order of uploads."""
         rule = self._rule
@@ -327,33 +317,6 @@ class RoundKeeper:
         n_implausible = rule.add_cohort(sums, devices)
         rule.finish_round()
         return Added(self._published(True), n_implausible)
-
-    def _published(self, is_trained: bool, evaluation: Evaluation | None = None) -> Version:
-        """What the rule has now as the next version, written but not yet the one that counts."""
-        older = [manifest_pb2.Manifest.FromString(manifest) for manifest in self._manifests]
-        evaluations = self.evaluations.plus(evaluation) if evaluation else self.evaluations
-        number = self.version.manifest.model_version + 1
-        return self._publish(number, older[0].catalogue_parts, older, evaluations.rankings(), is_trained=is_trained)
-
-    def _publish(
-        self,
-        number: int,
-        catalogue_parts: Sequence[manifest_pb2.Artifact],
-        older: Sequence[manifest_pb2.Manifest],
-        chosen: list[Ranking],
-        *,
-        is_trained: bool,
-    ) -> Version:
-        # Where devices evaluate, the codes are used when that has found them good.
-        evaluates = self.settings.is_secure and self.plan.evaluate_every > 0
-        ranking = about_ranking(
-            self._rule,
-            chosen,
-            is_day_zero=evaluates or not is_trained,
-            public_counts=self.items.device_counts if self.settings.public_counts else None,
-        )
-        made = self._publisher.publish(self._rule, number, time.time(), catalogue_parts, older, ranking)
-        return self._made_version(made)
 
     async def _end(
         self, current: Round, state: int, version: Version | None, evaluation: Evaluation | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from html import escape
@@ -15,6 +16,7 @@ from lightfr.errors import InvalidInputError
 from lightfr_harness.server.coordinator.accuracy import AccuracyReport, Evaluations, has_fallen, in_words
 from lightfr_harness.server.coordinator.cohort import PHASE_NAMES, PHASES, Cohort
 from lightfr_harness.server.coordinator.coordinator import Coordinator
+from lightfr_harness.server.coordinator.options import SettingsError
 from lightfr_harness.server.coordinator.plots import Line, plot
 from lightfr_harness.server.coordinator.rounds import (
     AGGREGATING,
@@ -24,9 +26,10 @@ from lightfr_harness.server.coordinator.rounds import (
     TRAINING,
     Round,
 )
-from lightfr_harness.server.coordinator.storage import PastRound
+from lightfr_harness.server.coordinator.stored import PastRound
 
 _LARGEST_REPORT_BYTES = 1024
+_LARGEST_CATALOGUE_BYTES = 2**28
 # Rows of a table, at most.
 _SHOWN = 50
 PAGE_REFRESH_SECONDS = 3
@@ -79,6 +82,9 @@ def application(coordinator: Coordinator, is_ready: Callable[[], bool]) -> web.A
     async def accuracy(request: web.Request) -> web.Response:
         return await _take_report(coordinator, request)
 
+    async def catalogue(request: web.Request) -> web.Response:
+        return await _take_catalogue(coordinator, request)
+
     _watch_phases(coordinator)
     made = web.Application(client_max_size=_LARGEST_REPORT_BYTES, middlewares=[_require_loopback_host])
     made.router.add_get("/", status)
@@ -86,6 +92,7 @@ def application(coordinator: Coordinator, is_ready: Callable[[], bool]) -> web.A
     made.router.add_get("/healthz", healthz)
     made.router.add_get("/readyz", readyz)
     made.router.add_post("/accuracy", accuracy)
+    made.router.add_post("/catalogue", catalogue)
     return made
 
 
@@ -139,6 +146,17 @@ async def _take_report(coordinator: Coordinator, request: web.Request) -> web.Re
     return web.Response(status=204)
 
 
+async def _take_catalogue(coordinator: Coordinator, request: web.Request) -> web.Response:
+    # As above: a page in somebody's browser cannot send this type either.
+    if request.content_type != "text/tab-separated-values":
+        return web.Response(status=415, text="send text/tab-separated-values\n")
+    try:
+        change = await coordinator.offer_catalogue(await request.clone(client_max_size=_LARGEST_CATALOGUE_BYTES).read())
+    except SettingsError as error:
+        return web.Response(status=400, text=f"{error}\n")
+    return web.Response(status=202, text=f"{change}. It happens when the round has ended.\n")
+
+
 def parse_report(body: bytes, newest_version: int) -> AccuracyReport:
     """Read `{"model_version", "users", "hit_rate", "ndcg"}`; raises InvalidInputError."""
     try:
@@ -175,7 +193,7 @@ def render(coordinator: Coordinator) -> str:
         f"{_warnings(coordinator)}"
         f"<main>{_current(coordinator)}{_evaluated(coordinator.evaluations)}"
         f"{_reported(list(coordinator.accuracy.values()))}"
-        f"{_faults(coordinator)}{_model(coordinator)}{_history(list(coordinator.history))}</main>"
+        f"{_faults(coordinator)}{_catalogue(coordinator)}{_model(coordinator)}{_history(list(coordinator.history))}</main>"
         f'<footer><p class="note">Refreshes every {PAGE_REFRESH_SECONDS} seconds. '
         f"The same numbers for machines: /metrics</p></footer></body></html>"
     )
@@ -241,10 +259,8 @@ def _round_facts(current: Round, coordinator: Coordinator) -> dict[str, str]:
 def _model(coordinator: Coordinator) -> str:
     manifest = coordinator.version.manifest
     facts = {
-        "items": f"{manifest.model.item_count:,}",
         "code length": f"{manifest.model.code_bits} bits",
         "codes": _size(manifest.codes.size_bytes),
-        "catalogue": _size(sum(part.size_bytes for part in manifest.catalogue_parts)),
         "delta from the last version": _size(manifest.codes_deltas[0].artifact.size_bytes)
         if manifest.codes_deltas
         else "none",
@@ -253,6 +269,27 @@ def _model(coordinator: Coordinator) -> str:
         "sent in all": _size(coordinator.metrics.sent_total()),
     }
     return _section("Model and bytes", _facts(facts))
+
+
+def _catalogue(coordinator: Coordinator) -> str:
+    manifest, changes = coordinator.version.manifest, coordinator.catalogue_changes
+    n_items, code_bytes = manifest.model.item_count, manifest.model.code_bits // 8
+    n_open = manifest.codes.size_bytes // code_bytes - 1 if manifest.HasField("open_rows") else n_items
+    first, last = changes[0], changes[-1]
+    changed = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(last.at))
+    facts = {
+        "items": f"{n_items - coordinator.removed_items:,}",
+        "open": f"{n_open:,}",
+        "left, with numbers": f"{coordinator.removed_items:,}",
+        "ids": f"{_size(sum(part.size_bytes for part in manifest.catalogue_parts))} in {len(manifest.catalogue_parts)}",
+    }
+    says = "It is the first one." if last is first else (
+        f"Changed for the {len(changes) - 1:,}. time at version {last.model_version}, {changed}: {last.joined:,} items"
+        f" joined, {last.left:,} left, {last.returned:,} returned"
+        f"{', and all were numbered anew' if last.is_renumbered else ''}."
+    )  # fmt: skip
+    waiting = " Another list waits for the end of the round." if coordinator.next_catalogue.is_there else ""
+    return _section("Catalogue", f"<p>{says}{waiting}</p>{_facts(facts)}")
 
 
 def _faults(coordinator: Coordinator) -> str:

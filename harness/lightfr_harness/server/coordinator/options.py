@@ -6,7 +6,7 @@ import hashlib
 import ipaddress
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lightfr.cohorts import DEFAULT_MINIMUM_COHORT
-from lightfr.errors import CodeLengthError, InvalidInputError
+from lightfr.errors import CodeLengthError, InvalidInputError, ItemIdError
+from lightfr.model.catalogue import require_item_id
 from lightfr.training.model import LEAST_NOISE, MOST_NOISE
 from lightfr.v1 import model_pb2
 from lightfr_harness.server.rules import (
@@ -60,33 +61,35 @@ class ItemList:
         """Read `item_id` or `item_id<TAB>count` per line."""
         try:
             content = path.read_bytes()
-            lines = content.decode().splitlines()
         except OSError as error:
             raise SettingsError(f"cannot read the catalogue '{path.name}': {error.strerror}") from error
+        return cls.parse(content, integer_ids=integer_ids)
+
+    @classmethod
+    def parse(cls, content: bytes, *, integer_ids: bool) -> ItemList:
+        """Take the content of such a file."""
+        try:
+            lines = content.decode().splitlines()
         except UnicodeDecodeError as error:
-            raise SettingsError(f"the catalogue '{path.name}' is not UTF-8 text") from error
+            raise SettingsError("the catalogue is not UTF-8 text") from error
         rows = [line.split("\t") for line in lines]
         counts = _counts(rows)
         ids = [_integer(row[0], number) for number, row in enumerate(rows, 1)] if integer_ids else [r[0] for r in rows]
+        _require_ids(ids)
         return cls(ids, counts, hashlib.sha256(content).hexdigest())
 
-    def with_codes(self, path: Path, bits: int) -> ItemList:
-        """The same items with first codes from a file, in the layout of docs/protocol.md."""
-        try:
-            codes = path.read_bytes()
-        except OSError as error:
-            raise SettingsError(f"cannot read the codes '{path.name}': {error.strerror}") from error
-        expected = len(self.ids) * bits // 8
-        if len(codes) != expected:
-            raise SettingsError(
-                f"the codes '{path.name}' have {len(codes)} bytes, {len(self.ids)} items of {bits} bits have {expected}"
-            )
-        return replace(self, first_codes=codes)
+    @classmethod
+    def unnamed(cls, n_items: int, *, has_counts: bool) -> ItemList:
+        """Stand for so many items whose ids and counts a folder has."""
+        return cls(range(n_items), [0] * n_items if has_counts else None, "")
 
-    @property
-    def codes_sha256(self) -> str:
-        """Of the first codes; empty when they are drawn."""
-        return "" if self.first_codes is None else hashlib.sha256(self.first_codes).hexdigest()
+
+def read_codes(path: Path) -> bytes:
+    """Read first codes, one row for each item, in the layout of docs/protocol.md."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise SettingsError(f"cannot read the codes '{path.name}': {error.strerror}") from error
 
 
 def _counts(rows: list[list[str]]) -> list[int] | None:
@@ -104,6 +107,20 @@ def _counts(rows: list[list[str]]) -> list[int] | None:
         if not 0 <= count <= _LARGEST_COUNT:
             raise SettingsError(f"line {number} of the catalogue: expected a count from 0 to {_LARGEST_COUNT}")
     return counts
+
+
+def _require_ids(ids: Sequence[str | int]) -> None:
+    """No error names an item."""
+    lines: dict[str | int, int] = {}
+    for number, item_id in enumerate(ids, 1):
+        try:
+            require_item_id(item_id)
+        except ItemIdError:
+            raise SettingsError(
+                f"line {number} of the catalogue: an id has 1 to 255 bytes, or is an integer of 64 bits"
+            ) from None
+        if lines.setdefault(item_id, number) != number:
+            raise SettingsError(f"line {number} of the catalogue repeats the id of line {lines[item_id]}")
 
 
 def _integer(text: str, number: int) -> int:
@@ -185,13 +202,12 @@ class Settings:
 
     def require_same(self, kept: dict[str, Any]) -> None:
         """Raise SettingsError, naming what differs, unless the folder was begun with the same."""
-        # Folders begun before there were these options do not name them.
-        kept = {"codes_sha256": "", "uploads": "ternary", "regularization": 0.0, "public_counts": False, **kept}
-        different = [name for name, value in self.as_dict().items() if kept.get(name) != value]
+        # The list of items may change; which ones may be named is checked where the folder's are known.
+        same = {**kept, "catalogue_sha256": self.catalogue_sha256}
+        different = [name for name, value in self.as_dict().items() if same.get(name) != value]
         if different:
             names = {name: "--" + name.replace("_", "-") for name in different}
-            names |= {"catalogue_sha256": "the catalogue's digest", "codes_sha256": "the digest of --codes"}
-            names["regularization"] = "--lambda"
+            names |= {"codes_sha256": "the digest of --codes", "regularization": "--lambda"}
             says = "; ".join(f"{names[name]} was {kept.get(name)}, now {getattr(self, name)}" for name in different)
             raise SettingsError(f"the folder was begun with other options: {says}. Repeat them, or name a new folder")
 
@@ -229,6 +245,11 @@ def make_rule(settings: Settings, items: ItemList) -> AggregationRule:
     else:
         rule = CatalogueRule(counts, settings.bits, **options)
     if items.first_codes is not None:
+        n, actual, expected = len(items.ids), len(items.first_codes), len(items.ids) * settings.bits // 8
+        if actual != expected:
+            raise SettingsError(
+                f"the file of --codes has {actual} bytes, {n} items of {settings.bits} bits have {expected}"
+            )
         rule.set_codes(np.frombuffer(items.first_codes, np.uint8).reshape(rule.n_items, -1))
     return rule
 

@@ -27,6 +27,7 @@ from lightfr_harness.server.coordinator.folder import (
     UNFINISHED,
     CrashPoint,
     FolderError,
+    NextCatalogue,
     keep_only,
     lock_folder,
     no_crash,
@@ -88,12 +89,15 @@ class Publisher:
         catalogue_parts: Sequence[manifest_pb2.Artifact],
         older: Sequence[manifest_pb2.Manifest] = (),
         about_ranking: Mapping[str, Any] | None = None,
+        public_counts: npt.NDArray[np.int64] | None = None,
     ) -> bytes:
         """Write everything of a version, durably; its manifest, serialised. `older` ones, newest first, get deltas.
 
-        `about_ranking` are the fields of the manifest that say how devices rank.
+        `about_ranking` are the fields of the manifest that say how devices rank. Public counts are kept with the state.
         """
         state: dict[str, Any] = rule.state()
+        if public_counts is not None:
+            state["public_counts"] = public_counts
         write_atomically(self._states / f"{version}.npz", lambda file: np.savez(file, **state), self._crash_point)
         manifest = manifest_pb2.Manifest(
             wire_version=WIRE_VERSION,
@@ -118,12 +122,15 @@ class Publisher:
     def _deltas(
         self, target: manifest_pb2.Manifest, older: Sequence[manifest_pb2.Manifest]
     ) -> list[manifest_pb2.CodesDelta]:
-        """From the codes of older versions whose items have the same numbers, as far as they spare a device bytes."""
+        """From the codes of older versions, as far as they spare a device bytes.
+
+        A delta is right whichever rows it takes for the same. Those of items that were numbered anew are seldom small.
+        """
         deltas: dict[bytes, manifest_pb2.CodesDelta] = {}
         codes, items = self._codes(target), self._items(target)
         for manifest in older[:DELTAS_FROM_VERSIONS]:
             source = manifest.codes.sha256
-            if source in deltas or source == target.codes.sha256 or not _have_same_numbers(manifest, target):
+            if source in deltas or source == target.codes.sha256:
                 continue
             content = make_delta(self._codes(manifest), codes, _old_rows(self._items(manifest), items))
             if len(content) < target.codes.size_bytes:
@@ -175,18 +182,24 @@ class Publisher:
         self._crash_point("version is written")
         return manifest.SerializeToString()
 
-    def restore(self, rule: AggregationRule, manifest: manifest_pb2.Manifest) -> None:
-        """Take up the state of a version, and check that it is the one whose codes were published."""
+    def restore(self, rule: AggregationRule, manifest: manifest_pb2.Manifest) -> npt.NDArray[np.int64] | None:
+        """Take up the state of a version, and check that it is the one whose codes were published.
+
+        Returns the public counts that were kept with it.
+        """
         path = self._states / f"{manifest.model_version}.npz"
         try:
             with np.load(path) as saved:
-                rule.restore(dict(saved))
+                state = dict(saved)
+            public_counts: npt.NDArray[np.int64] | None = state.pop("public_counts", None)
+            rule.restore(state)
         except (OSError, KeyError, ValueError) as error:
             raise FolderError(f"the state of version {manifest.model_version} cannot be read") from error
         if self._read(manifest.codes) != rule.codes.tobytes():
             raise FolderError(f"the state of version {manifest.model_version} is not that of its codes")
         if not self._has_items_of(rule, manifest):
             raise FolderError(f"the state of version {manifest.model_version} is not that of its items")
+        return public_counts
 
     def _has_items_of(self, rule: AggregationRule, manifest: manifest_pb2.Manifest) -> bool:
         """Whether the items that are open and those that left are the same."""
@@ -221,14 +234,8 @@ def artifact_kinds(manifest: manifest_pb2.Manifest) -> dict[str, str]:
     return {**kinds, manifest.codes.sha256.hex(): "codes"}
 
 
-def _have_same_numbers(one: manifest_pb2.Manifest, other: manifest_pb2.Manifest) -> bool:
-    """Whether the parts of one catalogue are the first of the other: numbering anew makes other parts."""
-    pairs = zip(one.catalogue_parts, other.catalogue_parts, strict=False)
-    return all(part.sha256 == others.sha256 for part, others in pairs)
-
-
 def _old_rows(old_items: npt.NDArray[np.int64], new_items: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The old row of the item of each new row, or -1 if it had none. Shared rows have the item -1."""
+    """The old row of the item with the number of each new row, or -1 if none had one. Shared rows have the item -1."""
     old_row = np.full(max(old_items.max(initial=0), new_items.max(initial=0)) + 2, -1)
     # -1 is also the last place.
     old_row[old_items] = np.arange(len(old_items))
@@ -323,6 +330,8 @@ async def _roll_back(folder: Path, version: int, crash_point: CrashPoint) -> int
         is_open = last.state not in (FINISHED, ABANDONED)
         if is_open:
             last.state, last.ended_at = ABANDONED, time.time()
+        # A list of items that was taken up as the process ended is not to be taken up again.
+        NextCatalogue(folder).recover(storage.catalogue_changes()[-1].model_version)
         storage.start()
         await storage.roll_back(number, manifest, version, last if is_open else None)
         return number

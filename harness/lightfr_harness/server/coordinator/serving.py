@@ -53,7 +53,7 @@ def address(host: str, port: int) -> str:
 async def serve_until_stopped(
     folder: Path,
     credentials: Credentials,
-    items: ItemList,
+    items: ItemList | None,
     settings: Settings,
     plan: Plan,
     wanted: Addresses,

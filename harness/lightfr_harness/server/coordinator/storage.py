@@ -12,37 +12,37 @@ import asyncio
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import astuple, dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
-
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from lightfr_harness.server.coordinator.accuracy import (
     REMEMBERED_EVALUATIONS,
     AccuracyReport,
     Evaluation,
-    Evaluations,
 )
-from lightfr_harness.server.coordinator.cohort import UPLOADING, PhaseResult
-from lightfr_harness.server.coordinator.database import Database, StorageError
+from lightfr_harness.server.coordinator.cohort import PhaseResult
+from lightfr_harness.server.coordinator.database import Database
 from lightfr_harness.server.coordinator.folder import CrashPoint, no_crash
 from lightfr_harness.server.coordinator.rounds import (
-    ABANDONED,
-    FINISHED,
     REMEMBERED_ROUNDS,
-    TRAINING,
     Receipt,
     Round,
 )
 from lightfr_harness.server.coordinator.standing import Fault
+from lightfr_harness.server.coordinator.stored import (
+    NONCE_BYTES,
+    SCHEMA_VERSION,
+    CatalogueChange,
+    Stored,
+    cipher_of,
+    unsealed,
+)
 
-SCHEMA_VERSION = 4
 # Versions whose manifests, and so whose artifacts, are kept.
 REMEMBERED_VERSIONS = 16
-_KEY_BYTES, _NONCE_BYTES = 32, 12
+_KEY_BYTES = 32
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS settings (id INTEGER PRIMARY KEY CHECK (id = 1), value TEXT NOT NULL);
@@ -79,25 +79,12 @@ CREATE TABLE IF NOT EXISTS faults (
 CREATE TABLE IF NOT EXISTS evaluations (
   number INTEGER PRIMARY KEY, model_version INTEGER NOT NULL, candidates TEXT NOT NULL, sums BLOB NOT NULL,
   noise_variance REAL NOT NULL);
+-- The lists of items that were taken up, by the version that each made.
+CREATE TABLE IF NOT EXISTS catalogues (
+  model_version INTEGER PRIMARY KEY, sha256 TEXT NOT NULL, has_counts INTEGER NOT NULL, joined INTEGER NOT NULL,
+  "left" INTEGER NOT NULL, returned INTEGER NOT NULL, is_renumbered INTEGER NOT NULL, at REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS counted (device TEXT PRIMARY KEY) WITHOUT ROWID;
 """
-_ROUND_COLUMNS = (
-    "number, round_id, model_version, manifest_sha256, goal, places, deadline_seconds, opened_at, state, kind,"
-    " first_place_at, deadline, ended_at, upload_bytes, next_model_version"
-)
-_SETTLED_COLUMNS = [field.name for field in fields(PhaseResult)]
-
-
-@dataclass(frozen=True)
-class PastRound:
-    """An ended round as the history keeps it."""
-
-    number: int
-    state: int
-    model_version: int
-    upload_count: int
-    upload_bytes: int
-    seconds: float
 
 
 @dataclass(frozen=True)
@@ -115,7 +102,7 @@ class RoundEnd:
     evaluation: Evaluation | None = None
 
 
-class Storage(Database):
+class Storage(Database, Stored):
     """The data base of one folder."""
 
     def __init__(
@@ -123,98 +110,17 @@ class Storage(Database):
     ) -> None:
         super().__init__(path, _SCHEMA, SCHEMA_VERSION, on_failure, crash_point)
 
-    # Read once, before start().
-
-    def settings(self) -> dict[str, Any] | None:
-        row = self._connection.execute("SELECT value FROM settings").fetchone()
-        return None if row is None else json.loads(row[0])
-
-    def manifests(self) -> list[bytes]:
-        """The remembered manifests, newest first."""
-        rows = self._connection.execute("SELECT manifest FROM versions ORDER BY model_version DESC")
-        return [manifest for (manifest,) in rows]
-
-    def rounds(self) -> list[Round]:
-        """The remembered rounds, oldest first, with their places and receipts."""
-        query = f"SELECT {_ROUND_COLUMNS} FROM rounds ORDER BY number DESC LIMIT ?"  # noqa: S608
-        rows = self._connection.execute(query, (REMEMBERED_ROUNDS + 1,)).fetchall()
-        return [self._with_devices(Round(*row)) for row in reversed(rows)]
-
-    def finished_count(self) -> int:
-        """Training rounds that have finished."""
-        return self._count("state = ? AND kind = ?", FINISHED, TRAINING)
-
-    def finished_since(self, kind: int) -> int:
-        """Training rounds that have finished since the last round of another kind, or since the beginning."""
-        last = "(SELECT coalesce(max(number), 0) FROM rounds WHERE state = ? AND kind = ?)"
-        return self._count(f"state = ? AND kind = ? AND number > {last}", FINISHED, TRAINING, FINISHED, kind)
-
-    def _count(self, condition: str, *values: object) -> int:
-        query = f"SELECT count(*) FROM rounds WHERE {condition}"  # noqa: S608
-        return int(self._connection.execute(query, values).fetchone()[0])
-
-    def settled_phases(self, number: int) -> PhaseResult:
-        """What the phases of a round of secure aggregation have fixed so far."""
-        query = f"SELECT {', '.join(_SETTLED_COLUMNS)} FROM settled WHERE number = ?"  # noqa: S608
-        row = self._connection.execute(query, (number,)).fetchone()
-        return PhaseResult() if row is None else PhaseResult(*row)
-
-    def deliveries(self, number: int, phase: int) -> Iterator[tuple[str, bytes]]:
-        """Device and request, one at a time, of all that was delivered in a phase of a round."""
-        if phase == UPLOADING:
-            rows = self._connection.execute("SELECT device, body FROM uploads WHERE number = ?", (number,))
-        else:
-            query = "SELECT device, body FROM deliveries WHERE number = ? AND phase = ?"
-            rows = self._connection.execute(query, (number, phase))
-        for device, sealed in rows:
-            yield device, _unsealed(self._connection, number, sealed)
-
-    def history(self, limit: int) -> list[PastRound]:
-        """Ended rounds, newest first."""
-        rows = self._connection.execute(
-            "SELECT number, state, model_version, upload_count, upload_bytes,"
-            " max(ended_at - coalesce(first_place_at, opened_at), 0)"
-            " FROM rounds WHERE state IN (?, ?) ORDER BY number DESC LIMIT ?",
-            (FINISHED, ABANDONED, limit),
-        )
-        return [PastRound(*row) for row in rows]
-
-    def faults(self) -> list[Fault]:
-        return [Fault(*row) for row in self._connection.execute("SELECT device, count, reason, at FROM faults")]
-
-    def counted(self) -> frozenset[str]:
-        """The devices in the first of a pair of gate refreshes, while the second is still to come."""
-        return frozenset(device for (device,) in self._connection.execute("SELECT device FROM counted"))
-
-    def accuracy(self) -> list[AccuracyReport]:
-        rows = self._connection.execute("SELECT model_version, users, hit_rate, ndcg FROM accuracy ORDER BY 1")
-        return [AccuracyReport(*row) for row in rows]
-
-    def evaluations(self) -> Evaluations:
-        rows = self._connection.execute("SELECT * FROM evaluations ORDER BY number")
-        return Evaluations(tuple(Evaluation.from_row(*row) for row in rows))
-
-    def _with_devices(self, a_round: Round) -> Round:
-        places = self._connection.execute("SELECT device, peer_id FROM places WHERE number = ?", (a_round.number,))
-        a_round.assigned = dict(places)
-        uploads = self._connection.execute(
-            "SELECT device, upload_id, request_sha256, size_bytes FROM uploads WHERE number = ?", (a_round.number,)
-        ).fetchall()
-        a_round.receipts = {device: Receipt(upload_id, digest) for device, upload_id, digest, _ in uploads}
-        a_round.upload_bytes = sum(size for *_, size in uploads)
-        query = "SELECT phase, device, request_sha256 FROM deliveries WHERE number = ?"
-        for phase, device, digest in self._connection.execute(query, (a_round.number,)):
-            a_round.delivered[phase][device] = digest
-        return a_round
-
     # Changes, in the order in which they are asked for.
 
-    def begin(self, settings: dict[str, Any], manifest: bytes, first: Round) -> asyncio.Future[Any]:
+    def begin(
+        self, settings: dict[str, Any], manifest: bytes, first: Round, catalogue: CatalogueChange
+    ) -> asyncio.Future[Any]:
         """The first version and the first round of a new folder."""
 
         def job(connection: sqlite3.Connection) -> None:
             connection.execute("INSERT INTO settings VALUES (1, ?)", (json.dumps(settings),))
-            connection.execute("INSERT INTO versions VALUES (1, ?)", (manifest,))
+            _add_version(connection, 1, manifest)
+            _add_catalogue(connection, catalogue)
             _insert_round(connection, first)
 
         return self._submit(job)
@@ -271,7 +177,7 @@ class Storage(Database):
             if is_masked:
                 return []
             rows = connection.execute("SELECT body FROM uploads WHERE number = ?", (number,))
-            return [_unsealed(connection, number, sealed) for (sealed,) in rows]
+            return [unsealed(connection, number, sealed) for (sealed,) in rows]
 
         return self._submit(job)
 
@@ -296,16 +202,30 @@ class Storage(Database):
 
         return self._submit(job)
 
+    def change_catalogue(self, manifest: bytes, change: CatalogueChange, opened: Round | None) -> asyncio.Future[Any]:
+        """In one transaction: a version with other items, and a round on it in the place of one without devices."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            _add_version(connection, change.model_version, manifest)
+            _add_catalogue(connection, change)
+            if opened is not None:
+                for table in ("rounds", "body_keys"):
+                    connection.execute(f"DELETE FROM {table} WHERE number = ?", (opened.number,))  # noqa: S608
+                _insert_round(connection, opened)
+
+        return self._submit(job)
+
     def roll_back(self, version: int, manifest: bytes, to: int, ended: Round | None) -> asyncio.Future[Any]:
         """In one transaction: a version that repeats an older one, and the end of the round that was open.
 
-        What was evaluated since the older one does not count any more.
+        What was evaluated since the older one does not count any more, and items are those of the older one.
         """
 
         def job(connection: sqlite3.Connection) -> None:
             self._has_deleted = True
             _add_version(connection, version, manifest)
-            connection.execute("DELETE FROM evaluations WHERE model_version > ?", (to,))
+            for table in ("evaluations", "catalogues"):
+                connection.execute(f"DELETE FROM {table} WHERE model_version > ?", (to,))  # noqa: S608
             if ended is not None:
                 _end(connection, ended)
 
@@ -319,22 +239,8 @@ class Storage(Database):
 
 
 def _sealed(connection: sqlite3.Connection, number: int, body: bytes) -> bytes:
-    nonce = os.urandom(_NONCE_BYTES)
-    return nonce + _cipher(connection, number).encrypt(nonce, body, None)
-
-
-def _unsealed(connection: sqlite3.Connection, number: int, sealed: bytes) -> bytes:
-    try:
-        return _cipher(connection, number).decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], None)
-    except (InvalidTag, ValueError) as error:
-        raise StorageError(f"what devices sent in round {number} is damaged: restore the folder") from error
-
-
-def _cipher(connection: sqlite3.Connection, number: int) -> AESGCM:
-    row = connection.execute("SELECT key FROM body_keys WHERE number = ?", (number,)).fetchone()
-    if row is None:
-        raise StorageError(f"the key of round {number} is missing: restore the folder")
-    return AESGCM(row[0])
+    nonce = os.urandom(NONCE_BYTES)
+    return nonce + cipher_of(connection, number).encrypt(nonce, body, None)
 
 
 def _insert_round(connection: sqlite3.Connection, opened: Round) -> None:
@@ -360,6 +266,10 @@ def _insert_round(connection: sqlite3.Connection, opened: Round) -> None:
 def _add_version(connection: sqlite3.Connection, version: int, manifest: bytes) -> None:
     connection.execute("INSERT INTO versions VALUES (?, ?)", (version, manifest))
     connection.execute("DELETE FROM versions WHERE model_version <= ?", (version - REMEMBERED_VERSIONS,))
+
+
+def _add_catalogue(connection: sqlite3.Connection, change: CatalogueChange) -> None:
+    connection.execute("INSERT INTO catalogues VALUES (?, ?, ?, ?, ?, ?, ?, ?)", astuple(change))
 
 
 def _add_evaluation(connection: sqlite3.Connection, evaluation: Evaluation) -> None:

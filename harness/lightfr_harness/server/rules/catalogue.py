@@ -45,7 +45,7 @@ _NO_COUNTS = np.zeros(0, np.int64)
 class CatalogueRule(AggregationRule):
     """Q <- Q - (Q >> 4) + S, d = sign(Q). Q, the memory, never leaves the server."""
 
-    by_row = ("own_codes", "memory", "trails")
+    by_row: tuple[str, ...] = ("own_codes", "memory", "trails")
     by_rule = ("mean_user", "first_counts", "counting_devices")
     # What a cohort added up in secret in this round: user sum and weight.
     _summed: tuple[npt.NDArray[np.int64], int] | None
@@ -91,6 +91,19 @@ class CatalogueRule(AggregationRule):
             self.first_counts = _NO_COUNTS
             self._give_rows(seed)
         self.begin_round()
+
+    def change_items(
+        self,
+        old_index_of_new: npt.NDArray[np.int64],
+        removed: npt.NDArray[np.bool_],
+        device_counts: npt.NDArray[np.int64],
+        seed: int = 0,
+    ) -> None:
+        """Go over to another catalogue; the counts of a first gate refresh are 0 for items that join."""
+        super().change_items(old_index_of_new, removed, device_counts, seed)
+        if self.awaits_refresh:
+            keeps = (old_index_of_new >= 0) & ~removed
+            self.first_counts = np.where(keeps, self.first_counts[old_index_of_new], 0)
 
     def add_sums(
         self, rows: npt.NDArray[np.int64], user_sum: npt.NDArray[np.int64], weight: npt.NDArray[np.int64]
@@ -154,10 +167,6 @@ class CatalogueRule(AggregationRule):
         upload.add_to(self._row_sums, rows)
         self._user_codes.append(upload.rows.user_code)
         self._weights.append(max(len(upload.item_indices), LEAST_CATALOGUE_RATINGS))
-
-    def _move_items(self, old_index_of_new: npt.NDArray[np.int64], keeps: npt.NDArray[np.bool_]) -> None:
-        if self.awaits_refresh:
-            self.first_counts = np.where(keeps, self.first_counts[old_index_of_new], 0)
 
     def _cohort_sums(self) -> tuple[npt.NDArray[np.int64], int]:
         """v = sum w b and w: all that the catalogue term needs."""

@@ -13,12 +13,20 @@ _PARTS = 16
 _MOST = 1_023
 
 
-def prior_of(counts: npt.NDArray[np.int64], least: int = 1) -> manifest_pb2.Prior | None:
-    """The prior of items with these counts, by row; counts below `least` are not told. None: there is none to tell.
+def prior_of(
+    counts: npt.NDArray[np.int64], least: int = 1, removed: npt.NDArray[np.bool_] | None = None
+) -> manifest_pb2.Prior | None:
+    """The prior of items with these counts, by index; counts below `least` are not told. None: there is none to tell.
 
-    Where the counts do not fall with the row, neighbours share their mean: the best function that never rises. Levels
-    that lie close together become one until there are 64.
+    Where the counts do not fall with the index, neighbours share their mean: the best function that never rises. Levels
+    that lie close together become one until there are 64. Items that were removed have no say.
     """
+    if removed is not None and removed.any():
+        there = np.flatnonzero(~removed)
+        prior = prior_of(counts[there], least)
+        if prior is not None:
+            prior.first_items[1:] = there[prior.first_items[1:]].tolist()
+        return prior
     told = np.where(counts >= least, counts, 0)
     if not told.any():
         return None

@@ -159,14 +159,12 @@ class AggregationRule(ABC):
             raise InvalidInputError("old indices, removed items and counts must be as many as the new catalogue has")
         if len(np.unique(known)) != len(known) or old.min(initial=0) < -1 or old.max(initial=-1) >= self.n_items:
             raise InvalidInputError("each old index must be that of another item of the old catalogue, or -1")
-        keeps = (old >= 0) & ~removed
-        has_own_row = keeps & self.has_own_row[old]
+        has_own_row = (old >= 0) & ~removed & self.has_own_row[old]
         rows = np.append(np.searchsorted(self._own_items, old[has_own_row]), -1)
         for name in self.by_row:
             setattr(self, name, getattr(self, name)[rows])
         self.removed, self.has_own_row = np.array(removed, np.bool_), has_own_row
         self.device_counts = np.where(removed, 0, device_counts).astype(np.int64)
-        self._move_items(old, keeps)
         self._give_rows(seed)
         self.begin_round()
 
@@ -213,9 +211,6 @@ class AggregationRule(ABC):
 
     @abstractmethod
     def _apply(self) -> None: ...
-
-    def _move_items(self, old_index_of_new: npt.NDArray[np.int64], keeps: npt.NDArray[np.bool_]) -> None:
-        """Move what else a rule keeps by item. `keeps`: items that have an old index and are not removed."""
 
     def _set_codes_by_sign(self, votes: npt.NDArray[np.int64]) -> None:
         """D = sign(votes), by row; a zero vote keeps the old bit."""

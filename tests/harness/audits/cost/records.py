@@ -2,10 +2,11 @@
 
 MIB = 2**20
 ITEMS, RATINGS, BITS = 105_096, 38, 64
-CODES, CATALOGUE, UPLOAD = ITEMS * BITS // 8, 12 * ITEMS, 857
-SIZES = {"items": ITEMS, "ratings": RATINGS, "bits": BITS, "dataset": "ciao", "cohort": 256, "open_rows": 2000}
+OPEN_ROWS = 2000
+CODES, CATALOGUE, UPLOAD = (OPEN_ROWS + 1) * BITS // 8, 3 * ITEMS, 857
+SIZES = {"items": ITEMS, "ratings": RATINGS, "bits": BITS, "dataset": "ciao", "cohort": 256, "open_rows": OPEN_ROWS}
 # 256 devices: 10 bits an element, and 16 for each of the 65 sums; 80 holders, and a quorum of 179.
-ROWS, SUMS = 2000 * 64 * 10 // 8, 65 * 16 // 8
+ROWS, SUMS = OPEN_ROWS * 64 * 10 // 8, 65 * 16 // 8
 
 
 def profile(**figures):
@@ -51,7 +52,7 @@ def device(**changes):
         "peak_charged_bytes": 20 * MIB,
         "peak_anonymous_bytes": 17 * MIB,
         "peak_data_bytes": 17 * MIB,
-        "disk_bytes": {"codes": CODES, "catalogue": CATALOGUE, "store": 1_929, "other": 184},
+        "disk_bytes": {"codes": CODES, "open_rows": 40, "catalogue": CATALOGUE, "store": 1_929, "other": 184},
         "message_bytes": {"codes": [0, CODES], "catalogue": [0, CATALOGUE], "Upload": [UPLOAD, 52]},
         "breaches": [],
         **changes,
@@ -151,6 +152,14 @@ def record(*devices, **changes):
             "items": {"points": power_law(1), "note": "n"},
         },
         "inference": timing(ITEMS),
+        "search": {
+            "rows": OPEN_ROWS + 1,
+            "items": ITEMS,
+            "open_rows_ns": 2e3,
+            "every_item_ns": 2e4,
+            "ratio": 10.0,
+            "ratio_interval": [9.0, 11.0],
+        },
         "figure_1": [timing(10**power) for power in range(3, 8)],
         **changes,
     }

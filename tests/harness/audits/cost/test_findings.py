@@ -7,8 +7,8 @@ import pytest
 from lightfr_harness.audits.cost import findings
 from lightfr_harness.audits.cost.training_cost import fitted_exponent
 from tests.harness.audits.cost.records import (
-    CATALOGUE,
     CODES,
+    ITEMS,
     MIB,
     breach,
     device,
@@ -37,7 +37,7 @@ def verdicts(found, claim):
 def test_a_good_record_breaks_nothing_and_is_plain_json():
     found = audited()
     assert broken(found) == []
-    assert len([finding for finding in found if finding.verdict == "holds"]) == 12
+    assert len([finding for finding in found if finding.verdict == "holds"]) == 13
     json.dumps([finding.record() for finding in found])
 
 
@@ -46,10 +46,13 @@ def test_every_claim_and_setting_is_told_once():
     assert len(keys) == len(set(keys))
 
 
-def test_codes_that_take_a_byte_a_bit_break_all_three_bounds_and_nothing_else():
-    found = audited(device(disk_bytes={"codes": 8 * CODES, "catalogue": CATALOGUE, "store": 1, "other": 1}))
+@pytest.mark.parametrize(("codes", "n_broken"), [(8 * CODES, 1), (ITEMS * 8, 1), (ITEMS * 64, 4)])
+def test_codes_that_take_a_byte_a_bit_or_a_row_for_each_item_break_their_bounds_and_nothing_else(codes, n_broken):
+    heavy = device()
+    heavy["disk_bytes"]["codes"] = codes
+    found = audited(heavy)
     assert {claim for claim, _ in broken(found)} == {"storage of the codes, measured"}
-    assert len(broken(found)) == 3
+    assert len(broken(found)) == n_broken
 
 
 def test_a_larger_catalogue_of_ids_breaks_nothing():
@@ -59,10 +62,15 @@ def test_a_larger_catalogue_of_ids_breaks_nothing():
     assert broken(audited(more)) == []
 
 
-def test_traffic_above_13_percent_of_the_papers_formula_breaks_its_limit_alone():
+def test_traffic_far_above_the_open_rows_breaks_its_limit_alone():
     heavy = device()
     heavy["phases"]["round"] = phase(1_340 + 40_000, 380, [34.0])
-    assert broken(audited(heavy)) == [("bytes of the first round, measured", "the paper's LightFR, (|I|+m) f")]
+    assert broken(audited(heavy)) == [("bytes of the first round, measured", "open rows, (|I|+open) f/8")]
+
+
+def test_a_later_round_has_the_codes_and_the_round_and_no_catalogue():
+    (later,) = (finding for finding in audited() if finding.claim == "bytes of a later round, measured")
+    assert later.measured == CODES + 1_340 + 380
 
 
 def test_an_upload_of_twice_its_rows_breaks_its_limit_alone():
@@ -162,6 +170,11 @@ def test_the_printed_formulas_of_lightfr_are_refuted_and_those_of_fcf_confirmed(
     assert (traffic["FCF"], traffic["FCF, all gradients"]) == ("confirmed", "refuted")
 
 
+def test_the_search_of_open_rows_is_told_beside_how_many_fewer_they_are():
+    (search,) = (finding for finding in audited() if finding.claim == "search of open rows, times faster")
+    assert (search.predicted, search.measured) == (pytest.approx(105_096 / 2001), 10.0)
+
+
 def test_refuting_the_paper_breaks_nothing():
     slow = audited(inference=timed(105_096, 3.0), training={"bits": {"points": power_law(3), "note": "n"}})
     assert verdicts(slow, "inference, times faster")["than FCF, FedRec, PrivRec"] == "refuted"
@@ -179,7 +192,7 @@ def test_an_exponent_is_found_from_noisy_samples(exponent):
 
 def test_a_partial_record_gives_the_findings_that_it_has():
     partial = record()
-    for name in ("baselines", "training", "inference", "figure_1"):
+    for name in ("baselines", "training", "inference", "search", "figure_1"):
         del partial[name]
     claims = {finding.claim for finding in findings.audit(partial)}
     assert "budget: memory" in claims

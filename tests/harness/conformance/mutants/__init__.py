@@ -15,7 +15,7 @@ from typing import Any
 VARIABLE = "LIGHTFR_MUTANT"
 GROUPS = (
     *("doors", "identities", "downloads", "rounds", "uploads", "arithmetic"),
-    *("kinds", "cohorts", "settlements", "steps", "masks", "gates", "noises", "evaluations", "restarts"),
+    *("kinds", "cohorts", "settlements", "steps", "masks", "gates", "noises", "evaluations", "restarts", "catalogues"),
 )
 
 

@@ -16,7 +16,7 @@ from tests.harness.conformance.mutants import around, mutant
 def bit_order():
     @around(Publisher, "put")
     def _(original, self, content):
-        is_codes = len(content) == 80 * 4
+        is_codes = len(content) == 73 * 4
         turned = np.packbits(np.unpackbits(np.frombuffer(content, np.uint8)), bitorder="little").tobytes()
         return original(self, turned if is_codes else content)
 
@@ -59,7 +59,7 @@ def memory_forgets_nothing():
 
 @mutant("memory-of-one-round", "the memory begins anew with each version", "aggregate.vectors-2")
 def memory_of_one_round():
-    @around(CatalogueRule, "begin_round")
+    @around(CatalogueRule, "finish_round")
     def _(original, self):
         self.memory = np.zeros_like(self.memory)
         original(self)
@@ -96,12 +96,12 @@ def term_rounded():
 
 def _with_term(divide):
     def apply_rows(self, rows, user_sum, weight):
-        signs = unpack_signs(self.codes[rows], self.memory[rows].shape).astype(np.int64)
+        signs = unpack_signs(self.own_codes[rows], self.memory[rows].shape).astype(np.int64)
         others = ((signs @ user_sum)[:, None] - signs * user_sum) * user_sum // max(weight, 1)
         against = others + catalogue.catalogue_target(32) * user_sum
         moved = 256 * self._row_sums[rows] - divide(512 * against, self.n_items * self.code_bits)
         memory = self.memory[rows] - (self.memory[rows] >> 4) + moved
-        self.memory[rows], self.codes[rows] = memory, pack_signs(_kept_at_zero(memory, signs))
+        self.memory[rows], self.own_codes[rows] = memory, pack_signs(_kept_at_zero(memory, signs))
 
     CatalogueRule._apply_rows = apply_rows
 
@@ -111,7 +111,7 @@ def diagonal_stays():
     @around(CatalogueRule, "_individual")
     def _(original, self, rows):
         user_sum, weight = self._cohort_sums()
-        signs = unpack_signs(self.codes[rows], self.memory[rows].shape).astype(np.int64)
+        signs = unpack_signs(self.own_codes[rows], self.memory[rows].shape).astype(np.int64)
         # The server takes it away once.
         return original(self, rows) - 512 * (signs * user_sum**2 // max(weight, 1)) // (self.n_items * self.code_bits)
 
@@ -124,19 +124,18 @@ def weight_of_rows():
 @mutant("equal-weights", "every upload weighs the same", "aggregate.light-uploads")
 def equal_weights():
     @around(CatalogueRule, "_count")
-    def _(original, self, upload):
-        original(self, upload)
+    def _(original, self, upload, rows):
+        original(self, upload, rows)
         self._weights[-1] = catalogue.LEAST_CATALOGUE_RATINGS
 
 
-@mutant("closed-rows-rest", "closed rows do not move at all", "aggregate.closed-rows")
+@mutant("closed-rows-rest", "the row of closed items does not move at all", "aggregate.closed-rows")
 def closed_rows_rest():
     @around(CatalogueRule, "_apply")
-    def _(original, self, *, balanced):
-        closed = ~self.open_rows
-        codes, memory = self.codes[closed].copy(), self.memory[closed].copy()
-        original(self, balanced=balanced)
-        self.codes[closed], self.memory[closed] = codes, memory
+    def _(original, self):
+        codes, memory = self.own_codes[-1].copy(), self.memory[-1].copy()
+        original(self)
+        self.own_codes[-1], self.memory[-1] = codes, memory
 
 
 @mutant("mean-rounded-down", "the mean user is rounded down, not to the nearest", "aggregate.mean-user")
@@ -156,7 +155,7 @@ def mean_half_to_even():
 
 def _with_mean(rounded):
     @around(CatalogueRule, "_apply")
-    def _(original, self, *, balanced):
+    def _(original, self):
         user_sum, weight = self._cohort_sums()
-        original(self, balanced=balanced)
+        original(self)
         self.mean_user = rounded(user_sum, weight).astype(np.int16)

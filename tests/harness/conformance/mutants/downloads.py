@@ -90,8 +90,8 @@ def _with_headers(change, statuses=(200, 206, 304, 416)):
 @mutant("delta-of-another-base", "a delta is made from another version than the one that it names", "deltas.apply")
 def delta_of_another_base():
     @around(Publisher, "_deltas")
-    def _(original, self, codes, target, older):
-        deltas = original(self, codes, target, older)
+    def _(original, self, target, older):
+        deltas = original(self, target, older)
         bases = [delta.from_sha256 for delta in deltas]
         for delta, base in zip(deltas, bases[1:] + bases[:1], strict=True):
             delta.from_sha256 = base
@@ -101,16 +101,18 @@ def delta_of_another_base():
 @mutant("deltas-oldest-first", "deltas come from the oldest version to the newest", "deltas.newest-first")
 def deltas_oldest_first():
     @around(Publisher, "_deltas")
-    def _(original, self, codes, target, older):
-        return original(self, codes, target, older)[::-1]
+    def _(original, self, target, older):
+        return original(self, target, older)[::-1]
 
 
 @mutant("delta-not-worth-it", "deltas are offered that are larger than the codes", "deltas.worth-it")
 def delta_not_worth_it():
     @around(Publisher, "_deltas")
-    def _(original, self, codes, target, older):
-        boundless = manifest_pb2.Artifact(sha256=target.sha256, size_bytes=2**40)
-        return original(self, codes, boundless, older)
+    def _(original, self, target, older):
+        boundless = manifest_pb2.Manifest()
+        boundless.CopyFrom(target)
+        boundless.codes.size_bytes = 2**40
+        return original(self, boundless, older)
 
 
 @mutant("old-artifacts-removed", "what the last version named is removed with the next one", "deltas.older-artifacts")

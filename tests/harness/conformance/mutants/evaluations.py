@@ -8,7 +8,7 @@ import numpy as np
 
 from lightfr.secagg import evaluation_blocks
 from lightfr.v1 import manifest_pb2
-from lightfr_harness.server.coordinator import accuracy, keeper, publishing
+from lightfr_harness.server.coordinator import accuracy, keeper, publishing, versions
 from lightfr_harness.server.coordinator.coordinator import Coordinator
 from lightfr_harness.server.coordinator.keeper import RoundKeeper
 from lightfr_harness.server.coordinator.rounds import EVALUATION, TRAINING, Schedule
@@ -21,7 +21,7 @@ KIT = "evaluation"
 def _with_fields(change):
     """Change what manifests say about ranking."""
 
-    @around(keeper, "about_ranking")
+    @around(versions, "about_ranking")
     def _(original, *arguments, **named):
         fields = original(*arguments, **named)
         change(fields)
@@ -77,7 +77,8 @@ def first_codes_again():
     def _(original, self, is_trained, evaluation=None):
         if evaluation is not None:
             first = manifest_pb2.Manifest.FromString(self._manifests[-1]).codes
-            self._rule.codes = np.frombuffer(self._publisher._read(first), np.uint8).reshape(self._rule.codes.shape)
+            rows = np.frombuffer(self._publisher._read(first), np.uint8).reshape(self._rule.own_codes.shape)
+            self._rule.own_codes = rows.copy()
         return original(self, is_trained, evaluation)
 
 
@@ -108,7 +109,7 @@ def dislikes_count_for_it():
 def rankings_forgotten():
     before = []
 
-    @around(keeper, "about_ranking")
+    @around(versions, "about_ranking")
     def _(original, rule, chosen, **facts):
         told = original(rule, [] if chosen in before else chosen, **facts)
         before.append(chosen)

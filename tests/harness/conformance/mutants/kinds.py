@@ -7,6 +7,7 @@ import numpy as np
 from lightfr.v1 import model_pb2
 from lightfr_harness.server.coordinator import publishing
 from lightfr_harness.server.rules import PaperRule, catalogue, uploads
+from lightfr_harness.server.rules.bits import unpack_signs
 from tests.harness.conformance.mutants import around, mutant, never_refuse
 
 EXACT, PAPER, CODES = "exact", "paper", "codes"
@@ -38,25 +39,26 @@ def steps_without_end():
 def sums_of_32_bits():
     @around(PaperRule, "_start_sums")
     def _(original, self):
-        self._row_sums = np.zeros((self.n_items, self.code_bits), np.int32)
+        self._row_sums = np.zeros((len(self.own_codes), self.code_bits), np.int32)
 
 
 @mutant("balance-of-all-bits", "the balance of a bit counts the bit itself", "aggregate.random-rounds", PAPER)
 def balance_of_all_bits():
     @around(PaperRule, "_apply")
-    def _(original, self, *, balanced):
-        self._row_sums -= self.balance * self.signs().astype(np.int64)
-        original(self, balanced=balanced)
+    def _(original, self):
+        signs = unpack_signs(self.own_codes, self._row_sums.shape)
+        self._row_sums -= self.balance * signs.astype(np.int64)
+        original(self)
 
 
 @mutant("balance-where-sent", "rows that no device sent are not balanced", "aggregate.balance-alone", PAPER)
 def balance_where_sent():
     @around(PaperRule, "_apply")
-    def _(original, self, *, balanced):
+    def _(original, self):
         rest = ~self._row_sums.any(axis=1)
-        codes = self.codes[rest].copy()
-        original(self, balanced=balanced)
-        self.codes[rest] = codes
+        codes = self.own_codes[rest].copy()
+        original(self)
+        self.own_codes[rest] = codes
 
 
 @mutant("zero-votes-against", "votes that come to zero are votes against", "aggregate.vote-of-zero", PAPER)
@@ -74,7 +76,7 @@ def user_code_of_the_paper():
 @mutant("codes-balanced-again", "codes are balanced, as gradients are", "aggregate.codes-nobody-sent", CODES)
 def codes_balanced_again():
     @around(PaperRule, "_apply")
-    def _(original, self, *, balanced):
+    def _(original, self):
         kind, self.upload_kind = self.upload_kind, model_pb2.UPLOAD_KIND_EXACT
-        original(self, balanced=balanced)
+        original(self)
         self.upload_kind = kind

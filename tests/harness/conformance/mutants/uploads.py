@@ -108,8 +108,10 @@ def refused_rows_counted():
         try:
             original(self, addressed, device, request, digest)
         except Refusal:
-            update = request.row_update
-            Upload(np.frombuffer(update.item_indices, "<u4"), update).add_to(self._rule._row_sums)
+            items = np.frombuffer(request.row_update.item_indices, "<u4")
+            # A closed item has the row behind the others.
+            rows = np.searchsorted(self._rule._own_items, items).astype(np.uint32)
+            Upload(items, request.row_update).add_to(self._rule._row_sums, rows)
             raise
 
 

@@ -64,7 +64,7 @@ def test_public_counts_are_told_for_ever_and_open_no_row():
     for seed in (1, 2):
         rule.set_gate(np.array([90] * 15 + [0] * 15), seed, devices=100)
     assert rule.open_rows.sum() == 15
-    public = list(range(10**12, 10**12 - 30, -1))
+    public = np.arange(10**12, 10**12 - 30, -1)
     assert published(rule, **DAY_ZERO, public_counts=public).popularities == ((0, 442),)  # 16 ln 10^12
 
 

@@ -56,7 +56,7 @@ def test_the_observer_is_told_what_each_download_is_and_how_much_was_sent(tmp_pa
         newest = live.coordinator.version.manifest
         wanted = {
             "codes": newest.codes,
-            "catalogue": newest.catalogue,
+            "catalogue": newest.catalogue_parts[0],
             "open_rows": newest.open_rows,
         }
         for artifact in wanted.values():
@@ -83,7 +83,7 @@ def test_a_delta_is_called_one(tmp_path, authority, device):
 def test_the_rule_that_is_passed_is_the_one_that_aggregates(tmp_path, authority, device):
     def zeroes(settings, items):
         rule = make_rule(settings, items)
-        rule.codes[:] = 0
+        rule.own_codes[:] = 0
         return rule
 
     with Live(tmp_path / "folder", authority, make_rule=zeroes) as live:

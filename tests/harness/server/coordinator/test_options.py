@@ -102,15 +102,13 @@ def test_a_code_length_that_there_is_not_is_refused():
 
 
 def test_a_later_start_must_say_the_same(tmp_path):
-    other = Settings(**{**SETTINGS.as_dict(), "bits": 32, "catalogue_sha256": "1" * 64})
+    other = Settings(**{**SETTINGS.as_dict(), "bits": 32, "seed": 4})
 
     async def story():
         async with small(tmp_path):
             pass
         second = Small(tmp_path, Clock(), Plan(), other)
-        with pytest.raises(
-            SettingsError, match=r"--bits was 16, now 32; the catalogue's digest was 0+, now 1+\. Repeat"
-        ):
+        with pytest.raises(SettingsError, match=r"--bits was 16, now 32; --seed was 3, now 4\. Repeat"):
             await second.coordinator.start()
         await second.coordinator.close()
 
@@ -150,8 +148,8 @@ def test_clear_uploads_leave_the_machine_only_when_said_so(host, is_local):
 def test_devices_read_the_catalogue_that_was_published(tmp_path):
     async def story():
         async with small(tmp_path) as it:
-            artifact = it.coordinator.version.manifest.catalogue
-            with Catalogue.open(tmp_path / "artifacts" / artifact.sha256.hex()) as catalogue:
+            (artifact,) = it.coordinator.version.manifest.catalogue_parts
+            with Catalogue.open([tmp_path / "artifacts" / artifact.sha256.hex()]) as catalogue:
                 assert catalogue.id_of(3) == ITEMS.ids[3]
 
     run(story())

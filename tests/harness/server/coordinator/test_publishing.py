@@ -21,10 +21,10 @@ ITEMS = ItemList([f"item-{i}" for i in range(400)], None, "")
 def drifting_server(publisher, versions):
     """Publish versions whose codes differ in one row each."""
     server = make_rule(Settings(64, 0, 1, False, "", "clear"), ITEMS)
-    catalogue, manifests = publisher.put_catalogue(ITEMS), []
+    parts, manifests = [publisher.put_catalogue(ITEMS.ids)], []
     for version in range(1, versions + 1):
-        server.codes[version] ^= 1
-        manifests.insert(0, publisher.publish(server, version, 100.0, catalogue, parsed(manifests)))
+        server.own_codes[version] ^= 1
+        manifests.insert(0, publisher.publish(server, version, 100.0, parts, parsed(manifests)))
     return server, manifests
 
 
@@ -48,11 +48,11 @@ def test_a_version_offers_deltas_from_the_last_eight_newest_first(tmp_path):
 def test_a_delta_that_saves_nothing_is_not_offered(tmp_path):
     publisher = Publisher(tmp_path)
     server, manifests = drifting_server(publisher, 1)
-    server.codes[:] = np.random.default_rng(0).integers(0, 256, server.codes.shape)
-    catalogue = parsed(manifests)[0].catalogue
-    newest = manifest_pb2.Manifest.FromString(publisher.publish(server, 2, 100.0, catalogue, parsed(manifests)))
+    server.own_codes[:] = np.random.default_rng(0).integers(0, 256, server.own_codes.shape)
+    parts = parsed(manifests)[0].catalogue_parts
+    newest = manifest_pb2.Manifest.FromString(publisher.publish(server, 2, 100.0, parts, parsed(manifests)))
     assert not newest.codes_deltas
-    same = manifest_pb2.Manifest.FromString(publisher.publish(server, 3, 100.0, catalogue, [newest]))
+    same = manifest_pb2.Manifest.FromString(publisher.publish(server, 3, 100.0, parts, [newest]))
     assert not same.codes_deltas
 
 

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from lightfr_harness.cli import app
-from tests.campaigns import kill_coordinator
+from tests.campaigns import kill_coordinator, living_catalogue
 from tests.harness.server.coordinator.live import exchange
 
 
@@ -100,3 +100,10 @@ def test_a_port_of_the_authority_that_is_taken_is_two_sentences(tmp_path, author
 def test_killed_six_times_it_loses_nothing_and_counts_nothing_twice(tmp_path):
     summary = kill_coordinator.run(kills=6, seed=1, base=tmp_path, progress=lambda _: None)
     assert summary.is_good(), summary
+
+
+def test_killed_while_its_items_change_it_has_the_codes_and_rankings_of_the_oracle(tmp_path):
+    """The small version of `python -m tests.campaigns.living_catalogue`: the items are numbered anew too."""
+    done = living_catalogue.run(updates=1, kills=1, seed=1, base=tmp_path, progress=lambda _: None)
+    assert done.renumbered == 1
+    assert done.rounds > 0

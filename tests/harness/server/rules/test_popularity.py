@@ -57,3 +57,10 @@ def test_counts_of_any_order_and_noise_give_what_a_device_takes():
 
 def test_the_largest_counts_stay_within_the_range():
     assert max(prior_of(np.array([2**62, 1])).popularities) <= 1023
+
+
+def test_items_that_left_have_no_say_and_steps_go_by_index_all_the_same():
+    counts, removed = np.array([1000, 0, 1000, 10, 0, 1, 0]), np.array([0, 1, 0, 0, 1, 0, 0], bool)
+    assert steps(prior_of(counts, removed=removed)) == [(0, 111), (3, 38), (5, 11), (6, 0)]
+    assert steps(prior_of(np.array([0, 5]), removed=np.array([True, False]))) == [(0, 29)]
+    assert prior_of(np.array([5, 0]), removed=np.array([True, False])) is None

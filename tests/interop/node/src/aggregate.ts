@@ -1,12 +1,14 @@
 // How the server adds up and moves the item codes: docs/protocol.md, "The server". All of it is integer arithmetic;
 // with at most 8,192 devices every number stays below 2^53, where JavaScript's numbers are exact.
 //
-// D: item codes as signs, m rows of f. Q: the server's memory, as D. v, w: sums of weighted user codes.
+// D: item codes as signs; gate.ts says which rows the model has. Q: the server's memory, as D. v, w: sums of weighted user
+// codes.
 import { bitmap, hasBit, readU32s } from "./bytes.js";
 import type { RowUpdate } from "./gen/lightfr/v1/update_pb.js";
 
 export interface Shape {
   codeBits: number;
+  /** m, also where fewer rows are published. */
   itemCount: number;
   /** Whether rows are exact gradients, which count 1/f each; otherwise they are ternary. */
   isExact?: boolean;
@@ -14,7 +16,7 @@ export interface Shape {
 
 /** What a cohort's uploads come to, whether they came in the clear or masked. */
 export interface Sums {
-  /** R, m x f. */
+  /** R, a row for each of the model. */
   rows: Int32Array;
   /** v, f. */
   userSum: Int32Array;
@@ -31,6 +33,12 @@ export interface Model {
   trail: Int32Array;
   /** mu in units of 1/256. All zeros: none is known yet. */
   meanUser: number[];
+}
+
+/** The model with these codes, before the first round. */
+export function emptyModel(codes: Uint8Array, codeBits: number): Model {
+  const [memory, trail] = [new Int32Array(8 * codes.length), new Int32Array(8 * codes.length)];
+  return { codes, memory, trail, meanUser: new Array<number>(codeBits).fill(0) };
 }
 
 const CATALOGUE_WEIGHT = 2; // beta
@@ -52,12 +60,8 @@ export function signsOf(codes: Uint8Array): Int8Array {
   return Int8Array.from({ length: 8 * codes.length }, (_, bit) => (hasBit(codes, bit) ? 1 : -1));
 }
 
-export function emptySums({ codeBits, itemCount }: Shape): Sums {
-  return {
-    rows: new Int32Array(itemCount * codeBits),
-    userSum: new Int32Array(codeBits),
-    weight: 0,
-  };
+export function emptySums({ memory, meanUser }: Pick<Model, "memory" | "meanUser">): Sums {
+  return { rows: new Int32Array(memory.length), userSum: new Int32Array(meanUser.length), weight: 0 };
 }
 
 /** The number at each place of an upload's rows, of whichever kind it is. */
@@ -75,17 +79,21 @@ function elementsOf({ rows }: RowUpdate): (at: number) => number {
   return (at) => (hasBit(codes, at) ? 1 : -1);
 }
 
+/** The row of the model that each open item has. */
+export type RowOf = ReadonlyMap<number, number>;
+
 /** Adds the rows of an upload, which has been checked, to sums of all rows. */
-export function addRows(sums: Int32Array | Float64Array, update: RowUpdate, codeBits: number): void {
+export function addRows(sums: Int32Array | Float64Array, update: RowUpdate, codeBits: number, rowOf: RowOf): void {
   const elementAt = elementsOf(update);
-  readU32s(update.itemIndices).forEach((item, row) => {
-    for (let k = 0; k < codeBits; k++) sums[item * codeBits + k] += elementAt(row * codeBits + k);
+  readU32s(update.itemIndices).forEach((item, at) => {
+    const row = rowOf.get(item)!;
+    for (let k = 0; k < codeBits; k++) sums[row * codeBits + k] += elementAt(at * codeBits + k);
   });
 }
 
 /** Adds one upload of the catalogue objective, which has been checked. */
-export function addUpload(sums: Sums, update: RowUpdate, { codeBits }: Shape): void {
-  addRows(sums.rows, update, codeBits);
+export function addUpload(sums: Sums, update: RowUpdate, rowOf: RowOf): void {
+  addRows(sums.rows, update, update.codeBits, rowOf);
   const weight = Math.max(update.itemIndices.length / 4, LEAST_WEIGHT);
   signsOf(update.userCode).forEach((sign, k) => (sums.userSum[k] += weight * sign));
   sums.weight += weight;
@@ -99,14 +107,14 @@ export function nextModel(model: Model, sums: Sums, shape: Shape, frozen: Readon
   const { codeBits: f, itemCount: m, isExact } = shape;
   const signs = signsOf(model.codes);
   const [memory, trail] = [model.memory, model.trail].map((values) => Int32Array.from(values));
-  for (let item = 0; item < m; item++) {
-    if (frozen.has(item)) continue;
-    const row = signs.subarray(item * f, (item + 1) * f);
-    const likeness = row.reduce((sum, sign, k) => sum + sign * sums.userSum[k], 0);
+  for (let row = 0; row < signs.length / f; row++) {
+    if (frozen.has(row)) continue;
+    const code = signs.subarray(row * f, (row + 1) * f);
+    const likeness = code.reduce((sum, sign, k) => sum + sign * sums.userSum[k], 0);
     for (let k = 0; k < f; k++) {
-      const at = item * f + k;
+      const at = row * f + k;
       const own = isExact ? floorDivide(256 * sums.rows[at], f) : 256 * sums.rows[at];
-      const term = catalogueTerm(likeness - row[k] * sums.userSum[k], sums.userSum[k], sums, f, m);
+      const term = catalogueTerm(likeness - code[k] * sums.userSum[k], sums.userSum[k], sums, f, m);
       memory[at] += clamp(own - term, LARGEST_STEP) - (memory[at] >> MEMORY_SHIFT);
       trail[at] = nextTrail(trail[at], sums.rows[at]);
     }

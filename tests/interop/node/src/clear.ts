@@ -1,6 +1,6 @@
 // A round in the clear: docs/protocol.md, "A round in the clear" and "What a server must refuse".
-import { addUpload, emptySums, type Sums } from "./aggregate.js";
-import { readU32s } from "./bytes.js";
+import { addUpload, emptySums, type RowOf, type Sums } from "./aggregate.js";
+import { isAscending, readU32s } from "./bytes.js";
 import { ErrorReason, refusal } from "./errors.js";
 import { RoundKind, type UploadRequest } from "./gen/lightfr/v1/coordinator_pb.js";
 import { Objective, UploadKind } from "./gen/lightfr/v1/model_pb.js";
@@ -26,31 +26,32 @@ export class ClearRound extends Round {
   }
 
   sums(): Sums {
-    const sums = emptySums(this.settings);
-    for (const update of this.updates()) addUpload(sums, update, this.settings);
+    const { model, openRows } = this.version;
+    const sums = emptySums(model);
+    for (const update of this.updates()) addUpload(sums, update, openRows);
     return sums;
   }
 }
 
 /** Refuses an upload whole when anything of it is not what the round asked for. */
-export function checkRowUpdate(body: UploadRequest["body"], settings: Settings, openRows: ReadonlySet<number>): void {
+export function checkRowUpdate(body: UploadRequest["body"], settings: Settings, openRows: RowOf): void {
   const fault = body.case === "rowUpdate" ? faultOf(body.value, settings, openRows) : "there is no row_update";
   if (fault) throw refusal(ErrorReason.UPLOAD_INVALID, fault);
 }
 
-function faultOf(update: RowUpdate, settings: Settings, openRows: ReadonlySet<number>): string | undefined {
+function faultOf(update: RowUpdate, settings: Settings, openRows: RowOf): string | undefined {
   const { codeBits, maxRows, uploadKind } = settings;
   if (update.codeBits !== codeBits) return `code_bits is ${update.codeBits}, the round has ${codeBits}`;
   if (update.itemIndices.length % 4)
     return `${update.itemIndices.length} bytes of item_indices are no whole number of them`;
-  const rows = readU32s(update.itemIndices);
-  if (rows.length > maxRows && maxRows > 0) return `${rows.length} rows, at most ${maxRows} are allowed`;
-  if (rows.some((row, at) => at > 0 && row <= rows[at - 1])) return "item_indices are not strictly ascending";
-  if (!rows.every((row) => openRows.has(row))) return "a row is closed or beyond the matrix";
+  const items = readU32s(update.itemIndices);
+  if (items.length > maxRows && maxRows > 0) return `${items.length} rows, at most ${maxRows} are allowed`;
+  if (!isAscending(items)) return "item_indices are not strictly ascending";
+  if (!items.every((item) => openRows.has(item))) return "an item is closed or beyond the catalogue";
   const codeBytes = settings.objective === Objective.CATALOGUE ? codeBits / 8 : 0;
   if (update.userCode.length !== codeBytes) return `a user code of ${update.userCode.length} bytes, not ${codeBytes}`;
   if (update.rows.case !== NAMES[uploadKind]) return `the rows are not ${NAMES[uploadKind]}`;
-  return rowsFault(update.rows, rows.length * rowBytes(uploadKind, codeBits));
+  return rowsFault(update.rows, items.length * rowBytes(uploadKind, codeBits));
 }
 
 const NAMES: Partial<Record<UploadKind, RowUpdate["rows"]["case"]>> = {

@@ -8,7 +8,7 @@ import { hex } from "./bytes.js";
 import { ClearRound } from "./clear.js";
 import type { Enrolled, Renewed } from "./enrollment.js";
 import { ErrorReason, refusal } from "./errors.js";
-import { isRefreshDue, refreshed, withNewRows } from "./gate.js";
+import { isRefreshDue, refreshed, rowsBefore, withRows } from "./gate.js";
 import { RoundKind, RoundState } from "./gen/lightfr/v1/coordinator_pb.js";
 import { Objective, PrivacyMode, UploadKind } from "./gen/lightfr/v1/model_pb.js";
 import { Journal } from "./journal.js";
@@ -16,9 +16,9 @@ import { nextPaperModel } from "./paper.js";
 import { plausible, type Plausible } from "./plausible.js";
 import { EndedRound, Round, type RoundEvent, type RoundSummary, type RoundView } from "./round.js";
 import { SecureRound } from "./secure/round.js";
-import type { Settings } from "./settings.js";
+import { hasGate, type Item, type Settings } from "./settings.js";
 import { Standing } from "./standing.js";
-import type { Origin, Versions } from "./versions.js";
+import type { Next, Origin, Versions } from "./versions.js";
 
 /** What the server's journal holds. A version and the end of its round are one record: never one without the other. */
 export type ServerEvent =
@@ -27,8 +27,8 @@ export type ServerEvent =
   | ({ type: "version"; manifest: string; round?: RoundSummary } & Origin)
   | { type: "abandoned"; round: RoundSummary };
 
-/** What the next version has. */
-interface Next extends Pick<Origin, "gate" | "hits"> {
+/** What was learnt in a round. */
+interface Learnt extends Pick<Origin, "gate" | "hits"> {
   model: Model;
   /** Whether some rows say more than the devices can, and stay as they are. */
   isSpoilt?: boolean;
@@ -45,6 +45,8 @@ export class Coordinator {
   readonly standing = new Standing();
   private readonly moved = new EventEmitter().setMaxListeners(0);
   private isFinishing = false;
+  /** The items that the catalogue shall have as soon as a round has ended. */
+  private listed?: Item[];
   private clock?: NodeJS.Timeout;
 
   constructor(
@@ -63,11 +65,18 @@ export class Coordinator {
   }
 
   /** After the replay: publishes the first version if there is none, and goes on with the round that was running. */
-  start(first: Model): void {
-    if (!this.versions.exists) this.record({ type: "version", manifest: this.versions.prepare(first) });
+  start(items: Item[], firstCodes: Uint8Array): void {
+    if (!this.versions.exists) this.publish(this.versions.firstOf(items, firstCodes));
     this.versions.clean();
     this.resumeRound();
+    this.changeItems(items);
     this.clock = setInterval(() => this.tick(), CLOCK_MS);
+  }
+
+  /** Lets the catalogue have these items, most popular first, from when no device has a place in a round. */
+  changeItems(items: Item[]): void {
+    this.listed = items;
+    this.advance();
   }
 
   stop(): void {
@@ -92,6 +101,7 @@ export class Coordinator {
 
   /** Ends what has come to its end. Called before every answer, after every delivery, and as time passes. */
   advance(): void {
+    if (this.listed && !this.round.hasBegun) this.changeCatalogue(this.listed);
     const { round } = this;
     const { stage } = round;
     const outcome = round.advance(Date.now());
@@ -109,6 +119,21 @@ export class Coordinator {
   async untilMoved(ms: number, signal: AbortSignal): Promise<void> {
     const either = AbortSignal.any([signal, AbortSignal.timeout(ms)]);
     await once(this.moved, "moved", { signal: either }).catch(() => signal.throwIfAborted());
+  }
+
+  /** Takes up a list of items, if it changes anything, as a version of its own. The round that nobody is in gives way. */
+  private changeCatalogue(listed: Item[]): void {
+    const change = this.versions.changedBy(listed);
+    if (change) {
+      this.publish(change);
+      this.versions.clean();
+      this.openRound();
+    }
+    this.listed = undefined;
+  }
+
+  private publish({ model, origin }: Next): void {
+    this.record({ type: "version", manifest: this.versions.prepare(model, origin), ...origin });
   }
 
   private tick(): void {
@@ -149,7 +174,7 @@ export class Coordinator {
   }
 
   /** What comes of the round, by its kind. Undefined: nothing, for it has no sum that its devices can have said. */
-  private learnt(): Next | undefined {
+  private learnt(): Learnt | undefined {
     const { round } = this;
     if (round instanceof SecureRound && round.kind === RoundKind.GATE_REFRESH) return this.counted(round);
     if (round instanceof SecureRound && round.kind === RoundKind.EVALUATION) return this.evaluated(round);
@@ -157,28 +182,28 @@ export class Coordinator {
   }
 
   /** What comes of an evaluation: the same codes, and how well the candidates rank. */
-  private evaluated(round: SecureRound): Next | undefined {
+  private evaluated(round: SecureRound): Learnt | undefined {
     const hits = round.hits();
     return hits && { model: this.versions.current.model, hits: [...hits] };
   }
 
   /** What comes of a gate refresh. */
-  private counted(round: SecureRound): Next | undefined {
+  private counted(round: SecureRound): Learnt | undefined {
     const { versions, settings } = this;
     const counts = round.counts();
     if (!counts) return undefined;
-    const gate = refreshed(versions.gate, [...counts], [...round.uploads.keys()], settings);
-    const opened = gate.everOpen.filter((row) => !versions.gate.everOpen.includes(row));
-    return { model: withNewRows(versions.current.model, opened, settings), gate };
+    const gate = refreshed(versions.gate, [...counts], [...round.uploads.keys()], versions.catalogue, settings);
+    const rows = rowsBefore(versions.gate, gate, settings);
+    return { model: withRows(versions.current.model, rows, settings.codeBits), gate };
   }
 
-  private trained(): Next | undefined {
+  private trained(): Learnt | undefined {
     const { round, settings } = this;
-    const { model } = this.versions.current;
+    const { model, openRows, itemCount } = this.versions.current;
     if (round instanceof ClearRound && settings.objective === Objective.PAPER)
-      return { model: nextPaperModel(model, round.updates(), settings) };
+      return { model: nextPaperModel(model, round.updates(), openRows, settings) };
     const learnt = this.learnable();
-    const shape = { ...settings, isExact: settings.uploadKind === UploadKind.EXACT };
+    const shape = { codeBits: settings.codeBits, itemCount, isExact: settings.uploadKind === UploadKind.EXACT };
     return learnt && { model: nextModel(model, learnt.sums, shape, learnt.frozen), isSpoilt: learnt.frozen.size > 0 };
   }
 
@@ -187,9 +212,11 @@ export class Coordinator {
     const { round, versions, settings } = this;
     const sums = round.sums();
     if (!sums || settings.privacy !== PrivacyMode.SECAGG) return sums && { sums, frozen: new Set() };
-    const { counts, counted } = versions.gate;
-    const open = { rows: versions.openRows, counts: settings.gate > 0 ? counts : undefined, counted };
-    return plausible(sums, round.uploads.size, versions.current.model, open, settings);
+    const { counts, counted, everOpen } = versions.gate;
+    const { model, openRows } = versions.current;
+    const countsByRow = hasGate(settings) ? everOpen.map((item) => counts[item]) : undefined;
+    const open = { rows: [...openRows.values()], counts: countsByRow, counted };
+    return plausible(sums, round.uploads.size, model, open, settings.codeBits);
   }
 
   private end(event: ServerEvent): void {
@@ -230,8 +257,9 @@ export class Coordinator {
     const { journal, records } = Journal.open<RoundEvent>(this.roundPath);
     this.roundJournal = journal;
     const [first] = records;
-    // Ended already: the crash came before its journal was deleted.
-    if (first?.type !== "open" || this.ended.has(first.id)) return this.openRound();
+    // Over already: the crash came before its journal was deleted.
+    const isOver = first?.type !== "open" || this.ended.has(first.id) || first.version !== this.versions.current.number;
+    if (isOver) return this.openRound();
     this.round = this.makeRound(Buffer.from(first.id, "hex"), first.kind, journal);
     for (const event of records) this.round.apply(event);
   }

@@ -12,7 +12,8 @@ const SIGNING_REQUEST = 4352;
 const AROUND_AN_UPLOAD = 200;
 
 /** Room for the largest legal upload, whichever rows are open and in every kind of round, and for the fields around it. */
-export function uploadLimit({ privacy, codeBits, itemCount, maxRows, places, noise, uploadKind }: Settings): number {
+export function uploadLimit(settings: Settings, itemCount: number): number {
+  const { privacy, codeBits, maxRows, places, noise, uploadKind } = settings;
   if (privacy !== PrivacyMode.CLEAR) {
     const training = trainingBlocks(places, itemCount, codeBits, noise);
     const evaluation = evaluationBlocks(places, candidatesFor(codeBits, true).length, noise);
@@ -28,18 +29,18 @@ export function rowBytes(kind: UploadKind, codeBits: number): number {
   return kind === UploadKind.CODES ? codeBits / 8 : codeBits / 4;
 }
 
-/** The limit of each method by its path. */
-export function limitsOf(settings: Settings): (path: string) => number {
+/** The limit of each method by its path; `itemCount` is that of the catalogue as it is now. */
+export function limitsOf(settings: Settings, itemCount: () => number): (path: string) => number {
   const { places } = settings;
   const { upload, shareKeys, acknowledgeShares, revealShares } = CoordinatorService.method;
   const { enroll, renewCertificate } = EnrollmentService.method;
   const limits = new Map([
-    [`/${CoordinatorService.typeName}/${upload.name}`, uploadLimit(settings)],
     [`/${CoordinatorService.typeName}/${shareKeys.name}`, SMALL + 98 * mostHolders(places)],
     [`/${CoordinatorService.typeName}/${acknowledgeShares.name}`, SMALL + ((places + 7) >> 3)],
     [`/${CoordinatorService.typeName}/${revealShares.name}`, SMALL + 37 * places],
     [`/${EnrollmentService.typeName}/${enroll.name}`, SIGNING_REQUEST],
     [`/${EnrollmentService.typeName}/${renewCertificate.name}`, SIGNING_REQUEST],
   ]);
-  return (path) => limits.get(path) ?? SMALL;
+  const uploadPath = `/${CoordinatorService.typeName}/${upload.name}`;
+  return (path) => (path === uploadPath ? uploadLimit(settings, itemCount()) : (limits.get(path) ?? SMALL));
 }

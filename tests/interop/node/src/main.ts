@@ -28,7 +28,7 @@ async function main(kit: string, state: string, port: number, enrollmentPort: nu
   const settings = readSettings(kit);
   const artifacts = new Artifacts(join(state, "artifacts"));
   const manifestKey = createPrivateKey(readFileSync(join(credentials, "manifest.key")));
-  const versions = new Versions(settings, readItems(kit), artifacts, manifestKey, state);
+  const versions = new Versions(settings, artifacts, manifestKey, state);
   const { journal, records } = Journal.open<ServerEvent>(join(state, "server.jsonl"));
   const issuer = await Authority.open(authority);
   const enrollment = new Enrollment(issuer, readTokens(kit), journal);
@@ -37,12 +37,16 @@ async function main(kit: string, state: string, port: number, enrollmentPort: nu
     if (record.type === "enrolled" || record.type === "renewed") enrollment.replay(record);
     else coordinator.replay(record);
   }
-  const cells = settings.itemCount * settings.codeBits;
-  const meanUser = new Array<number>(settings.codeBits).fill(0);
-  const [memory, trail] = [new Int32Array(cells), new Int32Array(cells)];
-  coordinator.start({ codes: readFileSync(join(kit, "codes.bin")), memory, trail, meanUser });
+  coordinator.start(readItems(kit), readFileSync(join(kit, "codes.bin")));
+  process.on("SIGHUP", () => {
+    try {
+      coordinator.changeItems(readItems(kit));
+    } catch (error) {
+      console.error("the catalogue stays as it is:", error);
+    }
+  });
 
-  const limitOf = limitsOf(settings);
+  const limitOf = limitsOf(settings, () => versions.current.itemCount);
   const revocations = new Revocations(credentials);
   const devices = open(deviceTls(credentials), {
     limitOf,

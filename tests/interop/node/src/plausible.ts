@@ -1,13 +1,13 @@
 // Whether the devices of a cohort can have said what a sum says: docs/protocol.md, "Plausible sums". Integers only; roots
 // are rounded up.
-import { floorDivide, nextTrail, type Model, type Shape, type Sums } from "./aggregate.js";
+import { floorDivide, nextTrail, type Model, type Sums } from "./aggregate.js";
 import { largestRowNoise, ternaryRoom } from "./secure/vector.js";
 
 /** What is known about the open rows. */
 export interface OpenRows {
-  /** By ascending index. */
+  /** Rows of the model, ascending. */
   rows: number[];
-  /** Devices that rate each item of the catalogue. Absent: there is no gate, and nothing is known. */
+  /** Devices that rate the item of each row of the model. Absent: there is no gate, and nothing is known. */
   counts?: number[];
   /** N: devices that counted. Absent: somebody gave the counts, and the largest stands for it. */
   counted?: number;
@@ -28,13 +28,7 @@ export interface Plausible {
 }
 
 /** What may be learnt from a sum of so many survivors. Undefined: the sum is dropped. */
-export function plausible(
-  sums: Sums,
-  devices: number,
-  model: Model,
-  open: OpenRows,
-  { codeBits: f }: Shape,
-): Plausible | undefined {
+export function plausible(sums: Sums, devices: number, model: Model, open: OpenRows, f: number): Plausible | undefined {
   const { weight, userSum } = sums;
   if (weight < 26 * devices || weight > 70 * devices) return undefined;
   if (userSum.some((value) => Math.abs(value) > weight + 24 * devices)) return undefined;

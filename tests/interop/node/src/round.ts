@@ -161,6 +161,11 @@ export abstract class Round implements RoundView {
     return this.places.has(device);
   }
 
+  /** Whether any device has a place. */
+  get hasBegun(): boolean {
+    return this.places.size > 0;
+  }
+
   hasFreePlace(): boolean {
     return this.stage === 0 && this.places.size < this.settings.places;
   }

@@ -86,8 +86,8 @@ export class Service implements ServiceImpl<typeof CoordinatorService> {
         ErrorReason.MODEL_MISMATCH,
         "the round has another model",
       );
-      const { settings, versions } = this.coordinator;
-      if (!(round instanceof SecureRound)) checkRowUpdate(request.body, settings, new Set(versions.openRows));
+      const { settings } = this.coordinator;
+      if (!(round instanceof SecureRound)) checkRowUpdate(request.body, settings, round.version.openRows);
       else round.checkVector(request.body.case === "maskedVector" ? request.body.value : undefined);
     });
     return { uploadId: request.uploadId, requestSha256: sha256(context.values.get(callerKey).body) };
@@ -207,7 +207,7 @@ export class Service implements ServiceImpl<typeof CoordinatorService> {
       modelVersion: BigInt(round.version.number),
       manifestSha256: round.version.manifestSha256,
       deadlineMs: milliseconds(round.untilUploadsEndMs(Date.now())),
-      uploadLimitBytes: uploadLimit(settings),
+      uploadLimitBytes: uploadLimit(settings, round.version.itemCount),
       peerId: isSecure ? round.peerOf(device) : new Uint8Array(),
       kind: isSecure ? round.kind : RoundKind.UNSPECIFIED,
     };

@@ -13,8 +13,7 @@ export interface Settings {
   /** Mode SECAGG_DP only. */
   noise?: Noise;
   codeBits: number;
-  itemCount: number;
-  /** A row is open when at least so many devices rate its item. */
+  /** An item is open when at least so many devices rate it. 0 or 1: there is no gate, and every item is open. */
   gate: number;
   /** Whether nobody gives counts, so that devices count in pairs of gate refreshes. */
   gateRefreshes: boolean;
@@ -32,6 +31,8 @@ export interface Settings {
   /** Training rounds between two in which the cohort evaluates how to rank. 0: it never does. */
   evaluateEvery: number;
 }
+
+export const hasGate = ({ gate }: Pick<Settings, "gate">): boolean => gate > 1;
 
 export interface Item {
   id: string;
@@ -67,7 +68,6 @@ export function readSettings(kit: string): Settings {
       countsThousandths: json.noise.counts_thousandths,
     },
     codeBits: json.code_bits,
-    itemCount: json.item_count,
     gate: json.gate,
     gateRefreshes: json.gate_refreshes,
     maxRows: json.max_rows,
@@ -85,14 +85,18 @@ function chosen<Value>(known: Record<string, Value>, name: string, value: string
   throw new Error(`settings.json: ${name} is ${value}; this server knows ${Object.keys(known).join(", ")}`);
 }
 
+/** Most popular first. Throws unless there are some, and each once. */
 export function readItems(kit: string): Item[] {
   const lines = readFileSync(join(kit, "items.tsv"), "utf8")
     .split("\n")
     .filter((line) => line !== "");
-  return lines.map((line) => {
+  const items = lines.map((line) => {
     const [id, count] = line.split("\t");
     return { id, count: Number(count ?? 0) };
   });
+  const isGood = items.length > 0 && new Set(items.map(({ id }) => id)).size === items.length;
+  if (!isGood) throw new Error("items.tsv has no item, or one twice");
+  return items;
 }
 
 export function readTokens(kit: string): Token[] {

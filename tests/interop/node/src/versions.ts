@@ -3,18 +3,28 @@ import { createPublicKey, sign, type KeyObject } from "node:crypto";
 import { readdirSync, readFileSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
-import type { Model } from "./aggregate.js";
+import { emptyModel, type Model, type RowOf } from "./aggregate.js";
 import type { Artifacts, Stored } from "./artifacts.js";
-import { base64, bitmap, equal, fromBase64, hex, sha256 } from "./bytes.js";
+import { base64, equal, fromBase64, hex, sha256 } from "./bytes.js";
+import { catalogueOf, changed, type Catalogue } from "./catalogue.js";
 import { candidatesFor, Evaluations, type Ranking } from "./evaluation.js";
-import { writeCatalogue, writeDelta } from "./formats.js";
-import { firstGate, openRowsOf, type Gate } from "./gate.js";
+import { writeBitmap, writeCatalogue, writeDelta } from "./formats.js";
+import {
+  firstGate,
+  gateAfter,
+  openItemsOf,
+  openRowsOf,
+  publishedCodes,
+  rowsBefore,
+  withRows,
+  type Gate,
+} from "./gate.js";
 import type { RoundKind } from "./gen/lightfr/v1/coordinator_pb.js";
 import { ManifestSchema, type Manifest } from "./gen/lightfr/v1/manifest_pb.js";
 import { PrivacyMode } from "./gen/lightfr/v1/model_pb.js";
 import { writeDurably } from "./journal.js";
 import { priorOf } from "./popularity.js";
-import type { Item, Settings } from "./settings.js";
+import { hasGate, type Item, type Settings } from "./settings.js";
 
 export const WIRE_VERSION = 1;
 const KEPT_VERSIONS = 16;
@@ -26,64 +36,91 @@ export interface Version {
   manifest: Buffer;
   manifestSha256: Buffer;
   model: Model;
+  /** m. */
+  itemCount: number;
+  /** The open items by ascending index, and which row of the model each has. */
+  openRows: RowOf;
 }
 
-/** What a version has of the round that it came of, besides the model. It is kept as JSON. */
+/** What a version came of, besides the model. It is kept as JSON. */
 export interface Origin {
-  /** Of the round. Absent: nothing was learnt, and all is as before. */
+  /** Of the round. Absent: nothing was learnt. */
   kind?: RoundKind;
-  /** Of a gate refresh. */
+  /** Of the first version, of a gate refresh and of another catalogue. Absent: as before. */
   gate?: Gate;
+  /** Of the first version and of another catalogue. Absent: as before. */
+  catalogue?: Catalogue;
   /** The sum of an evaluation, which was about the candidates of the version before. */
   hits?: number[];
 }
 
+/** A version to be. */
+export interface Next {
+  model: Model;
+  origin: Origin;
+}
+
 export class Versions {
   /** Of the newest version. */
-  gate: Gate;
-  /** Open rows by ascending index. */
-  openRows: number[];
+  gate!: Gate;
+  catalogue!: Catalogue;
   readonly evaluations: Evaluations;
-  /** The last versions, newest first: as signed, and parsed. */
-  private history: { bytes: Buffer; manifest: Manifest }[] = [];
+  /** The last versions, newest first: as signed, parsed, and the ids of the items that have rows in the published codes. */
+  private history: { bytes: Buffer; manifest: Manifest; rowIds: string[] }[] = [];
   private newest?: Version;
-  private readonly catalogue: Stored;
 
   constructor(
     private readonly settings: Settings,
-    items: Item[],
     private readonly artifacts: Artifacts,
     private readonly signingKey: KeyObject,
     private readonly folder: string,
   ) {
-    this.gate = firstGate(items, settings);
     this.evaluations = new Evaluations(settings);
-    this.openRows = openRowsOf(this.gate, settings);
-    this.catalogue = artifacts.put(
-      writeCatalogue(
-        items.map((item) => item.id),
-        settings.integerIds,
-      ),
-    );
+  }
+
+  /** The first version of these items, with a code for each of them; closed ones have the same. */
+  firstOf(items: Item[], codes: Uint8Array): Next {
+    const catalogue = catalogueOf(items);
+    const gate = firstGate(catalogue, this.settings);
+    const open = new Set(gate.everOpen);
+    const closed = [...items.keys()].find((item) => !open.has(item)) ?? -1;
+    const rows = hasGate(this.settings) ? [...gate.everOpen, closed] : gate.everOpen;
+    const model = withRows(emptyModel(codes, this.settings.codeBits), rows, this.settings.codeBits);
+    return { model, origin: { catalogue, gate } };
+  }
+
+  /** What comes of a list of items, most popular first. Undefined: nothing changes. */
+  changedBy(items: Item[]): Next | undefined {
+    const change = changed(this.catalogue, items, this.settings);
+    if (!change) return undefined;
+    const gate = gateAfter(this.gate, change, this.settings);
+    const rows = rowsBefore(this.gate, gate, this.settings, (item) => change.oldIndices[item]);
+    const model = withRows(this.current.model, rows, this.settings.codeBits);
+    return { model, origin: { catalogue: change.catalogue, gate } };
   }
 
   /** Writes all files of a next version. It exists from when the journal holds the manifest that this returns. */
   prepare(model: Model, origin: Origin = {}): string {
-    const gate = origin.gate ?? this.gate;
-    const open = new Set(openRowsOf(gate, this.settings));
+    const [gate, catalogue] = [origin.gate ?? this.gate, origin.catalogue ?? this.catalogue];
+    const codes = publishedCodes(model, gate, this.settings);
+    const openItems = openItemsOf(gate, this.settings);
+    const itemCount = catalogue.ids.length;
     const manifest = create(ManifestSchema, {
       wireVersion: WIRE_VERSION,
       modelVersion: (this.history[0]?.manifest.modelVersion ?? 0n) + 1n,
       createdUnixSeconds: BigInt(Math.floor(Date.now() / 1000)),
-      model: this.roundModel(model.meanUser),
-      codes: this.artifacts.put(model.codes),
-      codesDeltas: this.deltas(model.codes),
-      catalogue: this.catalogue,
-      openRows: this.artifacts.put(bitmap(gate.counts.length, (row) => open.has(row))),
+      model: this.roundModel(model.meanUser, itemCount),
+      codes: this.artifacts.put(codes),
+      codesDeltas: this.deltas(codes, this.rowIds(gate, catalogue)),
+      catalogueParts: this.parts(catalogue),
+      openRows: hasGate(this.settings) ? this.artifacts.put(writeBitmap(itemCount, openItems)) : undefined,
+      removedItems: catalogue.removed.length
+        ? this.artifacts.put(writeBitmap(itemCount, catalogue.removed))
+        : undefined,
       ...this.aboutRanking(gate, origin),
     });
     const kept = [model.memory, model.trail].map(({ buffer }) => Buffer.from(buffer));
-    writeDurably(join(this.folder, memoryName(manifest)), Buffer.concat(kept));
+    writeDurably(join(this.folder, modelName(manifest)), Buffer.concat([...kept, model.codes]));
     return base64(toBinary(ManifestSchema, manifest));
   }
 
@@ -91,9 +128,11 @@ export class Versions {
   replay(manifest: string, origin: Origin): void {
     if (origin.kind !== undefined) this.evaluations.note(origin.kind, this.evaluated(origin));
     this.gate = origin.gate ?? this.gate;
-    this.openRows = openRowsOf(this.gate, this.settings);
+    this.catalogue = origin.catalogue ?? this.catalogue;
     const bytes = fromBase64(manifest);
-    this.history = [{ bytes, manifest: fromBinary(ManifestSchema, bytes) }, ...this.history].slice(0, KEPT_VERSIONS);
+    const rowIds = this.rowIds(this.gate, this.catalogue);
+    const version = { bytes, manifest: fromBinary(ManifestSchema, bytes), rowIds };
+    this.history = [version, ...this.history].slice(0, KEPT_VERSIONS);
     this.newest = undefined;
   }
 
@@ -114,13 +153,14 @@ export class Versions {
   clean(): void {
     const kept = this.history.flatMap(({ manifest }) => [
       manifest.codes,
-      manifest.catalogue,
       manifest.openRows,
+      manifest.removedItems,
+      ...manifest.catalogueParts,
       ...manifest.codesDeltas.map((delta) => delta.artifact),
     ]);
-    this.artifacts.keep(new Set(kept.map((artifact) => hex(artifact!.sha256))));
-    const memories = readdirSync(this.folder).filter((name) => name.startsWith("memory-"));
-    for (const name of memories) if (name !== memoryName(this.history[0].manifest)) unlinkSync(join(this.folder, name));
+    this.artifacts.keep(new Set(kept.flatMap((artifact) => (artifact ? [hex(artifact.sha256)] : []))));
+    const models = readdirSync(this.folder).filter((name) => name.startsWith("model-"));
+    for (const name of models) if (name !== modelName(this.history[0].manifest)) unlinkSync(join(this.folder, name));
   }
 
   signedManifest() {
@@ -139,15 +179,25 @@ export class Versions {
 
   private read(): Version {
     const { bytes, manifest } = this.history[0];
-    const kept = readFileSync(join(this.folder, memoryName(manifest)));
-    const numbers = Int32Array.from({ length: kept.length / 4 }, (_, at) => kept.readInt32LE(4 * at));
+    const kept = readFileSync(join(this.folder, modelName(manifest)));
+    // An int32 of the memory, one of the trail, and a bit of the codes.
+    const cells = kept.length / (4 + 4 + 1 / 8);
+    const numbersAt = (start: number) =>
+      Int32Array.from({ length: cells }, (_, at) => kept.readInt32LE(start + 4 * at));
     const model = {
-      codes: this.artifacts.get(manifest.codes!.sha256),
-      memory: numbers.slice(0, numbers.length / 2),
-      trail: numbers.slice(numbers.length / 2),
+      codes: kept.subarray(8 * cells),
+      memory: numbersAt(0),
+      trail: numbersAt(4 * cells),
       meanUser: this.readMeanUser(Buffer.from(manifest.model!.meanUser)),
     };
-    return { number: Number(manifest.modelVersion), manifest: bytes, manifestSha256: sha256(bytes), model };
+    return {
+      number: Number(manifest.modelVersion),
+      manifest: bytes,
+      manifestSha256: sha256(bytes),
+      model,
+      itemCount: this.catalogue.ids.length,
+      openRows: openRowsOf(this.gate, this.settings),
+    };
   }
 
   /** The fields of a manifest that say how devices rank. */
@@ -164,8 +214,8 @@ export class Versions {
     return hits && { candidates: this.candidates, hits };
   }
 
-  private roundModel(meanUser: number[]) {
-    const { codeBits, itemCount, maxRows, objective, uploadKind, noise, privacy: privacyMode } = this.settings;
+  private roundModel(meanUser: number[], itemCount: number) {
+    const { codeBits, maxRows, objective, uploadKind, noise, privacy: privacyMode } = this.settings;
     const isKnown = meanUser.some((element) => element !== 0);
     return {
       codeBits,
@@ -184,15 +234,33 @@ export class Versions {
     return Array.from({ length: this.settings.codeBits }, (_, k) => (bytes.length ? bytes.readInt16LE(2 * k) : 0));
   }
 
+  /** A file for each part of the catalogue. */
+  private parts({ ids, parts }: Catalogue): Stored[] {
+    let start = 0;
+    return parts.map((count) => {
+      const part = ids.slice(start, start + count);
+      start += count;
+      return this.artifacts.put(writeCatalogue(part, this.settings.integerIds));
+    });
+  }
+
+  private rowIds(gate: Gate, { ids }: Catalogue): string[] {
+    return openItemsOf(gate, this.settings).map((item) => ids[item]);
+  }
+
   /** Ways from the last versions, newest first, where they are shorter than the codes. */
-  private deltas(codes: Uint8Array) {
+  private deltas(codes: Uint8Array, rowIds: string[]) {
     const digest = sha256(codes);
     const ways = new Map<string, { fromSha256: Uint8Array; artifact: Stored }>();
-    for (const { codes: old } of this.history.slice(0, DELTA_VERSIONS).map((entry) => entry.manifest)) {
-      if (equal(old!.sha256, digest) || ways.has(hex(old!.sha256))) continue;
-      const delta = writeDelta(this.artifacts.get(old!.sha256), codes, this.settings.codeBits);
+    for (const { manifest, rowIds: oldIds } of this.history.slice(0, DELTA_VERSIONS)) {
+      const { sha256: oldDigest } = manifest.codes!;
+      if (equal(oldDigest, digest) || ways.has(hex(oldDigest))) continue;
+      const oldRowOf = new Map(oldIds.map((id, row) => [id, row]));
+      const movedFrom = rowIds.map((id) => oldRowOf.get(id) ?? -1);
+      if (hasGate(this.settings)) movedFrom.push(oldIds.length);
+      const delta = writeDelta(this.artifacts.get(oldDigest), codes, this.settings.codeBits, movedFrom);
       if (delta.length >= codes.length) continue;
-      ways.set(hex(old!.sha256), { fromSha256: old!.sha256, artifact: this.artifacts.put(delta) });
+      ways.set(hex(oldDigest), { fromSha256: oldDigest, artifact: this.artifacts.put(delta) });
     }
     return [...ways.values()];
   }
@@ -204,4 +272,4 @@ export function keyIdOf(publicKey: KeyObject): Buffer {
   return sha256(raw).subarray(0, 8);
 }
 
-const memoryName = (manifest: Manifest): string => `memory-${manifest.modelVersion}`;
+const modelName = (manifest: Manifest): string => `model-${manifest.modelVersion}`;

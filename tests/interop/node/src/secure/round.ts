@@ -96,7 +96,8 @@ export class SecureRound extends Round {
     const blocks = this.unmasked();
     const { noise } = this.settings;
     if (noise && blocks && !isPlausibleClipped(blocks[0], blocks[1], this.uploads.size, noise)) return undefined;
-    return blocks && sumsOf(blocks, this.uploads.size, this.versions.openRows, this.settings);
+    const { model, openRows } = this.version;
+    return blocks && sumsOf(blocks, this.uploads.size, openRows, model.memory.length / this.settings.codeBits);
   }
 
   /** What a gate refresh comes to: how many devices rate each item. Undefined as for `sums`. */
@@ -262,10 +263,11 @@ export class SecureRound extends Round {
   }
 
   private blocksFor(devices: number): Block[] {
-    const { itemCount, codeBits, noise } = this.settings;
+    const { codeBits, noise } = this.settings;
+    const { itemCount, openRows } = this.version;
     if (this.kind === RoundKind.GATE_REFRESH) return gateBlocks(devices, itemCount, noise);
     if (this.kind === RoundKind.EVALUATION) return evaluationBlocks(devices, this.versions.candidates.length, noise);
-    return trainingBlocks(devices, this.versions.openRows.length, codeBits, noise);
+    return trainingBlocks(devices, openRows.size, codeBits, noise);
   }
 
   private entryOf(

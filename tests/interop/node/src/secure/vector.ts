@@ -3,7 +3,7 @@
 // A vector is one Uint32Array with the values of all blocks: it counts mod 2^32 by itself, and is cut to each block's
 // bits at the end.
 import { createCipheriv } from "node:crypto";
-import { emptySums, type Shape, type Sums } from "../aggregate.js";
+import type { RowOf, Sums } from "../aggregate.js";
 import { hitCount } from "../evaluation.js";
 import type { Noise } from "../plausible.js";
 
@@ -134,12 +134,12 @@ export function signedBlocks(vector: Uint32Array, blocks: Block[]): Int32Array[]
   });
 }
 
-/** The unmasked sum in the form that the server's arithmetic takes. Without a block for it, all devices weigh 20. */
-export function sumsOf(blocks: Int32Array[], devices: number, openRows: number[], shape: Shape): Sums {
-  const f = shape.codeBits;
-  const [rows, users, weights] = blocks;
+/** The unmasked sum in the form that the server's arithmetic takes, with so many rows. Without a block for it, all devices weigh 20. */
+export function sumsOf(blocks: Int32Array[], devices: number, openRows: RowOf, rowCount: number): Sums {
+  const [ofOpen, users, weights] = blocks;
+  const f = users.length;
   const userSum = weights ? users : users.map((value) => EQUAL_WEIGHT * value);
-  const sums = { ...emptySums(shape), userSum, weight: weights ? weights[0] : EQUAL_WEIGHT * devices };
-  openRows.forEach((item, row) => sums.rows.set(rows.subarray(row * f, (row + 1) * f), item * f));
-  return sums;
+  const rows = new Int32Array(rowCount * f);
+  [...openRows.values()].forEach((row, at) => rows.set(ofOpen.subarray(at * f, (at + 1) * f), row * f));
+  return { rows, userSum, weight: weights ? weights[0] : EQUAL_WEIGHT * devices };
 }

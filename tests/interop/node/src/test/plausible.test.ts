@@ -25,7 +25,7 @@ const sumsWith = (change: (sums: Sums) => void): Sums => {
   return sums;
 };
 const judge = (change: (sums: Sums) => void): Plausible | undefined =>
-  plausible(sumsWith(change), DEVICES, model(), { rows, counts }, shape);
+  plausible(sumsWith(change), DEVICES, model(), { rows, counts }, shape.codeBits);
 
 test("weights and user sums beyond what devices and noise reach drop the sum", () => {
   for (const weight of [2600, 7000]) assert.ok(judge((sums) => (sums.weight = weight)));
@@ -78,7 +78,7 @@ test("a row that is pushed alone is cut, and shortened until its trail is not to
     DEVICES,
     long,
     { rows, counts },
-    shape,
+    shape.codeBits,
   )!;
   assert.ok(
     all.sums.rows.every((value) => value === 8),
@@ -106,7 +106,7 @@ test("what is learnt from the sums of the known answers", () => {
     };
     const counts = one.counts.length > 0 ? one.counts : undefined;
     const open = { rows: [...one.rows.keys()], counts, counted: one.counted };
-    const learnt = plausible(sums, one.devices, before, open, shape);
+    const learnt = plausible(sums, one.devices, before, open, shape.codeBits);
     assert.equal(learnt === undefined, one.dropped, one.name);
     if (!learnt) continue;
     assert.deepEqual([...learnt.frozen], one.frozen, one.name);

@@ -36,8 +36,7 @@ const settings: Settings = {
   uploadKind: UploadKind.TERNARY,
   balance: 0,
   codeBits: 32,
-  itemCount: 80,
-  gate: 1,
+  gate: 2,
   gateRefreshes: false,
   maxRows: 64,
   places: 2,
@@ -57,25 +56,23 @@ before(async () => {
   const folder = mkdtempSync(join(tmpdir(), "coordinator-"));
   const items = Array.from({ length: 80 }, (_, row) => ({
     id: `${row}`,
-    count: hasBit(bytes(ternary.open_rows), row) ? 1 : 0,
+    count: hasBit(bytes(ternary.open_rows), row) ? 2 : 0,
   }));
   const versions = new Versions(
     settings,
-    items,
     new Artifacts(join(folder, "artifacts")),
     generateKeyPairSync("ed25519").privateKey,
     folder,
   );
   coordinator = new Coordinator(settings, versions, memoryJournal, folder, []);
-  const [memory, trail] = [new Int32Array(2560), new Int32Array(2560)];
-  coordinator.start({ codes: Buffer.alloc(320), memory, trail, meanUser: new Array(32).fill(0) });
+  coordinator.start(items, Buffer.alloc(4 * items.length));
   const tokens = [{ token: enrollments.token, expires_unix_seconds: Date.now() / 1000 + 60 }];
   const issued = { certificate: Buffer.from("certificate"), membership: Buffer.alloc(104) };
   const enrollment = new Enrollment({ certify: async () => issued }, tokens, memoryJournal);
   server.on(
     "request",
     listener({
-      limitOf: limitsOf(settings),
+      limitOf: limitsOf(settings, () => items.length),
       deviceOf: () => "00".repeat(16),
       routes: (router) =>
         router.service(CoordinatorService, new Service(coordinator)).service(EnrollmentService, enrollment),
@@ -137,7 +134,7 @@ test("bad uploads are refused with the known reason, and a good one is taken aft
 });
 
 test("bad uploads of exact gradients and of codes are refused, and good ones are not", () => {
-  const rows = new Set(Array.from({ length: 80 }, (_, row) => row));
+  const rows = new Map(Array.from({ length: 80 }, (_, item) => [item, item]));
   for (const { name, model, good, refused } of ofThePaper) {
     const { objective, uploadKind, maxRows } = fromBinary(RoundModelSchema, bytes(model));
     const check = (request: string) => () =>

@@ -4,6 +4,7 @@ import { createPrivateKey, sign } from "node:crypto";
 import { test } from "node:test";
 import { create, fromBinary, toBinary, type DescMessage, type MessageInitShape } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
+import { emptyModel } from "../aggregate.js";
 import { u32 } from "../bytes.js";
 import { RoundKind, UploadRequestSchema } from "../gen/lightfr/v1/coordinator_pb.js";
 import { ErrorDetailSchema, ErrorReason } from "../gen/lightfr/v1/error_pb.js";
@@ -39,15 +40,19 @@ const METHODS = [
 ];
 
 function newRound(): SecureRound {
-  const shape = { codeBits: 8, itemCount: 2, places: 15, goal: 15, minimum: 2, maxRows: 0, deadlineMs: 60_000 };
+  const shape = { codeBits: 8, places: 15, goal: 15, minimum: 2, maxRows: 0, deadlineMs: 60_000 };
   const model = { objective: Objective.CATALOGUE, uploadKind: UploadKind.TERNARY, balance: 0 };
   const how = { privacy: PrivacyMode.SECAGG, gate: 0, gateRefreshes: false, integerIds: false, evaluateEvery: 0 };
   const settings = { ...shape, ...model, ...how };
   const versions: any = {
-    openRows: [0, 1],
     sign: (label: string, ...parts: Buffer[]) => sign(null, Buffer.concat([Buffer.from(label), ...parts]), key),
   };
-  const version: any = { manifestSha256: bytes(known.manifest_sha256) };
+  const version: any = {
+    manifestSha256: bytes(known.manifest_sha256),
+    itemCount: 2,
+    openRows: new Map([0, 1].map((item) => [item, item])),
+    model: emptyModel(Buffer.alloc(2), 8),
+  };
   const keys = known.membership_keys.map(bytes);
   const rest = [bytes(known.round_id), version, settings, { append: () => {} }] as const;
   const round = new SecureRound(RoundKind.TRAINING, versions, keys, ...rest);
