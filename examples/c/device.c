@@ -110,7 +110,8 @@ static void read_manifest(span message, round_model* model) {
     if (next.number == LFR_V1_MANIFEST_WIRE_VERSION && next.value != 1)
       stop("the manifest is of wire version %llu, this program speaks 1", (unsigned long long)next.value);
     if (next.number == LFR_V1_MANIFEST_MODEL) read_model(next.content, model);
-    if (next.number == LFR_V1_MANIFEST_OPEN_ROWS) model->has_gate = true;
+    if (next.number == LFR_V1_MANIFEST_OPEN_ROWS) model->has_open_rows = true;
+    if (next.number == LFR_V1_MANIFEST_REMOVED_ITEMS) model->has_removed_items = true;
   }
 }
 
@@ -123,16 +124,51 @@ static void require_model(const device* self) {
   const round_model* model = &self->model;
   const uint32_t f = model->code_bits;
   if (f < LFR_MIN_CODE_BITS || f > LFR_MAX_CODE_BITS || f % 8) stop("the manifest has codes of %u bits", (unsigned)f);
-  if (model->item_count == 0 || self->codes.size != (uint64_t)model->item_count * (f / 8))
-    stop("codes has %zu bytes, which are not %u items of %u bits", self->codes.size, (unsigned)model->item_count,
+  if (model->item_count == 0 || self->codes.size != (uint64_t)self->n_rows * (f / 8))
+    stop("codes has %zu bytes, which are not %u rows of %u bits", self->codes.size, (unsigned)self->n_rows,
          (unsigned)f);
   if (model->objective != LFR_V1_OBJECTIVE_CATALOGUE) stop("this program knows the objective CATALOGUE only");
-  if (model->has_gate && self->open_rows.size != ((uint64_t)model->item_count + 7) / 8)
-    stop("open_rows has %zu bytes for %u items", self->open_rows.size, (unsigned)model->item_count);
   if (model->mean_user.size && model->mean_user.size != 2 * (size_t)f)
     stop("the mean user has %zu bytes", model->mean_user.size);
   for (uint32_t k = 0; k < f; k++)
     if (abs(mean_user_at(model, k)) > 256) stop("the mean user leaves -256 to 256");
+}
+
+/* ---- which items are open, and which left ---- */
+
+static span map_bitmap(const device* self, const char* name) {
+  span bitmap;
+  if (!map_file(self, name, &bitmap)) stop("there is no %s in the folder", name);
+  if (bitmap.size != ((uint64_t)self->model.item_count + 7) / 8)
+    stop("%s has %zu bytes for %u items", name, bitmap.size, (unsigned)self->model.item_count);
+  return bitmap;
+}
+
+static void count_rows(device* self) {
+  const uint32_t m = self->n_rows = self->model.item_count;
+  if (!self->model.has_open_rows) return;
+  self->open_rows = map_bitmap(self, "open_rows");
+  uint32_t *before = allocate(m / LFR_OPEN_BLOCK + 1, sizeof *before), n_open;
+  check(lfr_open_count(self->open_rows.bytes, m, before, &n_open), "lfr_open_count");
+  self->open = (lfr_open){self->open_rows.bytes, before, m, n_open};
+  self->n_rows = n_open + 1;
+}
+
+static void leave_out_removed(device* self) {
+  if (!self->model.has_removed_items) return;
+  self->removed_items = map_bitmap(self, "removed_items");
+  for (size_t i = 0; i < self->removed_items.size; i++) self->left_out[i] |= self->removed_items.bytes[i];
+}
+
+/* The codes of some items; where not all are open, by their rows. */
+void gather_codes(const device* self, const uint32_t* indices, uint32_t n, uint8_t* codes) {
+  uint32_t* rows = allocate(n, sizeof *rows);
+  if (open_of(self))
+    check(lfr_open_rows(open_of(self), indices, n, rows), "lfr_open_rows");
+  else
+    memcpy(rows, indices, n * sizeof *rows);
+  check(lfr_gather(self->codes.bytes, self->n_rows, self->model.code_bits, rows, n, codes), "lfr_gather");
+  free(rows);
 }
 
 /* ---- ratings ---- */
@@ -140,8 +176,8 @@ static void require_model(const device* self) {
 static void add_rating(device* self, uint32_t line, unsigned long item, double rating) {
   if (item >= self->model.item_count) stop("ratings.txt, line %u: there are %u items", line, self->model.item_count);
   if (!(rating >= 1 && rating <= 5)) stop("ratings.txt, line %u: a rating is 1 to 5", line);
-  if (bit_at(self->is_rated, (uint32_t)item)) stop("ratings.txt, line %u: the item was rated before", line);
-  self->is_rated[item / 8] |= (uint8_t)(1u << (item % 8));
+  if (bit_at(self->left_out, (uint32_t)item)) stop("ratings.txt, line %u: the item was rated before", line);
+  self->left_out[item / 8] |= (uint8_t)(1u << (item % 8));
   self->levels[self->n_rated] = (int32_t)((rating - 1) * 630 + 0.5);
   self->rated[self->n_rated++] = (uint32_t)item;
 }
@@ -180,13 +216,13 @@ device open_device(const char* folder, const char* random_file) {
   if (!map_file(&self, "manifest", &self.manifest)) stop("there is no manifest in the folder");
   if (!map_file(&self, "codes", &self.codes)) stop("there are no codes in the folder");
   read_manifest(self.manifest, &self.model);
-  if (self.model.has_gate && !map_file(&self, "open_rows", &self.open_rows))
-    stop("there is no open_rows in the folder");
+  count_rows(&self);
   require_model(&self);
   self.rated = allocate(self.model.item_count, sizeof *self.rated);
   self.levels = allocate(self.model.item_count, sizeof *self.levels);
-  self.is_rated = allocate(((size_t)self.model.item_count + 7) / 8, 1);
+  self.left_out = allocate(((size_t)self.model.item_count + 7) / 8, 1);
   read_ratings(&self);
+  leave_out_removed(&self);
   load_user_code(&self);
   return self;
 }
@@ -194,9 +230,11 @@ device open_device(const char* folder, const char* random_file) {
 void close_device(device* self) {
   free(self->rated);
   free(self->levels);
-  free(self->is_rated);
+  free(self->left_out);
+  free((void*)self->open.before);
   unmap(self->manifest);
   unmap(self->codes);
   unmap(self->open_rows);
+  unmap(self->removed_items);
   if (self->random) fclose(self->random);
 }

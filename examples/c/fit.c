@@ -13,14 +13,14 @@ static items allocate_items(uint32_t most) {
                  0};
 }
 
-static void add_item(items* self, uint32_t row, int32_t target, uint16_t weight) {
-  self->rows[self->n] = row;
+static void add_item(items* self, uint32_t item_index, int32_t target, uint16_t weight) {
+  self->indices[self->n] = item_index;
   self->targets[self->n] = target;
   self->weights[self->n++] = weight;
 }
 
 void free_items(items* self) {
-  free(self->rows);
+  free(self->indices);
   free(self->targets);
   free(self->weights);
 }
@@ -91,8 +91,10 @@ static int64_t catalogue_weight(const items* fitted) {
 static void prepare(const device* self, const items* fitted, fit* work) {
   const uint32_t f = self->model.code_bits, m = self->model.item_count, n = fitted->n;
   const int64_t catalogue = catalogue_weight(fitted);
-  check(lfr_gather(self->codes.bytes, m, f, fitted->rows, n, work->rows), "lfr_gather");
-  check(lfr_gram(self->codes.bytes, m, f, work->gram, work->column_sums), "lfr_gram");
+  /* The last row counts for all closed items; where there are none, for its own. */
+  const uint32_t n_closed = open_of(self) ? m - self->open.n_open : 1;
+  gather_codes(self, fitted->indices, n, work->rows);
+  check(lfr_gram_open(self->codes.bytes, self->n_rows, f, n_closed, work->gram, work->column_sums), "lfr_gram_open");
   pull_to_mean(&self->model, work->gram, work->mean_pull);
   const lfr_fit_terms terms = {.code_bits = f,
                                .n_rows = n,

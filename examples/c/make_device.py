@@ -5,6 +5,7 @@ Run as python examples/c/make_device.py examples/c/device
 
 import random
 import sys
+import zlib
 from hashlib import sha256
 from pathlib import Path
 
@@ -32,7 +33,9 @@ def artifact(content: bytes) -> manifest_pb2.Artifact:
 def files() -> dict[str, bytes]:
     """The content of every file in the folder."""
     rng = random.Random(1)  # noqa: S311 # an example, the same each time
-    codes, open_rows = item_codes(rng), bytes([0xFF] * (ITEMS // 8 - 1) + [0x0F])
+    # The last four items are closed, and share the row of the first of them.
+    codes, open_rows = item_codes(rng)[: -3 * CODE_BITS // 8], bytes([0xFF] * (ITEMS // 8 - 1) + [0x0F])
+    packed = zlib.compress(open_rows)
     mean = b"".join(rng.randrange(-32, 33).to_bytes(2, "little", signed=True) for _ in range(CODE_BITS))
     model = model_pb2.RoundModel(
         code_bits=CODE_BITS,
@@ -44,7 +47,11 @@ def files() -> dict[str, bytes]:
         privacy_mode=model_pb2.PRIVACY_MODE_CLEAR,
     )
     manifest = manifest_pb2.Manifest(
-        wire_version=1, model_version=7, model=model, codes=artifact(codes), open_rows=artifact(open_rows)
+        wire_version=1,
+        model_version=7,
+        model=model,
+        codes=artifact(codes),
+        open_rows=artifact(packed),
     )
     ratings = "".join(f"{item} {rating}\n" for item, rating in RATINGS.items())
     return {

@@ -17,8 +17,9 @@ int main(int argc, char** argv) {
   uint32_t n_hits;
   items fitted = items_for_use(&self);
   fit_user_code(&self, &fitted, USE_SWEEPS);
-  check(lfr_topk(self.codes.bytes, self.model.item_count, f, self.user_code, self.is_rated, WANTED, hits, &n_hits),
-        "lfr_topk");
+  check(lfr_topk_open(self.codes.bytes, self.n_rows, f, self.user_code, self.left_out, NULL, open_of(&self), WANTED,
+                      hits, &n_hits),
+        "lfr_topk_open");
   printf("%4s  %8s  %10s\n", "rank", "item", "similarity");
   for (uint32_t i = 0; i < n_hits; i++)
     printf("%4u  %8u  %+10d\n", (unsigned)i + 1, (unsigned)hits[i].item_index, (int)f - 2 * (int)hits[i].distance);

@@ -34,25 +34,25 @@ static void require_round(const round_model* model) {
   if (model->privacy_mode != LFR_V1_PRIVACY_MODE_CLEAR) stop("the round is not in mode CLEAR, the only one made here");
 }
 
-/* ---- rows ---- */
+/* ---- items ---- */
 
-static uint32_t take_open_rows(const device* self, const items* taught, uint32_t* rows) {
+static uint32_t take_open_items(const device* self, const items* taught, uint32_t* chosen) {
   uint32_t n = 0;
   for (uint32_t i = 0; i < taught->n; i++)
-    if (!self->model.has_gate || bit_at(self->open_rows.bytes, taught->rows[i])) rows[n++] = taught->rows[i];
+    if (!open_of(self) || bit_at(self->open.bitmap, taught->indices[i])) chosen[n++] = taught->indices[i];
   return n;
 }
 
-/* Leaves `wanted` of n rows, uniformly chosen: the first steps of a Fisher-Yates shuffle. */
-static void choose(const device* self, uint32_t* rows, uint32_t n, uint32_t wanted) {
+/* Leaves `wanted` of n items, uniformly chosen: the first steps of a Fisher-Yates shuffle. */
+static void choose(const device* self, uint32_t* chosen, uint32_t n, uint32_t wanted) {
   uint8_t* random = allocate(wanted, 4);
   draw_random(self, random, 4 * (size_t)wanted);
   for (uint32_t i = 0; i < wanted; i++) {
     const uint8_t* at = random + 4 * (size_t)i;
     const uint32_t draw = at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
-    const uint32_t j = i + (uint32_t)((uint64_t)draw * (n - i) >> 32), kept = rows[i];
-    rows[i] = rows[j];
-    rows[j] = kept;
+    const uint32_t j = i + (uint32_t)((uint64_t)draw * (n - i) >> 32), kept = chosen[i];
+    chosen[i] = chosen[j];
+    chosen[j] = kept;
   }
   free(random);
 }
@@ -62,14 +62,14 @@ static int ascending(const void* left, const void* right) {
   return (a > b) - (a < b);
 }
 
-static uint32_t choose_rows(const device* self, const items* taught, uint32_t* rows) {
-  uint32_t n = take_open_rows(self, taught, rows);
+static uint32_t choose_items(const device* self, const items* taught, uint32_t* chosen) {
+  uint32_t n = take_open_items(self, taught, chosen);
   const uint32_t most = self->model.max_rows;
   if (most && n > most) {
-    choose(self, rows, n, most);
+    choose(self, chosen, n, most);
     n = most;
   }
-  qsort(rows, n, sizeof *rows, ascending);
+  qsort(chosen, n, sizeof *chosen, ascending);
   return n;
 }
 
@@ -77,15 +77,15 @@ static uint32_t choose_rows(const device* self, const items* taught, uint32_t* r
 
 static writer new_message(size_t capacity) { return (writer){.bytes = allocate(capacity, 1), .capacity = capacity}; }
 
-/* Gradients of the chosen rows, rounded to -1, 0 or +1, as a TernaryRows message. */
-static writer ternary_rows(const device* self, const uint32_t* rows, uint32_t n) {
+/* Gradients of the chosen items' rows, rounded to -1, 0 or +1, as a TernaryRows message. */
+static writer ternary_rows(const device* self, const uint32_t* chosen, uint32_t n) {
   const uint32_t f = self->model.code_bits;
   const size_t elements = (size_t)n * f, plane = elements / 8;
   uint8_t *codes = allocate(n, f / 8), *random = allocate(elements, 2), *planes = allocate(plane, 2);
   int32_t *targets = allocate(n, sizeof *targets), *gradients = allocate(elements, sizeof *gradients);
   for (uint32_t i = 0; i < n; i++) targets[i] = rated_target(f);
   draw_random(self, random, 2 * elements);
-  check(lfr_gather(self->codes.bytes, self->model.item_count, f, rows, n, codes), "lfr_gather");
+  gather_codes(self, chosen, n, codes);
   check(lfr_row_gradients(codes, n, f, self->user_code, targets, 1, gradients), "lfr_row_gradients");
   check(lfr_ternary(gradients, elements, (int32_t)f, random, planes, planes + plane), "lfr_ternary");
   writer message = new_message(2 * plane + AROUND_ROWS_BYTES);
@@ -100,12 +100,12 @@ static writer ternary_rows(const device* self, const uint32_t* rows, uint32_t n)
 }
 
 /* The kernel runs on little-endian machines only, so the indices lie in memory as they go on the wire. */
-static writer row_update(const device* self, const uint32_t* rows, uint32_t n) {
+static writer row_update(const device* self, const uint32_t* chosen, uint32_t n) {
   const uint32_t f = self->model.code_bits;
-  writer ternary = ternary_rows(self, rows, n);
+  writer ternary = ternary_rows(self, chosen, n);
   writer message = new_message(ternary.size + 4 * (size_t)n + f / 8 + AROUND_ROWS_BYTES);
   write_number(&message, LFR_V1_ROW_UPDATE_CODE_BITS, f);
-  write_bytes(&message, LFR_V1_ROW_UPDATE_ITEM_INDICES, rows, 4 * (size_t)n);
+  write_bytes(&message, LFR_V1_ROW_UPDATE_ITEM_INDICES, chosen, 4 * (size_t)n);
   write_message(&message, LFR_V1_ROW_UPDATE_TERNARY, &ternary);
   write_bytes(&message, LFR_V1_ROW_UPDATE_USER_CODE, self->user_code, f / 8);
   free(ternary.bytes);
@@ -132,16 +132,16 @@ int main(int argc, char** argv) {
   require_round(&self.model);
   items taught = items_for_round(&self);
   fit_user_code(&self, &taught, ROUND_SWEEPS);
-  uint32_t* rows = allocate(taught.n, sizeof *rows);
-  const uint32_t n = choose_rows(&self, &taught, rows);
-  writer update = row_update(&self, rows, n), request = upload_request(&self, round_id, digest, &update);
+  uint32_t* chosen = allocate(taught.n, sizeof *chosen);
+  const uint32_t n = choose_items(&self, &taught, chosen);
+  writer update = row_update(&self, chosen, n), request = upload_request(&self, round_id, digest, &update);
   if (request.full) stop("the upload did not fit its buffer");
   store_file(&self, "user_code", self.user_code, self.model.code_bits / 8);
   store_file(&self, "upload", request.bytes, request.size);
   printf("an upload of %zu bytes for %u rows\n", request.size, (unsigned)n);
   free(request.bytes);
   free(update.bytes);
-  free(rows);
+  free(chosen);
   free_items(&taught);
   close_device(&self);
   return 0;

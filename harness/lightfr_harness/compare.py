@@ -16,6 +16,7 @@ from lightfr_harness.records import (
     FindingFields,
     FitRecord,
     LoadRecord,
+    OpenRowsRecord,
     PrivacyRecord,
     Record,
     RecordError,
@@ -225,6 +226,10 @@ FIGURES: dict[type[Record], Callable[[Any], Figures]] = {
     Figure1Record: lambda record: [each for timing in record.timings for each in _topk(TopkRecord(**timing))],
     FitRecord: lambda record: [
         ("faster than numpy", f"{record.rated} ratings, {record.bits} bits", record.numpy_ratio, "times")
+    ],
+    OpenRowsRecord: lambda record: [
+        ("open rows against all rows", f"{record.open_items:,} of {record.items:,} items open", record.ratio, "times"),
+        ("the same with a prior", f"{record.open_items:,} of {record.items:,} items open", record.prior_ratio, "times"),
     ],
     RoundsRecord: _rounds,
     AccuracyRecord: _accuracy,

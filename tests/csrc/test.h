@@ -18,6 +18,7 @@ typedef struct test {
 
 /* Each list ends with a NULL promise. */
 extern const test search_tests[];
+extern const test open_tests[];
 extern const test code_tests[];
 extern const test plane_tests[];
 extern const test fit_tests[];

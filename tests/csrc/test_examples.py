@@ -8,7 +8,7 @@ from hashlib import sha256
 import numpy as np
 import pytest
 
-from lightfr import ItemCodes, UserCode, _wire, recommend
+from lightfr import ItemCodes, ItemSet, OpenRows, UserCode, _wire, rank
 from lightfr._wire.coordinator import Assignment, encode_upload
 from lightfr.interactions import Interactions
 from lightfr.training import PublishedModel, fit_for_round, fit_for_use, make_update
@@ -34,8 +34,15 @@ class Device:
     def __init__(self, folder, *, code_bits, n_items, n_rated, seed=1, **fields):
         rng = np.random.default_rng(seed)
         self.folder, self.random = folder, rng.bytes(4 * n_items + code_bits * (2 * n_rated + 1) + 16)
-        self.codes, self.rated = rng.bytes(n_items * code_bits // 8), rng.permutation(n_items)[:n_rated].tolist()
-        self.open_rows = rng.bytes((n_items + 7) // 8) if fields.pop("gate", False) else b""
+        self.rated, self.open_rows, self.removed = rng.permutation(n_items)[:n_rated].tolist(), None, None
+        if fields.pop("gate", False):
+            is_open = rng.random(n_items) < 0.5
+            self.open_rows = OpenRows(np.packbits(is_open, bitorder="little").tobytes(), n_items)
+            is_removed = ~is_open & (rng.random(n_items) < 0.5)
+            is_removed[self.rated] = False
+            self.removed = np.packbits(is_removed, bitorder="little").tobytes()
+        n_rows = self.open_rows.n_open + 1 if self.open_rows else n_items
+        self.codes = rng.bytes(n_rows * code_bits // 8)
         if fields.pop("mean", False):
             fields["mean_user"] = rng.integers(-256, 257, code_bits).astype("<i2").tobytes()
         defaults = {"objective": 1, "upload_kind": 1, "privacy_mode": 1}
@@ -45,8 +52,9 @@ class Device:
 
     def write(self):
         if self.open_rows:
-            self.manifest.open_rows.size_bytes = len(self.open_rows)
-            (self.folder / "open_rows").write_bytes(self.open_rows)
+            self.manifest.open_rows.size_bytes = self.manifest.removed_items.size_bytes = 1
+            (self.folder / "open_rows").write_bytes(self.open_rows.bitmap)
+            (self.folder / "removed_items").write_bytes(self.removed)
         (self.folder / "manifest").write_bytes(self.manifest.SerializeToString())
         (self.folder / "codes").write_bytes(self.codes)
         (self.folder / "random").write_bytes(self.random)
@@ -59,7 +67,7 @@ class Device:
     def sdk(self):
         """Model, opinions, first code and generator of the SDK."""
         stream = io.BytesIO(self.random)
-        model = PublishedModel(ItemCodes(self.codes, self.model.code_bits), self.model, self.open_rows)
+        model = PublishedModel(ItemCodes(self.codes, self.model.code_bits, self.open_rows), self.model)
         rated = Interactions([(item, 630 * (item % 5)) for item in self.rated])
         return model, rated, UserCode(stream.read(model.code_bits // 8)), stream
 
@@ -76,7 +84,8 @@ class Device:
         model, rated, start, _ = self.sdk()
         code = fit_for_use(model, rated, start)
         f = model.code_bits
-        found = recommend(code, model.codes, 5, rated=self.rated)
+        left_out = ItemSet(model.n_items, self.rated, bitmap=self.removed)
+        found = rank(code, model.codes, 5, exclude=left_out)
         return [(ranked.item_index, round(f * (2 * ranked.similarity - 1))) for ranked in found]
 
 
@@ -113,7 +122,7 @@ def test_an_upload_is_what_the_sdk_would_send_and_a_coordinator_reads_it(program
     assert request == coordinator_pb2.UploadRequest.FromString(expected)
     assert written == expected
     assert (device.folder / "user_code").read_bytes() == code
-    read = UploadReader(device.model, device.open_rows).check(request.row_update)
+    read = UploadReader(device.model, device.open_rows.bitmap if device.open_rows else b"").check(request.row_update)
     assert set(read.item_indices.tolist()) <= set(device.rated)
     assert finished.stdout == f"an upload of {len(written)} bytes for {len(read.item_indices)} rows\n"
 
@@ -150,7 +159,7 @@ BAD = {
     "line 1: a rating is 1 to 5": {"ratings_txt": b"1 6\n"},
     "a rating is 1 to 5": {"ratings_txt": b"1 nan\n"},
     "line 2: the item was rated before": {"ratings_txt": b"1 5\n1 4\n"},
-    "codes has 39 bytes, which are not 40 items of 8 bits": {"codes": bytes(39)},
+    "codes has 39 bytes, which are not 40 rows of 8 bits": {"codes": bytes(39)},
     "codes has 0 bytes": {"codes": b""},
     "user_code has 2 bytes, 1 were expected": {"user_code": b"12"},
     "the file of random bytes ended": {"random": b""},

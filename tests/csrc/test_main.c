@@ -93,8 +93,8 @@ static int count(const test* list) {
 int main(void) {
   setenv("LIGHTFR_ISA", "portable", 1); /* before the first use of the library */
   /* status_tests come first: the first of them watches the first use. */
-  const test* const lists[] = {status_tests, search_tests, code_tests, plane_tests, fit_tests,
-                               upload_tests, refine_tests, mask_tests, vector_tests};
+  const test* const lists[] = {status_tests, search_tests, open_tests,   code_tests, plane_tests,
+                               fit_tests,    upload_tests, refine_tests, mask_tests, vector_tests};
   int failed = 0, total = 0;
   for (size_t i = 0; i < N_ELEMENTS(lists); i++) {
     failed += run(lists[i]);

@@ -220,6 +220,7 @@ def device():
     }
     return records.DeviceRecord(
         items=1_000_000,
+        open_items=100_000,
         bits=64,
         ratings=166,
         import_cpu_ms_min=10.0,
@@ -337,6 +338,23 @@ EXAMPLES = {
     "topk": topk(),
     "figure-1": figure_1(),
     "fit": records.FitRecord(rated=166, bits=64, numpy_ratio=80.0, numpy_ratio_median=75.0, ours_ns=9e4, repeats=40),
+    "open-rows": records.OpenRowsRecord(
+        items=1_000_000,
+        open_items=98_000,
+        bits=64,
+        bitmap="prefix",
+        k=10,
+        seed=0,
+        ratio=8.0,
+        ratio_median=7.9,
+        open_ns=1.7e4,
+        full_ns=1.4e5,
+        prior_ratio=7.5,
+        prior_ratio_median=7.4,
+        prior_open_ns=1.8e4,
+        prior_full_ns=1.4e5,
+        repeats=40,
+    ),
     "rounds": records.RoundsRecord(
         bits=64,
         us_by_ratings={"64": 60.0, "256": 110.0, "1024": 300.0},

@@ -28,15 +28,17 @@ Progress = Callable[[str], None]
 Record = dict[str, Any]
 
 
-def run_all(items: int, bits: int, ratings: int, progress: Progress) -> Record:
-    """The cost of the import, then of one device's first session in the clear."""
+def run_all(items: int, bits: int, ratings: int, open_items: int, progress: Progress) -> Record:
+    """The cost of the import, then of one device's first session in the clear. With 0 open items all are open."""
     progress("import")
-    record: Record = {"items": items, "bits": bits, "ratings": ratings, **import_cost()}
+    record: Record = {"items": items, "open_items": open_items or items, "bits": bits, "ratings": ratings}
+    record |= import_cost()
     progress("server")
-    scenario = Scenario(items, ratings, bits, privacy=CLEAR, open_rows=0)
+    scenario = Scenario(items, ratings, bits, privacy=CLEAR, open_rows=open_items)
     device = _measured(scenario, ("open", "sync", "round", "next_sync", "recommend"), progress)
     phases, messages = device["phases"], device["message_bytes"]
-    codes, changed, catalogue = scenario.codes_bytes, round(CHANGED * items) * bits // 8, messages["catalogue"][1]
+    codes, catalogue = scenario.codes_bytes, messages["catalogue"][1]
+    changed = round(CHANGED * codes * 8 / bits) * bits // 8
     sync = _both_ways(phases["sync"])
     payload = _row_update_bytes(messages["Upload"][0])
     # While there was no new model yet, the device asked in vain.

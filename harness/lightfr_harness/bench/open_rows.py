@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lightfr import ItemCodes, OpenRows, Prior, UserCode, rank
+from lightfr import OpenRows, _kernel
 from lightfr_harness.bench.timing import interleave
 from lightfr_harness.bench.topk import K, make_codes, page_aligned
+from lightfr_harness.records import OpenRowsRecord
 
 STEPS = 64
-# The share of a nearly-prefix bitmap over which it turns from open to closed.
+# The most that popularity adds to scores of 64 bits, for one of the middle candidates that evaluations compare.
+MOST_OFFSET = 12
+# A bitmap that is nearly a prefix turns from open to closed over this share of the open items.
 BLUR = 0.1
 
 
@@ -27,35 +30,49 @@ def open_items(n_items: int, n_open: int, kind: str, rng: np.random.Generator) -
     return is_open
 
 
-def falling_steps(n_items: int) -> Prior:
-    """A prior of as many steps as there may be, which halve in popularity as those of real catalogues do."""
+def falling_steps(n_items: int) -> list[tuple[int, int]]:
+    """Steps of a prior, as many as there may be, that become ever longer, as those of real catalogues do."""
     firsts = sorted({0, *np.geomspace(1, n_items - 1, STEPS - 1).astype(int).tolist()})
-    return Prior((first, 4 * (STEPS - place)) for place, first in enumerate(firsts))
+    return [(first, MOST_OFFSET * (STEPS - place) // STEPS) for place, first in enumerate(firsts)]
 
 
-def run(n_items: int, n_open: int, code_bits: int, kind: str, seed: int, seconds: float) -> dict[str, Any]:
-    """Time both, with and without a prior, in one interleaved run; raise unless their rankings are equal."""
+def run(n_items: int, n_open: int, code_bits: int, kind: str, seed: int, seconds: float) -> OpenRowsRecord:
+    """Time both, with and without a prior, in one interleaved run; raise unless they find the same."""
     rng = np.random.default_rng(seed)
     is_open = open_items(n_items, n_open, kind, rng)
     rows = page_aligned(make_codes(n_open + 1, code_bits, "random", rng))
-    full = page_aligned(rows[np.where(is_open, np.cumsum(is_open) - 1, n_open)])
-    packed = ItemCodes(rows.data, code_bits, OpenRows(np.packbits(is_open, bitorder="little").tobytes(), n_items))
-    plain, user = ItemCodes(full.data, code_bits), UserCode(rng.bytes(code_bits // 8))
-    prior = falling_steps(n_items)
+    every = page_aligned(rows[np.where(is_open, np.cumsum(is_open) - 1, n_open)])
+    bitmap = OpenRows(np.packbits(is_open, bitorder="little").tobytes(), n_items)
+    opened = _kernel.CodesPointer(rows.data, code_bits, bitmap.kernel_pointer())
+    full = _kernel.CodesPointer(every.data, code_bits)
+    query = _kernel.CodesPointer(rng.bytes(code_bits // 8), code_bits)
+    prior = _kernel.PriorPointer(falling_steps(n_items))
     contenders: dict[str, Callable[[], Any]] = {
-        "open rows": lambda: rank(user, packed, K),
-        "full": lambda: rank(user, plain, K),
-        "open rows, prior": lambda: rank(user, packed, K, prior=prior),
-        "full, prior": lambda: rank(user, plain, K, prior=prior),
+        "open": lambda: _kernel.topk(opened, query, K),
+        "full": lambda: _kernel.topk(full, query, K),
+        "open, prior": lambda: _kernel.topk(opened, query, K, prior=prior),
+        "full, prior": lambda: _kernel.topk(full, query, K, prior=prior),
     }
-    for ours, theirs in (("open rows", "full"), ("open rows, prior", "full, prior")):
-        if contenders[ours]() != contenders[theirs]():
+    for how in ("", ", prior"):
+        if contenders[f"open{how}"]() != contenders[f"full{how}"]():
             raise AssertionError("the rankings differ: the benchmark would compare different work")
     timings = interleave(contenders, seconds)
-    result: dict[str, Any] = {"items": n_items, "open": n_open, "bits": code_bits, "bitmap": kind}
-    for name, suffix in (("", ""), (", prior", "_with_prior")):
-        ours, theirs = timings[f"open rows{name}"], timings[f"full{name}"]
-        result[f"ratio{suffix}"] = theirs.min_ns / ours.min_ns
-        result[f"ratio_median{suffix}"] = theirs.median_ns / ours.median_ns
-        result[f"open_ns{suffix}"], result[f"full_ns{suffix}"] = ours.min_ns, theirs.min_ns
-    return result
+    least = {name: timing.min_ns for name, timing in timings.items()}
+    median = {name: timing.median_ns for name, timing in timings.items()}
+    return OpenRowsRecord(
+        items=n_items,
+        open_items=n_open,
+        bits=code_bits,
+        bitmap=kind,
+        k=K,
+        seed=seed,
+        ratio=least["full"] / least["open"],
+        ratio_median=median["full"] / median["open"],
+        open_ns=least["open"],
+        full_ns=least["full"],
+        prior_ratio=least["full, prior"] / least["open, prior"],
+        prior_ratio_median=median["full, prior"] / median["open, prior"],
+        prior_open_ns=least["open, prior"],
+        prior_full_ns=least["full, prior"],
+        repeats=timings["open"].repeats,
+    )

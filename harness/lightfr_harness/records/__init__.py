@@ -8,6 +8,7 @@ from lightfr_harness.records.bench import (
     LoadHeld,
     LoadRecord,
     LoadUnits,
+    OpenRowsRecord,
     RoundsRecord,
     TopkRecord,
 )
@@ -49,6 +50,7 @@ __all__ = [
     "LoadRecord",
     "LoadUnits",
     "Look",
+    "OpenRowsRecord",
     "PrivacyLossFigures",
     "PrivacyRecord",
     "PrivacyRun",

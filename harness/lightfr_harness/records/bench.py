@@ -97,6 +97,29 @@ class FitRecord(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
+class OpenRowsRecord(Record):
+    """`lightfr-harness bench open-rows`."""
+
+    kind: ClassVar[str] = "open-rows"
+
+    items: int
+    open_items: int
+    bits: int
+    bitmap: str
+    k: int
+    seed: int
+    ratio: float
+    ratio_median: float
+    open_ns: float
+    full_ns: float
+    prior_ratio: float
+    prior_ratio_median: float
+    prior_open_ns: float
+    prior_full_ns: float
+    repeats: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class RoundsRecord(Record):
     """`lightfr-harness bench rounds`."""
 
@@ -126,6 +149,7 @@ class DeviceRecord(Record):
     kind: ClassVar[str] = "device"
 
     items: int
+    open_items: int
     bits: int
     ratings: int
     import_cpu_ms_min: float

@@ -11,6 +11,7 @@ from lightfr_harness.records import (
     Figure1Record,
     FitRecord,
     LoadRecord,
+    OpenRowsRecord,
     RoundsRecord,
     TopkRecord,
 )
@@ -121,6 +122,24 @@ def fit_page(record: FitRecord) -> str:
     return _page("Benchmark of the user fit", verdict, about, drawn + figures)
 
 
+def open_rows_page(record: OpenRowsRecord) -> str:
+    """A search of the open rows against one of all rows."""
+    verdict = f"<strong>{record.ratio:.1f} times as fast as all rows</strong> (median {record.ratio_median:.1f})."
+    about = (
+        f"Top-{record.k} of {record.items:,} items of {record.bits} bits, {record.open_items:,} of them open; both "
+        f"give the same ranking. {SHARED_MACHINE}"
+    )
+    times = (
+        ("open rows", record.open_ns),
+        ("all rows", record.full_ns),
+        ("open rows, with a prior", record.prior_open_ns),
+        ("all rows, with a prior", record.prior_full_ns),
+    )
+    drawn = bars("CPU time of one search, minimum", [(name, ns, _time(ns)) for name, ns in times])
+    figures = table("CPU time of one search", ("", "minimum"), [row(name, [_time(ns)]) for name, ns in times])
+    return _page("Benchmark of open rows", verdict, about, drawn + figures)
+
+
 def rounds_page(record: RoundsRecord) -> str:
     """A device round against sizes."""
     sizes = (("ratings", record.us_by_ratings), ("items", record.us_by_items), ("devices", record.us_by_devices))
@@ -210,7 +229,9 @@ def device_rows(record: DeviceRecord) -> list[tuple[str, str, str]]:
             f"{record.first_sync_over_codes_bytes:,}",
             f"{record.first_sync_limit_bytes:,}",
         ),
+        (f"codes, {record.open_items:,} items open, bytes", f"{record.codes_bytes:,}", ""),
         ("catalogue of item ids, bytes", f"{record.catalogue_bytes:,}", ""),
+        ("delta sync, bytes", f"{record.delta_sync_bytes:,}", ""),
         ("upload overhead, bytes", f"{record.upload_overhead_bytes:,}", "600"),
         ("delta sync / changed rows", f"{record.delta_ratio:.3f}", "1.2"),
         (f"among {secure['cohort']} devices, {kind}: peak memory, MiB", f"{secure['peak_rss_bytes'] / MIB:.1f}", "48"),

@@ -19,6 +19,7 @@ PAGES: dict[type[Record], Callable[[Any], str]] = {
     records.TopkRecord: bench.topk_page,
     records.Figure1Record: bench.figure_1_page,
     records.FitRecord: bench.fit_page,
+    records.OpenRowsRecord: bench.open_rows_page,
     records.RoundsRecord: bench.rounds_page,
     records.LoadRecord: bench.load_page,
     records.DeviceRecord: bench.device_page,
