@@ -43,7 +43,7 @@ def evaluation_vector(
     rankings: Rankings,
     interactions: Interactions,
     code: UserCode,
-    round_id: bytes,
+    roster_digest: bytes,
     devices: int,
     random_bytes: RandomBytes = os.urandom,
 ) -> Vector:
@@ -51,14 +51,28 @@ def evaluation_vector(
 
     A device with fewer than two opinions has nothing to say; it adds noise like the others.
     """
+    vector = evaluation_without_noise(model, rankings, interactions, code, roster_digest, devices, random_bytes)
+    add_count_noise(model, vector["hits"], devices, random_bytes)
+    return vector
+
+
+def evaluation_without_noise(
+    model: PublishedModel,
+    rankings: Rankings,
+    interactions: Interactions,
+    code: UserCode,
+    roster_digest: bytes,
+    devices: int,
+    random_bytes: RandomBytes = os.urandom,
+) -> Vector:
+    """Return the numbers of a device before noise, for simulations that add it to the sum: see evaluation_vector."""
     vector = Vector(evaluation_blocks(len(rankings.candidates), devices, model.noise))
     newest = interactions.newest()
     if newest is not None and len(interactions) > 1:
         held_out, level = newest
         fitted_on = interactions.without(held_out)
-        places = ranks(model, rankings, fitted_on, held_out, code, round_id, random_bytes)
+        places = ranks(model, rankings, fitted_on, held_out, code, roster_digest, random_bytes)
         _count(vector["hits"], group_of(len(fitted_on)), level < MIDDLE, places, random_bytes)
-    add_count_noise(model, vector["hits"], devices, random_bytes)
     return vector
 
 
@@ -84,13 +98,13 @@ def ranks(
     fitted_on: Interactions,
     held_out: int,
     code: UserCode,
-    round_id: bytes,
+    roster_digest: bytes,
     random_bytes: RandomBytes = os.urandom,
 ) -> list[int]:
     """Return the rank, from 1, of an item among 49 others by each candidate; ties go to the lower index."""
     opinions = {held_out, *fitted_on.arrays()[0]}
     removed = None if model.removed is None else model.removed.bitmap(model.n_items)
-    others = drawn_items(round_id, model.n_items, ItemSet(model.n_items, opinions, bitmap=removed))
+    others = drawn_items(roster_digest, model.n_items, ItemSet(model.n_items, opinions, bitmap=removed))
     asked = array("I", [held_out, *others])
     rows = _kernel.CodesPointer(_kernel.gather(model.codes.kernel_pointer(), asked, len(asked)), model.code_bits)
     by_fit: dict[tuple[int, bool], list[int]] = {}
@@ -120,18 +134,19 @@ def _similarities(rows: _kernel.CodesPointer, code: UserCode) -> list[int]:
     return [rows.code_bits - 2 * distance for distance in distances]
 
 
-def drawn_items(round_id: bytes, n_items: int, without: set[int] | ItemSet) -> list[int]:
+def drawn_items(roster_digest: bytes, n_items: int, without: set[int] | ItemSet) -> list[int]:
     """Return 49 items that the round draws from the catalogue, without some; all others where there are no more.
 
-    Draw j is the little-endian uint32 at 4 (j mod 8) of SHA-256(text, round_id, j div 8 as uint32), times n_items,
-    div 2^32. One that is to be left out or that was drawn before is passed over.
+    Draw j is the little-endian uint32 at 4 (j mod 8) of SHA-256(text, roster_digest, j div 8 as uint32), times n_items,
+    div 2^32. One that is to be left out or that was drawn before is passed over. A roster has fresh keys of all
+    devices, so no server can have the same items drawn twice and subtract one evaluation from another.
     """
     if n_items - len(without) <= OTHERS:
         return [i for i in range(n_items) if i not in without]
     drawn: dict[int, None] = {}
     block = 0
     while True:
-        digest = hashlib.sha256(_SEED + round_id + block.to_bytes(4, "little")).digest()
+        digest = hashlib.sha256(_SEED + roster_digest + block.to_bytes(4, "little")).digest()
         for draw in array("I", digest):
             item = draw * n_items >> 32
             if item not in without:

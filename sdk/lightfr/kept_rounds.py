@@ -182,7 +182,8 @@ class Offer:
         budget = self._terms.budget
 
         def make_vector(kind: int, cohort: int) -> Vector:
-            return self._vector(kind, cohort, current.round_id if isinstance(current, RoundParticipant) else b"")
+            digest = current.view().roster_digest if isinstance(current, RoundParticipant) else b""
+            return self._vector(kind, cohort, digest)
 
         driver = Driver(store, self._channel, make_vector, self._spend, acknowledged, self._stop, budget)
         took_part = driver.finish(current)
@@ -203,7 +204,7 @@ class Offer:
             case _:
                 return {}
 
-    def _vector(self, kind: int, cohort: int, round_id: bytes) -> Vector:
+    def _vector(self, kind: int, cohort: int, roster_digest: bytes) -> Vector:
         """Return what this device adds to the sum of a cohort."""
         user = self._user
         model = user.require_model()
@@ -215,7 +216,7 @@ class Offer:
 
                 rated, code_of_before = user.rated(model), user.code(model)
                 rankings = model.manifest.rankings
-                return evaluation_vector(model.published, rankings, rated, code_of_before, round_id, cohort)
+                return evaluation_vector(model.published, rankings, rated, code_of_before, roster_digest, cohort)
             update, code = user.update(model)
             model.codes.release_pages()
             user.store.update(code)

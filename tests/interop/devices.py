@@ -119,8 +119,8 @@ class Cohort:
             if kind == coordinator.GATE_REFRESH:
                 vector = gate_vector(model, device.interactions.to_teach(), size, noise)
             elif kind == coordinator.EVALUATION:
-                rankings, code = self.model.manifest.rankings, device.code
-                vector = evaluation_vector(model, rankings, device.interactions, code, place.round_id, size, noise)
+                rankings, code, digest = self.model.manifest.rankings, device.code, participant.view().roster_digest
+                vector = evaluation_vector(model, rankings, device.interactions, code, digest, size, noise)
             else:
                 vector = round_vector(model, self.update(user), size, noise)
             if user in self.lies:

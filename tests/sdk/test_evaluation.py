@@ -21,9 +21,9 @@ from lightfr_harness import oracle
 from lightfr_harness.simulation.fleet import stream
 from tests.helpers import make_model, random_signs
 
-ROUND_ID, DEVICES = b"r" * 16, 300
+DIGEST, DEVICES = b"r" * 32, 300
 # Of SHA-256("lightfr evaluation v1\n" + 16 times "r" + four zeros), for a million items.
-KNOWN_DRAW = [245_944, 986_415, 809_918]
+KNOWN_DRAW = [212432, 617608, 251448]
 POPULARITIES = ((0, 90), (10, 60), (40, 21), (150, 0))
 CANDIDATES = (
     *(Ranking(RankBy.CODES, fourths, recency, refine=False) for recency in Recency for fourths in (0, 8, 128)),
@@ -58,18 +58,18 @@ def opinions(n, n_items=200, seed=0, newest=LEVELS):
 
 def hits_of(model, interactions, draw=2**15, rankings=RANKINGS):
     code = UserCode(bytes(model.code_bits // 8))
-    vector = evaluation_vector(model, rankings, interactions, code, ROUND_ID, DEVICES, Draws(draw))
+    vector = evaluation_vector(model, rankings, interactions, code, DIGEST, DEVICES, Draws(draw))
     return np.array(vector["hits"]).reshape(4, 2, 1 + 2 * len(rankings.candidates))
 
 
 # ---- which items ----
 
 
-def plain_drawn(round_id, n_items, without):
+def plain_drawn(roster_digest, n_items, without):
     """docs/protocol.md, word for word, as long as it takes."""
     found, block = [], 0
     while len(found) < 49:
-        digest = hashlib.sha256(b"lightfr evaluation v1\n" + round_id + block.to_bytes(4, "little")).digest()
+        digest = hashlib.sha256(b"lightfr evaluation v1\n" + roster_digest + block.to_bytes(4, "little")).digest()
         numbers = [int.from_bytes(digest[at : at + 4], "little") for at in range(0, 32, 4)]
         for item in (number * n_items // 2**32 for number in numbers):
             if item not in without and item not in found:
@@ -79,12 +79,12 @@ def plain_drawn(round_id, n_items, without):
 
 
 @settings(max_examples=50)
-@given(st.binary(min_size=16, max_size=16), st.sampled_from([51, 60, 1000, 2**32 - 1]), st.sets(st.integers(0, 999)))
-def test_items_are_drawn_as_the_protocol_says(round_id, n_items, without):
+@given(st.binary(min_size=32, max_size=32), st.sampled_from([51, 60, 1000, 2**32 - 1]), st.sets(st.integers(0, 999)))
+def test_items_are_drawn_as_the_protocol_says(roster_digest, n_items, without):
     without = {item for item in without if item < n_items}
-    drawn = drawn_items(round_id, n_items, without)
+    drawn = drawn_items(roster_digest, n_items, without)
     if n_items - len(without) > 49:
-        assert drawn == plain_drawn(round_id, n_items, without)
+        assert drawn == plain_drawn(roster_digest, n_items, without)
     else:
         assert set(drawn) == set(range(n_items)) - without
     assert len(set(drawn)) == len(drawn) == min(49, n_items - len(without))
@@ -93,14 +93,14 @@ def test_items_are_drawn_as_the_protocol_says(round_id, n_items, without):
 
 def test_a_known_draw():
     """Made with sha256sum and a calculator."""
-    assert drawn_items(b"r" * 16, 1_000_000, set())[:3] == KNOWN_DRAW
-    assert drawn_items(b"s" * 16, 1_000_000, set())[:3] != KNOWN_DRAW
-    assert drawn_items(b"r" * 16, 1_000_000, {KNOWN_DRAW[1]})[:2] == [KNOWN_DRAW[0], KNOWN_DRAW[2]]
+    assert drawn_items(b"r" * 32, 1_000_000, set())[:3] == KNOWN_DRAW
+    assert drawn_items(b"s" * 32, 1_000_000, set())[:3] != KNOWN_DRAW
+    assert drawn_items(b"r" * 32, 1_000_000, {KNOWN_DRAW[1]})[:2] == [KNOWN_DRAW[0], KNOWN_DRAW[2]]
 
 
 def test_a_catalogue_with_49_others_or_fewer_is_taken_whole():
-    assert drawn_items(ROUND_ID, 51, {3, 50}) == [i for i in range(50) if i != 3]
-    assert drawn_items(ROUND_ID, 3, {0, 1, 2}) == []
+    assert drawn_items(DIGEST, 51, {3, 50}) == [i for i in range(50) if i != 3]
+    assert drawn_items(DIGEST, 3, {0, 1, 2}) == []
 
 
 # ---- ranks ----
@@ -108,7 +108,7 @@ def test_a_catalogue_with_49_others_or_fewer_is_taken_whole():
 
 def plain_rank(signs, fitted_on, held_out, candidate, code):
     """Each candidate alone, everything computed anew; the lower index first among equals."""
-    asked = [held_out, *plain_drawn(ROUND_ID, len(signs), {held_out, *fitted_on.arrays()[0]})]
+    asked = [held_out, *plain_drawn(DIGEST, len(signs), {held_out, *fitted_on.arrays()[0]})]
     if candidate.by == RankBy.POPULARITY:
         return 1 + sorted(asked).index(held_out)
     fitted = fit_for_use(make_model(signs), fitted_on, code, recency=candidate.recency, refine=False)
@@ -128,7 +128,7 @@ def test_ranks_are_those_of_each_candidate_alone(code_bits, n, seed):
     signs, told = random_signs(200, code_bits, seed), opinions(n, seed=seed)
     held_out, _ = told.newest()
     fitted_on, code = told.without(held_out), UserCode(bytes(code_bits // 8))
-    got = ranks(make_model(signs), RANKINGS, fitted_on, held_out, code, ROUND_ID)
+    got = ranks(make_model(signs), RANKINGS, fitted_on, held_out, code, DIGEST)
     assert got == [plain_rank(signs, fitted_on, held_out, candidate, code) for candidate in CANDIDATES]
 
 
@@ -137,7 +137,7 @@ def test_a_tie_goes_to_the_lower_index(held_out, place):
     """All codes are the same."""
     model = make_model(np.ones((50, 8), np.int8))
     said = Rankings((), (), (Ranking(RankBy.CODES), Ranking(RankBy.POPULARITY)))
-    got = ranks(model, said, Interactions(), held_out, UserCode(b"\xff"), ROUND_ID)
+    got = ranks(model, said, Interactions(), held_out, UserCode(b"\xff"), DIGEST)
     assert got == [place, place]
 
 
@@ -148,7 +148,7 @@ def test_refinement_changes_ranks_only_where_a_device_may_refine():
 
     def places(n):
         liked = Interactions((i, LEVELS) for i in range(n))
-        return [ranks(model, said, liked, item, code, ROUND_ID) for item in range(n, 200)]
+        return [ranks(model, said, liked, item, code, DIGEST) for item in range(n, 200)]
 
     assert all(a == b for a, b in places(19))
     assert any(a != b for a, b in places(20))
@@ -163,12 +163,12 @@ def test_chance_ranks_by_random_numbers_alone():
         return lambda n: b"".join(number.to_bytes(4, "little") for number in numbers)[:n]
 
     def place(number):
-        return ranks(model, said, Interactions(), 49, UserCode(b"\0"), ROUND_ID, draws(number))
+        return ranks(model, said, Interactions(), 49, UserCode(b"\0"), DIGEST, draws(number))
 
     # A tie with another item is lost: item 49 has the highest index.
     assert (place(2**32 - 1), place(48), place(0)) == ([1], [2], [50])
     found = [
-        ranks(model, said, Interactions(), 7, UserCode(b"\0"), ROUND_ID, stream("chance", seed))[0]
+        ranks(model, said, Interactions(), 7, UserCode(b"\0"), DIGEST, stream("chance", seed))[0]
         for seed in range(1000)
     ]
     assert 22 < np.mean(found) < 29
@@ -201,7 +201,7 @@ def test_the_bits_stand_with_the_group_of_the_opinions_that_are_left_and_in_the_
 def test_an_item_among_the_first_ten_is_shown_and_counts_by_one_draw_for_all(n, draw, seed):
     signs, told = random_signs(200, 64, seed), opinions(n, seed=seed)
     model, (held_out, _) = make_model(signs), told.newest()
-    places = ranks(model, RANKINGS, told.without(held_out), held_out, UserCode(bytes(8)), ROUND_ID)
+    places = ranks(model, RANKINGS, told.without(held_out), held_out, UserCode(bytes(8)), DIGEST)
     hits = hits_of(model, told, draw).sum(axis=(0, 1))
     assert hits[1::2].tolist() == [int(place <= 10) for place in places]
     counts = [int(place <= 10 and draw < 65536 / log2(place + 1) - 0.5) for place in places]
@@ -210,7 +210,7 @@ def test_an_item_among_the_first_ten_is_shown_and_counts_by_one_draw_for_all(n, 
 
 def test_one_draw_is_made_however_many_candidates_there_are():
     model, draws = make_model(random_signs(200, 64, 1)), Draws(0)
-    evaluation_vector(model, RANKINGS, opinions(9), UserCode(bytes(8)), ROUND_ID, DEVICES, draws)
+    evaluation_vector(model, RANKINGS, opinions(9), UserCode(bytes(8)), DIGEST, DEVICES, draws)
     assert draws.asked == [2, 2 * 4 * 2 * (1 + 2 * len(CANDIDATES))]
 
 
@@ -229,7 +229,7 @@ def test_fewer_than_two_opinions_add_nothing(told):
         asked.append(n)
         return no_noise(n)
 
-    vector = evaluation_vector(model, RANKINGS, told, UserCode(bytes(8)), ROUND_ID, DEVICES, random_bytes)
+    vector = evaluation_vector(model, RANKINGS, told, UserCode(bytes(8)), DIGEST, DEVICES, random_bytes)
     assert not any(vector["hits"])
     # The noise is all that they add.
     assert asked == [2 * len(vector["hits"])]
@@ -246,7 +246,7 @@ def test_every_number_carries_noise(told):
     model, chance = make_model(random_signs(200, 64, 1)), stream("noise", 1)
     total = np.zeros(8 * (1 + 2 * len(CANDIDATES)), int)
     for _ in range(100):
-        vector = evaluation_vector(model, RANKINGS, told, UserCode(bytes(8)), ROUND_ID, 100, chance)
+        vector = evaluation_vector(model, RANKINGS, told, UserCode(bytes(8)), DIGEST, 100, chance)
         total += np.array(vector["hits"]) != 0
     # Two of 25 numbers are +1 or -1 with 100 devices: after 100 times hardly any was never changed.
     assert (total > 0).mean() > 0.99
@@ -260,12 +260,12 @@ def test_in_mode_secagg_dp_the_noise_is_that_of_counts():
         number
         for seed in range(20)
         for number in evaluation_vector(
-            model, RANKINGS, Interactions(), UserCode(bytes(8)), ROUND_ID, DEVICES, stream("dp", seed)
+            model, RANKINGS, Interactions(), UserCode(bytes(8)), DIGEST, DEVICES, stream("dp", seed)
         )["hits"]
     ]
     assert 2.8 < np.std(drawn) < 3.2
     with pytest.raises(PrivacyError):
-        evaluation_vector(model, RANKINGS, Interactions(), UserCode(bytes(8)), ROUND_ID, 2)
+        evaluation_vector(model, RANKINGS, Interactions(), UserCode(bytes(8)), DIGEST, 2)
 
 
 @pytest.mark.parametrize("noise", [None, model_pb2.Noise(counts_thousandths=3000)])
@@ -277,5 +277,5 @@ def test_the_block_has_the_bits_of_counts(noise, devices):
 
 def test_nothing_of_the_user_shows_in_a_repr_of_the_vector():
     model = make_model(random_signs(200, 64, 1))
-    vector = evaluation_vector(model, RANKINGS, opinions(9), UserCode(bytes(8)), ROUND_ID, DEVICES)
+    vector = evaluation_vector(model, RANKINGS, opinions(9), UserCode(bytes(8)), DIGEST, DEVICES)
     assert repr(vector) == f"<Vector of {8 * (1 + 2 * len(CANDIDATES))} numbers>"

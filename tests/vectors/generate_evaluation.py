@@ -10,14 +10,14 @@ OTHERS, SHOWN = 49, 10
 GROUPS = (0, 5, 20, 100)
 
 
-def drawn(round_id, items, without):
+def drawn(roster_digest, items, without):
     """The items that a round draws, in their order; all others where there are no more than 49."""
     left = [i for i in range(items) if i not in without] if items < 1000 else None
     if left is not None and len(left) <= OTHERS:
         return left
     found, block = [], 0
     while len(found) < OTHERS:
-        digest = hashlib.sha256(b"lightfr evaluation v1\n" + round_id + little([block], 4)).digest()
+        digest = hashlib.sha256(b"lightfr evaluation v1\n" + roster_digest + little([block], 4)).digest()
         for at in range(0, 32, 4):
             item = int.from_bytes(digest[at : at + 4], "little") * items // 2**32
             if item not in without and item not in found and len(found) < OTHERS:
@@ -27,9 +27,9 @@ def drawn(round_id, items, without):
 
 
 def draw_case(name, items, without=()):
-    round_id = noise(f"evaluation {name}", 16)
-    case = {"name": name, "round_id": round_id, "item_count": items, "without": sorted(without)}
-    return {**case, "items": drawn(round_id, items, set(without))}
+    roster_digest = noise(f"evaluation {name}", 32)
+    case = {"name": name, "roster_digest": roster_digest, "item_count": items, "without": sorted(without)}
+    return {**case, "items": drawn(roster_digest, items, set(without))}
 
 
 def draw_cases():
@@ -66,7 +66,7 @@ def rank_of(scores, asked):
 
 def ranks(case, candidates, opinions, chance):
     f, rows, (held_out, _) = case["code_bits"], rows_of(case["codes"], case["code_bits"]), opinions[-1]
-    asked = [held_out, *drawn(case["round_id"], len(rows), {i for i, _ in opinions})]
+    asked = [held_out, *drawn(case["roster_digest"], len(rows), {i for i, _ in opinions})]
     places, codes = [], {}
     for by, fourths, recency, _ in candidates:
         if by == "codes" and recency not in codes:
@@ -121,11 +121,11 @@ def device_case(name, n, items=150, f=64, newest=BEST, draw=20_000):
     codes, old = noise(f"{label} items", items * f // 8), noise(f"{label} old", f // 8)
     chance = [number(f"{label} chance {at}", 2**32) for at in range(1 + OTHERS)]
     case = {"name": name, "code_bits": f, "item_count": items, "codes": codes, "old_code": old, "prior": prior}
-    case |= {"round_id": noise(f"{label} round", 16), "opinions": opinions}
+    case |= {"roster_digest": noise(f"{label} roster", 32), "opinions": opinions}
     places = ranks(case, CANDIDATES, opinions, chance) if n > 1 else []
     hits = bits_of(n, newest, places, draw)
     # The device draws its random numbers in this order, and then those of the noise.
-    random = little(chance[: 1 + len(drawn(case["round_id"], items, set(rated)))], 4) + little([draw], 2)
+    random = little(chance[: 1 + len(drawn(case["roster_digest"], items, set(rated)))], 4) + little([draw], 2)
     return {**case, "random": random if n > 1 else b"", "ranks": places, "hits": hits}
 
 

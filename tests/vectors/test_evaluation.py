@@ -28,7 +28,7 @@ def test_the_gains():
 
 @pytest.mark.parametrize(**by_name(KNOWN["draws"]))
 def test_the_items_that_a_round_draws(known):
-    drawn = drawn_items(bytes.fromhex(known["round_id"]), known["item_count"], set(known["without"]))
+    drawn = drawn_items(bytes.fromhex(known["roster_digest"]), known["item_count"], set(known["without"]))
     assert drawn == known["items"]
 
 
@@ -43,14 +43,14 @@ def test_ranks_and_bits_of_a_device(known):
     model = PublishedModel(ItemCodes(bytes.fromhex(known["codes"]), known["code_bits"]), message)
     rankings = Rankings(tuple(map(tuple, known["prior"])), (), candidates())
     opinions, code = Interactions(known["opinions"]), UserCode(bytes.fromhex(known["old_code"]))
-    round_id = bytes.fromhex(known["round_id"])
+    roster_digest = bytes.fromhex(known["roster_digest"])
     # In the middle of the range: no noise.
     random = Replay(known["random"] + "0080" * len(known["hits"]))
-    vector = evaluation_vector(model, rankings, opinions, code, round_id, DEVICES, random)
+    vector = evaluation_vector(model, rankings, opinions, code, roster_digest, DEVICES, random)
     assert vector["hits"].tolist() == known["hits"]
     assert random.left == b""
     if known["ranks"]:
         held_out = known["opinions"][-1][0]
         random = Replay(known["random"])
-        got = ranks(model, rankings, opinions.without(held_out), held_out, code, round_id, random)
+        got = ranks(model, rankings, opinions.without(held_out), held_out, code, roster_digest, random)
         assert got == known["ranks"]

@@ -23,9 +23,9 @@ NOISE = {"noise_rows": 210.0, "noise_sums": 25.0, "noise_counts": 2.0}
 class Scenario:
     """A catalogue of `items` codes of `bits`, and `ratings` of each device. `dataset` says whose sizes these are.
 
-    The codes have a row for each of the `open_rows` that the gate lets learn, and one that the other items share. In the
-    secure modes a device takes part among `cohort` devices, and its upload has all open rows. With no open rows the
-    round is one that counts who rates what, for all items; in the clear there is then no gate, and all items are open.
+    The codes have a row for each of the `open_rows`, and one that the other items share. In the secure modes a device
+    takes part among `cohort` devices, and its upload has all open rows. With no open rows the round is one that counts
+    who rates what, for all items; in the clear there is then no gate, and all items are open.
     """
 
     items: int = 10_000

@@ -55,6 +55,7 @@ class CostRecord(Record):
     baselines: dict[str, Any] | None = None
     training: dict[str, Any] | None = None
     inference: dict[str, Any] | None = None
+    search: dict[str, Any] | None = None
     figure_1: list[dict[str, Any]] | None = None
 
 

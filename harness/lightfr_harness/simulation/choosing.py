@@ -19,7 +19,7 @@ from lightfr_harness.simulation.options import EVALUATIONS
 from lightfr_harness.simulation.scoring import Scores, Way
 from lightfr_harness.simulation.training import TrainingRun
 
-_ROUND_ID_BYTES = 16
+_DIGEST_BYTES = 32
 
 
 def rankings_of(server: AggregationRule) -> Rankings:
@@ -46,14 +46,14 @@ def evaluate(run: TrainingRun, rankings: Rankings) -> Evaluated:
 
 def _evaluation(run: TrainingRun, rankings: Rankings, round_index: int) -> Evaluated:
     model, users, random = run.published(), run.cohort(round_index), run.random(round_index, 7)
-    round_id = random.bytes(_ROUND_ID_BYTES)
+    roster_digest = random.bytes(_DIGEST_BYTES)
     (block,) = evaluation_blocks(len(rankings.candidates), len(users), model.noise)
     hits = np.zeros(block.count, np.int64)
     staying = users[~run.drops(round_index)].tolist()
     for user in staying:
         device = run.fleet.devices[user]
         vector = evaluation_vector(
-            model, rankings, device.interactions, device.code, round_id, len(users), random.bytes
+            model, rankings, device.interactions, device.code, roster_digest, len(users), random.bytes
         )
         hits += np.asarray(vector["hits"])
     return Evaluated.of(list(rankings.candidates), hits, variance_of(model.noise, len(staying)))

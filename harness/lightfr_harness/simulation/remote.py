@@ -110,22 +110,23 @@ class RemoteFleet:
         secure.send(remote.channel, *ClearRound.begin(place, update).outgoing)
 
     def _walk(self, model: LoadedModel, remote: RemoteDevice, place: coordinator.Assignment) -> RoundWalk:
+        trusted = Trusted(model.manifest.signing_key, self._membership_keys, remote.member, time.time())
+        participant = RoundParticipant.begin(place, trusted, self._minimum_cohort)
+
         def make_vector(kind: int, cohort: int) -> Vector:
             interactions = remote.device.interactions
             if kind == coordinator.GATE_REFRESH:
                 return gate_vector(model.published, interactions.to_teach(), cohort, self._random_bytes)
             if kind == coordinator.EVALUATION:
-                rankings, code = model.manifest.rankings, remote.device.code
+                rankings, code, digest = model.manifest.rankings, remote.device.code, participant.view().roster_digest
                 with self._fitting:
                     return evaluation_vector(
-                        model.published, rankings, interactions, code, place.round_id, cohort, self._random_bytes
+                        model.published, rankings, interactions, code, digest, cohort, self._random_bytes
                     )
             with self._fitting:
                 update = remote.device.update(model.published, self._random_bytes)
             return round_vector(model.published, update, cohort, self._random_bytes)
 
-        trusted = Trusted(model.manifest.signing_key, self._membership_keys, remote.member, time.time())
-        participant = RoundParticipant.begin(place, trusted, self._minimum_cohort)
         return RoundWalk(remote.channel, participant, make_vector)
 
     def close(self) -> None:

@@ -91,7 +91,7 @@ def test_a_page_stands_alone_and_says_the_verdict_before_any_table(pages, name):
 
 def test_the_page_names_the_broken_limit_with_its_moment_and_keeps_the_paper_apart():
     text = cost.page(several_profiles())
-    assert "1 of our 13 limits is broken" in text
+    assert "1 of our 14 limits is broken" in text
     assert "watch, fit: budget: memory: 43.0 MB, at most 41.9 MB (3.2 s after the start, in phase fit)" in text
     assert "not a failure of this software" in text
     assert text.index("is broken") < text.index("refuted</span>")

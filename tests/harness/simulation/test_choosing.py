@@ -43,13 +43,13 @@ def trained(split, rounds=2, **options):
 def test_the_masked_sums_of_an_evaluation_are_exactly_those_computed_in_the_open(split):
     run = trained(split, fraction=0.4)
     model, rankings, users = run.published(), rankings_of(run.server), run.cohort(2)
-    round_id, n = bytes(range(16)), len(users)
+    digest, n = bytes(range(32)), len(users)
 
     def part(user):
         # One generator for each device, so that its bits and its noise can be drawn a second time.
         def vector(cohort):
             device, random = run.fleet.devices[user], np.random.default_rng([7, user]).bytes
-            return evaluation_vector(model, rankings, device.interactions, device.code, round_id, cohort, random)
+            return evaluation_vector(model, rankings, device.interactions, device.code, digest, cohort, random)
 
         return vector
 

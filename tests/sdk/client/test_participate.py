@@ -76,16 +76,16 @@ def test_each_kind_of_round_adds_up_its_own_numbers(publisher, device, monkeypat
         monkeypatch.setattr(module, name, lambda *given, name=name: told.setdefault(name, given))
     how = (device._user, device._channel, device._terms, None, None, None, None)
     for kind in (coordinator.GATE_REFRESH, coordinator.TRAINING, coordinator.EVALUATION):
-        Offer(*how)._vector(kind, 300, b"r" * 16)
+        Offer(*how)._vector(kind, 300, b"r" * 32)
     taught = [0, 1, 2, *range(4, 20), 30]
     assert sorted(told["gate_vector"][1].arrays()[0]) == sorted(told["round_vector"][1].item_indices) == taught
-    published, rankings, opinions, code, round_id, cohort = told["evaluation_vector"]
+    published, rankings, opinions, code, digest, cohort = told["evaluation_vector"]
     model = device._user.model
     assert (published, rankings) == (model.published, model.manifest.rankings)
     assert list(opinions.arrays()[0]) == [0, 1, 2, *range(4, 20), 30, 3, 31]
     # That of the last round of training: an evaluation leaves it as it is.
     assert code.reveal() == device._store.get("user_code")
-    assert (round_id, cohort) == (b"r" * 16, 300)
+    assert (digest, cohort) == (b"r" * 32, 300)
 
 
 def test_an_upload_names_its_round_and_model_and_only_rated_rows(publisher, device):

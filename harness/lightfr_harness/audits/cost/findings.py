@@ -35,6 +35,7 @@ def audit(record: dict[str, Any]) -> list[Finding]:
         *cost_table.text_percentages(),
         *cost_table.ten_million_items(shape, disk),
         *speed.inference(record.get("inference")),
+        *speed.search(record.get("search")),
         *training_cost.audit(record.get("training", {})),
         *speed.figure_1(record.get("figure_1", [])),
     ]

@@ -10,14 +10,18 @@ import platform
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from lightfr import __version__, _kernel
+import numpy as np
+
+from lightfr import ItemCodes, OpenRows, UserCode, __version__, _kernel, rank
 from lightfr_harness import devices
 from lightfr_harness.audits.cost import findings
 from lightfr_harness.audits.cost.speed import FIGURE_1_BITS, FIGURE_1_RATED
 from lightfr_harness.audits.finding import bootstrap_median_ratio
 from lightfr_harness.bench import fit, topk
+from lightfr_harness.bench.timing import interleave_samples
 from lightfr_harness.devices import Plan, Profile, Scenario
 from lightfr_harness.simulation.baselines.fcf import fcf_bytes
 
@@ -27,6 +31,7 @@ FIGURE_1_ITEMS = (10**3, 10**4, 10**5, 10**6, 10**7)
 MOST_BASELINE_ITEMS = 1_000_000
 # CPU seconds for timing one size, and turns of each contender at least; the largest size takes seconds a turn.
 TIMING_SECONDS, TURNS = 0.1, 1
+TOP = 10
 
 Record = dict[str, Any]
 # Called with what is being done and the share of all work that is done.
@@ -135,6 +140,30 @@ def _timed(items: int, bits: int, seed: int) -> Record:
     }
 
 
+def _search(scenario: Scenario, seed: int) -> Record:
+    """How many times faster a top 10 is when the closed items are one row, and not one each."""
+    rng, user = np.random.default_rng(seed), UserCode.random(scenario.bits)
+    n_open = scenario.open_rows or scenario.items
+    rows = rng.integers(0, 256, (n_open + 1, scenario.bits // 8), dtype=np.uint8)
+    full = rows[np.minimum(np.arange(scenario.items), n_open)]
+    bitmap = np.packbits(np.arange(scenario.items) < n_open, bitorder="little").tobytes()
+    opened = ItemCodes(rows.tobytes(), scenario.bits, OpenRows(bitmap, scenario.items))
+    contenders: dict[str, Callable[[], object]] = {
+        "open rows": partial(rank, user, opened, TOP),
+        "every item": partial(rank, user, ItemCodes(full.tobytes(), scenario.bits), TOP),
+    }
+    samples = interleave_samples(contenders, TIMING_SECONDS, TURNS)
+    every, own = samples["every item"], samples["open rows"]
+    return {
+        "rows": len(rows),
+        "items": scenario.items,
+        "open_rows_ns": statistics.median(own),
+        "every_item_ns": statistics.median(every),
+        "ratio": statistics.median(every) / statistics.median(own),
+        "ratio_interval": bootstrap_median_ratio(every, own),
+    }
+
+
 PARTS = (
     _Part(
         "devices",
@@ -150,5 +179,6 @@ PARTS = (
         1,
         lambda asked, earlier, tell: _timed(asked.scenario.items, asked.scenario.bits, asked.plan.seed),
     ),
+    _Part("search", 1, lambda asked, earlier, tell: _search(asked.scenario, asked.plan.seed)),
     _Part("figure_1", 8, _figure_1),
 )

@@ -23,6 +23,8 @@ GATE_ONLY = {"paper": 10, "secagg": 0}
 MOST_CLEAR_ROUNDS = 10
 # What a device takes part in at most while the attacker watches: what every round adds, adds up.
 ROUNDS_PER_DEVICE = 12
+# Rounds of training before each evaluation, as a coordinator has them.
+EVALUATE_EVERY = 10
 DEFAULT_FRACTION = 0.6
 SMALL_COHORTS = (1, 2, 3, 5, 10, 50, 256)
 
@@ -68,8 +70,8 @@ class AuditOptions:
             bits=self.bits,
             gate=gate,
             epsilon=self.epsilon if is_noisy else 0.0,
-            # No evaluation is captured, and so none has to be paid for with noise.
-            recency="" if MODES[mode].get("objective") == "paper" else "off",
+            # With an epsilon, the evaluations that are captured have to be paid for with noise.
+            recency="" if is_noisy or MODES[mode].get("objective") == "paper" else "off",
             **MODES[mode],
         )
 

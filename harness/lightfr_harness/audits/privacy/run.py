@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from lightfr import __version__, _kernel
-from lightfr_harness.audits.capture import LAST_ROUNDS, Capture, CapturingRun, Truth, draw_cohorts, split_capture
+from lightfr_harness.audits.capture import LAST_ROUNDS, Capture, CapturingRun, Ints, Truth, draw_cohorts, split_capture
 from lightfr_harness.audits.finding import Finding
 from lightfr_harness.audits.privacy import (
     blind_separation,
     chosen_cohorts,
     differences,
+    evaluations,
     item_set_recovery,
     known_items,
     participation,
@@ -25,7 +26,15 @@ from lightfr_harness.audits.privacy import (
     user_code_recovery,
 )
 from lightfr_harness.audits.privacy.clear_uploads import decode_capture
-from lightfr_harness.audits.privacy.plan import SECURE_MODES, SMALL_COHORTS, AuditOptions, Scenario, scenarios
+from lightfr_harness.audits.privacy.evaluation_sums import Evaluated, observe_evaluation
+from lightfr_harness.audits.privacy.plan import (
+    EVALUATE_EVERY,
+    SECURE_MODES,
+    SMALL_COHORTS,
+    AuditOptions,
+    Scenario,
+    scenarios,
+)
 from lightfr_harness.records import PrivacyRecord, PrivacyRun
 from lightfr_harness.simulation.fleet import Fleet
 from lightfr_harness.simulation.judging import accuracy_of, judge
@@ -64,12 +73,12 @@ def _audit(options: AuditOptions, scenario: Scenario) -> tuple[list[Finding], Pr
     training = options.training(scenario.mode, scenario.gate)
     split = load_split(training)
     n_users = split.train.n_users
-    cohorts = draw_cohorts(n_users, scenario.cohort, training.rounds, options.rounds_per_device, options.seed)
+    drawn = draw_cohorts(n_users, scenario.cohort, training.rounds, options.rounds_per_device, options.seed)
+    cohorts, evaluating = _training_and_evaluations(drawn) if scenario.mode in SECURE_MODES else (drawn, ())
     plan = RunOptions(len(cohorts), min(1.0, scenario.cohort / n_users), 0.0, options.seed)
     server, fleet = make_server(training, split.train), Fleet.of(split.train, options.bits, options.seed)
     captured = CapturingRun(server, fleet, plan, cohorts=cohorts)
-    for _ in captured:
-        pass
+    evaluated = list(_evaluations(captured, evaluating))
     capture, truth = split_capture(captured, split.train, scenario.name, options.seed)
     figures: PrivacyRun = {
         "mode": capture.mode,
@@ -79,7 +88,7 @@ def _audit(options: AuditOptions, scenario: Scenario) -> tuple[list[Finding], Pr
         "upload_bytes": capture.upload_bytes,
         "open_rows": int(np.count_nonzero(capture.rounds[-1].open_rows)),
         "accuracy": accuracy_of(judge(training, captured, split)),
-        "privacy_loss": privacy_loss(captured, len(capture.knowledge.colluders)),
+        "privacy_loss": privacy_loss(captured, len(capture.knowledge.colluders), len(evaluated)),
     }
     promised = bool(training.gate) and scenario.cohort >= options.minimum_cohort
     findings = [published_codes.audit(capture, truth, promised=promised)]
@@ -87,7 +96,24 @@ def _audit(options: AuditOptions, scenario: Scenario) -> tuple[list[Finding], Pr
         findings = _uploads(capture, truth, scenario, options) + findings
         if not capture.is_clear:
             findings += _sums(captured, capture, truth, scenario, options)
+            private = _is_private(scenario.mode, scenario.cohort, options)
+            findings += evaluations.audit(captured, evaluated, capture, scenario.cohort, options.seed, private=private)
     return findings, figures
+
+
+def _training_and_evaluations(cohorts: tuple[Ints, ...]) -> tuple[tuple[Ints, ...], tuple[Ints, ...]]:
+    """After every ten cohorts that train, one evaluates, as at a coordinator; both count as rounds of a device."""
+    period = EVALUATE_EVERY + 1
+    training = tuple(cohort for index, cohort in enumerate(cohorts) if index % period != EVALUATE_EVERY)
+    return training, cohorts[EVALUATE_EVERY::period]
+
+
+def _evaluations(captured: CapturingRun, cohorts: tuple[Ints, ...]) -> Iterator[Evaluated]:
+    """Train to the end; yields the evaluations in between."""
+    left = iter(cohorts)
+    for finished in captured:
+        if finished % EVALUATE_EVERY == 0 and (cohort := next(left, None)) is not None:
+            yield observe_evaluation(captured, cohort, captured.random(finished, 9))
 
 
 def _uploads(capture: Capture, truth: Truth, scenario: Scenario, options: AuditOptions) -> list[Finding]:

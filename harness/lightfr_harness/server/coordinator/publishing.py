@@ -122,12 +122,15 @@ class Publisher:
     def _deltas(
         self, target: manifest_pb2.Manifest, older: Sequence[manifest_pb2.Manifest]
     ) -> list[manifest_pb2.CodesDelta]:
-        """From the codes of older versions whose items have the same numbers, as far as they spare a device bytes."""
+        """From the codes of older versions, as far as they spare a device bytes.
+
+        A delta is right whichever rows it takes for the same. Those of items that were numbered anew are seldom small.
+        """
         deltas: dict[bytes, manifest_pb2.CodesDelta] = {}
         codes, items = self._codes(target), self._items(target)
         for manifest in older[:DELTAS_FROM_VERSIONS]:
             source = manifest.codes.sha256
-            if source in deltas or source == target.codes.sha256 or not _have_same_numbers(manifest, target):
+            if source in deltas or source == target.codes.sha256:
                 continue
             content = make_delta(self._codes(manifest), codes, _old_rows(self._items(manifest), items))
             if len(content) < target.codes.size_bytes:
@@ -231,16 +234,8 @@ def artifact_kinds(manifest: manifest_pb2.Manifest) -> dict[str, str]:
     return {**kinds, manifest.codes.sha256.hex(): "codes"}
 
 
-def _have_same_numbers(one: manifest_pb2.Manifest, other: manifest_pb2.Manifest) -> bool:
-    """Whether the catalogues begin with the same part: those behind it may be joined, and numbering anew makes others.
-
-    A delta between versions that number their items otherwise would be right too, but hardly small.
-    """
-    return one.catalogue_parts[0].sha256 == other.catalogue_parts[0].sha256
-
-
 def _old_rows(old_items: npt.NDArray[np.int64], new_items: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The old row of the item of each new row, or -1 if it had none. Shared rows have the item -1."""
+    """The old row of the item with the number of each new row, or -1 if none had one. Shared rows have the item -1."""
     old_row = np.full(max(old_items.max(initial=0), new_items.max(initial=0)) + 2, -1)
     # -1 is also the last place.
     old_row[old_items] = np.arange(len(old_items))

@@ -45,7 +45,7 @@ _NO_COUNTS = np.zeros(0, np.int64)
 class CatalogueRule(AggregationRule):
     """Q <- Q - (Q >> 4) + S, d = sign(Q). Q, the memory, never leaves the server."""
 
-    by_row = ("own_codes", "memory", "trails")
+    by_row: tuple[str, ...] = ("own_codes", "memory", "trails")
     by_rule = ("mean_user", "first_counts", "counting_devices")
     # What a cohort added up in secret in this round: user sum and weight.
     _summed: tuple[npt.NDArray[np.int64], int] | None

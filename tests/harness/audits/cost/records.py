@@ -152,6 +152,14 @@ def record(*devices, **changes):
             "items": {"points": power_law(1), "note": "n"},
         },
         "inference": timing(ITEMS),
+        "search": {
+            "rows": OPEN_ROWS + 1,
+            "items": ITEMS,
+            "open_rows_ns": 2e3,
+            "every_item_ns": 2e4,
+            "ratio": 10.0,
+            "ratio_interval": [9.0, 11.0],
+        },
         "figure_1": [timing(10**power) for power in range(3, 8)],
         **changes,
     }

@@ -170,6 +170,11 @@ def test_the_printed_formulas_of_lightfr_are_refuted_and_those_of_fcf_confirmed(
     assert (traffic["FCF"], traffic["FCF, all gradients"]) == ("confirmed", "refuted")
 
 
+def test_the_search_of_open_rows_is_told_beside_how_many_fewer_they_are():
+    (search,) = (finding for finding in audited() if finding.claim == "search of open rows, times faster")
+    assert (search.predicted, search.measured) == (pytest.approx(105_096 / 2001), 10.0)
+
+
 def test_refuting_the_paper_breaks_nothing():
     slow = audited(inference=timed(105_096, 3.0), training={"bits": {"points": power_law(3), "note": "n"}})
     assert verdicts(slow, "inference, times faster")["than FCF, FedRec, PrivRec"] == "refuted"
@@ -187,7 +192,7 @@ def test_an_exponent_is_found_from_noisy_samples(exponent):
 
 def test_a_partial_record_gives_the_findings_that_it_has():
     partial = record()
-    for name in ("baselines", "training", "inference", "figure_1"):
+    for name in ("baselines", "training", "inference", "search", "figure_1"):
         del partial[name]
     claims = {finding.claim for finding in findings.audit(partial)}
     assert "budget: memory" in claims

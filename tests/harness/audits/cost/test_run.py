@@ -10,12 +10,12 @@ from lightfr_harness.bench import fit
 from lightfr_harness.cli import app
 from lightfr_harness.devices import Plan, Scenario, load_profile
 
-PARTS = ("devices", "baselines", "training", "inference", "figure_1")
+PARTS = ("devices", "baselines", "training", "inference", "search", "figure_1")
 SMALL = ["audit", "cost", "--items", "500", "--ratings", "10", "--cohort", "5"]
 # Figures that follow from times or memory.
 TIMED = (
     *("latency", "memory", "inference", "exponent", "CPU time", "bytes of the first round", "at the socket"),
-    *("budget: upload", "budget: download", "bytes of each stage"),
+    *("budget: upload", "budget: download", "bytes of each stage", "bytes of a later round", "search of open rows"),
 )
 
 

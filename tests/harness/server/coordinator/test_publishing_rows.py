@@ -93,7 +93,7 @@ def test_devices_of_every_older_version_get_the_new_rows_by_small_deltas(world):
         assert delta.artifact.size_bytes < newest.codes.size_bytes // 5
 
 
-def test_items_that_were_numbered_anew_have_no_delta_and_going_back_to_the_old_numbers_has(world):
+def test_going_back_to_other_items_names_their_parts_and_has_a_delta_from_what_has_the_same_numbers(world):
     world.rule.own_codes[3] ^= 1
     world.publish()
     world.parts = [world.publisher.put_catalogue(range(M - 1, -1, -1))]

@@ -60,6 +60,7 @@ def require_same(rule, full):
     assert (rule.n_items, rule.open_rows.tolist(), rule.removed.tolist()) == (
         full.m, is_open.tolist(), full.removed.tolist(),
     )  # fmt: skip
+    assert rule.device_counts.tolist() == full.counts.tolist()
     assert (rule.signs() == full.published()).all()
     own = np.append(full.was_open, True)
     assert (rule.memory == full.memory[own]).all()
