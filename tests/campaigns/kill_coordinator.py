@@ -249,7 +249,7 @@ class Campaign:
             for round_id, body in device.uploads.items():
                 uploads[round_id].append(body)
         items = ItemList.read(self.base / "items.tsv", integer_ids=False)
-        server = make_rule(Settings(BITS, 10, 0, False, items.sha256, self.privacy), items)
+        server = make_rule(Settings(BITS, 10, 0, False, self.privacy), items)
         for round_id, state, count, version in self._rounds():
             known = uploads[round_id]
             self.summary.lost += max(len(known) - count, 0)

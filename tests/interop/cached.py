@@ -31,7 +31,7 @@ TIMEOUT_SECONDS = 20
 SLICE_BYTES = 2**20
 # Long ids that do not shrink make the catalogue the large artifact: three slices of the cache, without a large model.
 ITEMS = ItemList([hashlib.shake_256(f"{number}".encode()).hexdigest(120) for number in range(20_000)], None, "0" * 64)
-SETTINGS = Settings(bits=64, gate=0, seed=1, integer_ids=False, catalogue_sha256=ITEMS.sha256, privacy="clear")
+SETTINGS = Settings(bits=64, gate=0, seed=1, integer_ids=False, privacy="clear")
 LOG_LINE = re.compile(r'\S+ (?P<method>\S+) (?P<uri>\S+) "(?P<range>.*)" (?P<status>\d+) (?P<sent>\d+) (?P<cache>\S+)')
 
 

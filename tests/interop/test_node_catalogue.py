@@ -21,7 +21,7 @@ class Both:
         self.kit, self.server, self.devices = kit, server, devices
         made = Kit(kit)
         items = ItemList.read(kit / "items.tsv", integer_ids=False)
-        self.ours = make_rule(Settings(32, made.settings.gate, 0, False, "", "secagg"), items)
+        self.ours = make_rule(Settings(32, made.settings.gate, 0, False, "secagg"), items)
         self.ours.set_codes(np.frombuffer(made.codes, np.uint8).reshape(len(items.ids), -1))
         self.ids = devices.ids
 

@@ -38,7 +38,7 @@ def rule_of(kit, privacy="secagg"):
     """Ours, for the counts of a kit."""
     items = ItemList.read(kit / "items.tsv", integer_ids=False)
     gate = json.loads((kit / "settings.json").read_text())["gate"]
-    return make_rule(Settings(32, gate, 0, False, "", privacy), items)
+    return make_rule(Settings(32, gate, 0, False, privacy), items)
 
 
 def require_same(manifest, ours):

@@ -65,7 +65,7 @@ def take_codes(rule, devices):
 def test_rows_open_and_move_as_our_own_rule_has_it(node, cohort):
     """Rows that open get random codes, so there are no two servers to compare: ours is the rule alone."""
     kit, server = node("gate", **UNHURRIED)
-    ours = make_rule(Settings(32, 3, 0, False, "", "secagg"), ItemList.read(kit / "items.tsv", integer_ids=False))
+    ours = make_rule(Settings(32, 3, 0, False, "secagg"), ItemList.read(kit / "items.tsv", integer_ids=False))
     devices = cohort(2 * DEVICES, kit, server)
     for users in (range(DEVICES), range(DEVICES, 2 * DEVICES)):
         devices.train_masked({}, users)

@@ -23,7 +23,7 @@ from tests.vectors.reading import by_name, vector
 ROUNDS = vector("uploads_bad")["rounds"]
 KINDS = {"IDENTITY": IdentityRefusedError, "OVERLOADED": ServerUnavailableError, "WIRE_VERSION": UpdateRequiredError}
 ITEMS = ItemList([f"item-{i}" for i in range(80)], [10] * 72 + [9] * 8, "0" * 64)
-SETTINGS = Settings(bits=32, gate=10, seed=3, integer_ids=False, catalogue_sha256=ITEMS.sha256, privacy="clear")
+SETTINGS = Settings(bits=32, gate=10, seed=3, integer_ids=False, privacy="clear")
 
 
 def unhex(cases, name="request"):

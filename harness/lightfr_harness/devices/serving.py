@@ -125,7 +125,7 @@ def main(arguments: list[str]) -> int:
     counts = [GATE] * asked.open_rows + [0] * (n_items - asked.open_rows) if asked.open_rows else None
     items = ItemList(range(n_items), counts, hashlib.sha256(text.encode()).hexdigest())
     noise = [round(1000 * level) for level in (asked.noise_rows, asked.noise_sums, asked.noise_counts)]
-    settings = Settings(asked.bits, GATE, asked.seed, True, items.sha256, asked.privacy, *noise)
+    settings = Settings(asked.bits, GATE, asked.seed, True, asked.privacy, *noise)
     never = 1_000_000_000
     plan = Plan(
         asked.goal, asked.over_selection, asked.minimum, asked.deadline_seconds, gate_every=never, evaluate_every=0

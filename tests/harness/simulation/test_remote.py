@@ -18,7 +18,7 @@ from tests.seeded import CODE_BITS, ITEMS, SeededDevice
 
 DEVICES, GATE = 6, 3
 ITEM_LIST = ItemList([f"item-{i}" for i in range(ITEMS)], [ITEMS - i for i in range(ITEMS)], "0" * 64)
-SETTINGS = Settings(CODE_BITS, GATE, seed=3, integer_ids=False, catalogue_sha256=ITEM_LIST.sha256)
+SETTINGS = Settings(CODE_BITS, GATE, seed=3, integer_ids=False)
 
 
 def no_noise(n):

@@ -75,11 +75,11 @@ def audit(scenario: dict[str, Any], device: dict[str, Any]) -> list[Finding]:
 
 def limit_bytes(scenario: dict[str, Any]) -> float:
     """The most that a whole round may take at the socket, both ways: the upload, and what its privacy needs."""
-    cohort, gate = scenario["cohort"], -(-scenario["items"] // 8)
+    cohort = scenario["cohort"]
     holders, most_held = _holders(cohort)
     up = KEYS_BYTES + holders * SEALED_BYTES + 2 * SIGNATURE_BYTES + (most_held + 1) * REVEALED_BYTES
     told = _told_bytes(cohort, most_held)
-    return float(sum(_upload_bytes(scenario)) + up + told + gate + CALLS_BYTES + HANDSHAKE_BYTES)
+    return float(sum(_upload_bytes(scenario)) + up + told + CALLS_BYTES + HANDSHAKE_BYTES)
 
 
 def _holders(cohort: int) -> tuple[int, int]:

@@ -114,7 +114,7 @@ def serve(
             raise SettingsError("--noise-rows, --noise-sums and --noise-counts must be finite numbers")
         in_rows, in_sums, in_counts = (round(1000 * level) for level in levels)
         settings = Settings(
-            bits, gate, seed, integer_ids, items.sha256 if items else "", privacy, in_rows, in_sums, in_counts,
+            bits, gate, seed, integer_ids, privacy, in_rows, in_sums, in_counts,
             "" if first_codes is None else hashlib.sha256(first_codes).hexdigest(), uploads, regularization,
             public_counts,
         )  # fmt: skip

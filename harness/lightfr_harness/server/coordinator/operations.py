@@ -280,7 +280,7 @@ def _catalogue(coordinator: Coordinator) -> str:
     facts = {
         "items": f"{n_items - coordinator.removed_items:,}",
         "open": f"{n_open:,}",
-        "left, with numbers": f"{coordinator.removed_items:,}",
+        "left, numbers kept": f"{coordinator.removed_items:,}",
         "ids": f"{_size(sum(part.size_bytes for part in manifest.catalogue_parts))} in {len(manifest.catalogue_parts)}",
     }
     says = "It is the first one." if last is first else (

@@ -138,7 +138,6 @@ class Settings:
     gate: int
     seed: int
     integer_ids: bool
-    catalogue_sha256: str
     privacy: str = "secagg"
     # Standard deviations of the noise that each device adds, in thousandths; in mode secagg+dp alone.
     noise_rows_thousandths: int = 0
@@ -202,9 +201,7 @@ class Settings:
 
     def require_same(self, kept: dict[str, Any]) -> None:
         """Raise SettingsError, naming what differs, unless the folder was begun with the same."""
-        # The list of items may change; which ones may be named is checked where the folder's are known.
-        same = {**kept, "catalogue_sha256": self.catalogue_sha256}
-        different = [name for name, value in self.as_dict().items() if same.get(name) != value]
+        different = [name for name, value in self.as_dict().items() if kept.get(name) != value]
         if different:
             names = {name: "--" + name.replace("_", "-") for name in different}
             names |= {"codes_sha256": "the digest of --codes", "regularization": "--lambda"}

@@ -20,7 +20,7 @@ from lightfr_harness.server.coordinator.telemetry import Log
 
 N_ITEMS, BITS = 30, 16
 ITEMS = ItemList([f"item-{i}" for i in range(N_ITEMS)], [50 - i for i in range(N_ITEMS)], "0" * 64)
-SETTINGS = Settings(bits=BITS, gate=25, seed=3, integer_ids=False, catalogue_sha256=ITEMS.sha256, privacy="clear")
+SETTINGS = Settings(bits=BITS, gate=25, seed=3, integer_ids=False, privacy="clear")
 CAPABILITIES = pb.Capabilities(
     wire_versions=[1], upload_kinds=[model_pb2.UPLOAD_KIND_TERNARY], privacy_modes=[model_pb2.PRIVACY_MODE_CLEAR]
 )

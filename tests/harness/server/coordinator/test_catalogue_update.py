@@ -426,9 +426,10 @@ def test_the_operations_port_takes_a_list_with_the_checks_of_a_report(live):
     status, _, says = live.operations("POST", "/catalogue", b"a\t1\na\t1\n", kind)
     assert (status, says) == (400, b"line 2 of the catalogue repeats the id of line 1\n")
     assert live.operations("POST", "/catalogue", b"a\t1\n", {**kind, "Host": "example.org"})[0] == 421
-    status, _, says = live.operations("POST", "/catalogue", tsv({**FIRST, "new": 1}), kind)
+    content = tsv({**FIRST, **{f"new-{number}": 1 for number in range(200)}})
+    status, _, says = live.operations("POST", "/catalogue", content, kind)
     assert status == 202
-    assert says.startswith(b"1 items join, 0 leave, 0 return")
+    assert says.startswith(b"200 items join, 0 leave, 0 return")
     while not live.coordinator.catalogue_changes[1:]:
         assert live.operations("GET", "/healthz")[0] == 200
     _, _, page = live.operations("GET", "/")

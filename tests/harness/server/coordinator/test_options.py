@@ -58,7 +58,7 @@ def test_a_missing_list_and_ids_that_are_no_integers_are_typed_errors(tmp_path):
 
 
 def test_without_counts_the_gate_is_off():
-    settings = Settings(16, 10, 0, False, "", "clear")
+    settings = Settings(16, 10, 0, False, "clear")
     assert make_rule(settings, ItemList(["a", "b"], None, "")).open_rows_bitmap() == b""
     assert make_rule(settings, ItemList(["a", "b"], [20, 5], "")).open_rows.tolist() == [True, False]
 
@@ -74,7 +74,7 @@ def test_without_counts_the_gate_is_off():
 )
 def test_uploads_in_the_clear_are_of_four_kinds(uploads, objective, kind, max_rows):
     regularization = 0.001 if objective == model_pb2.OBJECTIVE_PAPER else 0.0
-    settings = Settings(16, 10, 0, False, "", "clear", uploads=uploads, regularization=regularization)
+    settings = Settings(16, 10, 0, False, "clear", uploads=uploads, regularization=regularization)
     model = make_rule(settings, ItemList(["a", "b"], [20, 5], "")).model()
     assert (model.objective, model.upload_kind, model.max_rows) == (objective, kind, max_rows)
     assert model.balance == round(4 * 16**2 * regularization * 2520)
@@ -98,7 +98,7 @@ def test_kinds_of_upload_that_there_are_not_are_refused(wrong, says):
 
 def test_a_code_length_that_there_is_not_is_refused():
     with pytest.raises(CodeLengthError):
-        Settings(60, 10, 0, False, "")
+        Settings(60, 10, 0, False)
 
 
 def test_a_later_start_must_say_the_same(tmp_path):
@@ -166,11 +166,11 @@ def test_devices_read_the_catalogue_that_was_published(tmp_path):
 )
 def test_a_mode_that_there_is_not_or_that_lacks_its_noise_is_refused(wrong, says):
     with pytest.raises(SettingsError, match=says):
-        Settings(16, 10, 0, False, "", **wrong)
+        Settings(16, 10, 0, False, **wrong)
 
 
 def test_masked_uploads_may_go_to_any_host_and_need_a_cohort(tmp_path):
-    settings = Settings(16, 10, 0, False, "")
+    settings = Settings(16, 10, 0, False)
     settings.require_private("10.0.0.1", allow_clear_uploads=False)
     assert (settings.usual_goal, settings.usual_minimum(512), settings.usual_minimum(20)) == (512, 256, 20)
     for plan in (Plan(goal=1, minimum=1), Plan(goal=64, minimum=1), Plan(goal=8000, over_selection=1.1, minimum=2)):

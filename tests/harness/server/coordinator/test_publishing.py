@@ -20,7 +20,7 @@ ITEMS = ItemList([f"item-{i}" for i in range(400)], None, "")
 
 def drifting_server(publisher, versions):
     """Publish versions whose codes differ in one row each."""
-    server = make_rule(Settings(64, 0, 1, False, "", "clear"), ITEMS)
+    server = make_rule(Settings(64, 0, 1, False, "clear"), ITEMS)
     parts, manifests = [publisher.put_catalogue(ITEMS.ids)], []
     for version in range(1, versions + 1):
         server.own_codes[version] ^= 1
