@@ -45,6 +45,8 @@ class LoadedModel:
         self._removed = _bitmap(folder, message, "removed_items")
         if open_rows and self._removed and _have_common_bit(open_rows, self._removed):
             raise ArtifactFileError("the model is refused: an item that left the catalogue is open")
+        if self._removed and 2 * int.from_bytes(self._removed, "little").bit_count() > n_items:
+            raise ArtifactFileError("the model is refused: more than half of its items have left")
         self.codes = ItemCodes.open(
             folder / message.codes.sha256.hex(),
             message.model.code_bits,

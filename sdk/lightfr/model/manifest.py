@@ -109,6 +109,9 @@ def _check_artifacts(manifest: Manifest) -> None:
     # Only the bitmap says how many items are open.
     fits = 1 <= n_rows <= model.item_count + 1 if message.HasField("open_rows") else n_rows == model.item_count
     _require(fits and not rest, "the codes have another size")
+    # Without the bitmap every item is open, and none that left may be.
+    can_leave = message.HasField("open_rows") or not message.HasField("removed_items")
+    _require(can_leave, "items have left, and nothing says which are open")
     _require(1 <= len(message.catalogue_parts) <= _MOST_PARTS, f"its catalogue must have 1 to {_MOST_PARTS} parts")
     _require(len(message.codes_deltas) <= _MOST_DELTAS, f"it has more than {_MOST_DELTAS} deltas")
     artifacts = [*manifest.files, *(delta.artifact for delta in message.codes_deltas)]

@@ -115,6 +115,7 @@ def bad_models():
     return {
         "a bitmap of more items than rows": ({"is_open": more}, {}, "codes file has"),
         "an open item that left": ({"removed": open_and_removed}, {}, "an item that left the catalogue is open"),
+        "a catalogue that most items have left": ({"removed": ~IS_OPEN}, {}, "more than half of its items have left"),
         "a bitmap that is too long": ({}, {"open_rows": zlib.compress(bitmap + b"\0")}, "bitmap file is corrupt"),
         "a bitmap that is too short": ({}, {"open_rows": zlib.compress(bitmap[:-1])}, "bitmap file is corrupt"),
         "no bitmap": ({}, {"removed_items": b"nothing"}, "bitmap file is corrupt"),

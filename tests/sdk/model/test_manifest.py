@@ -276,6 +276,14 @@ def test_bitmaps_may_be_absent_and_then_every_item_has_its_row():
     assert manifest.files == [message.codes, *message.catalogue_parts]
 
 
+def test_items_that_left_are_not_open_so_they_need_the_bitmap_of_open_ones():
+    message = good()
+    message.ClearField("open_rows")
+    message.codes.size_bytes = 1001 * 8
+    with pytest.raises(ManifestError, match="items have left, and nothing says which are open"):
+        Manifest(signed(message), Keys)
+
+
 def test_the_files_of_a_version_are_all_that_a_device_keeps():
     message = good()
     named = [message.codes, *message.catalogue_parts, message.open_rows, message.removed_items]

@@ -30,7 +30,9 @@ export function catalogueOf(items: Item[]): Catalogue {
 export function changed(old: Catalogue, items: Item[], settings: Settings): Change | undefined {
   const indexOf = new Map(old.ids.map((id, index) => [id, index]));
   const catalogue = extended(old, items, indexOf);
-  const mustRenumber = catalogue.parts.length > MOST_PARTS || (catalogue.removed.length > 0 && !hasGate(settings));
+  const tooManyLeft =
+    2 * catalogue.removed.length > catalogue.ids.length || (catalogue.removed.length > 0 && !hasGate(settings));
+  const mustRenumber = catalogue.parts.length > MOST_PARTS || tooManyLeft;
   const next = mustRenumber || isFarFrom(catalogue, items) ? catalogueOf(items) : catalogue;
   if (isDeepStrictEqual(next, old)) return undefined;
   const wasThere = old.ids.map((_, index) => !old.removed.includes(index));
