@@ -18,6 +18,7 @@ from lightfr.codes import ItemSet
 from lightfr.interactions import MIDDLE
 from lightfr.rankings import RankBy, Rankings, group_of
 from lightfr.secagg.contribution import add_count_noise
+from lightfr.secagg.noise import EVALUATION_VARIANCE
 from lightfr.secagg.vector import Vector, evaluation_blocks
 from lightfr.training import fit_for_use, may_refine
 
@@ -52,7 +53,7 @@ def evaluation_vector(
     A device with fewer than two opinions has nothing to say; it adds noise like the others.
     """
     vector = evaluation_without_noise(model, rankings, interactions, code, roster_digest, devices, random_bytes)
-    add_count_noise(model, vector["hits"], devices, random_bytes)
+    add_count_noise(model, vector["hits"], devices, EVALUATION_VARIANCE, random_bytes)
     return vector
 
 

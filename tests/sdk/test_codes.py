@@ -135,3 +135,12 @@ def test_public_errors_have_one_root_and_their_natural_builtin():
     assert issubclass(errors.CodeLengthError, ValueError)
     assert issubclass(errors.ItemIndexError, IndexError)
     assert issubclass(errors.ArtifactFileError, OSError)
+
+
+def test_a_set_may_begin_with_a_bitmap_which_it_copies():
+    bitmap = b"\x05\x01"
+    items = ItemSet(9, [3], bitmap=bitmap)
+    assert [i for i in range(9) if i in items] == [0, 2, 3, 8]
+    assert (len(items), len(ItemSet(9)), bitmap) == (4, 0, b"\x05\x01")
+    with pytest.raises(errors.BufferSizeError):
+        ItemSet(9, bitmap=b"\x05")

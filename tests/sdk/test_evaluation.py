@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lightfr import UserCode
+from lightfr import ItemSet, UserCode
 from lightfr.errors import PrivacyError
 from lightfr.evaluation import GAINS, drawn_items, evaluation_vector, ranks
 from lightfr.interactions import LEVELS, MIDDLE, Interactions
@@ -101,6 +101,17 @@ def test_a_known_draw():
 def test_a_catalogue_with_49_others_or_fewer_is_taken_whole():
     assert drawn_items(DIGEST, 51, {3, 50}) == [i for i in range(50) if i != 3]
     assert drawn_items(DIGEST, 3, {0, 1, 2}) == []
+
+
+def test_items_that_left_are_not_drawn():
+    rated, left = opinions(5), set(range(60, 200))
+    held_out = rated.newest()[0]
+    model = make_model(random_signs(200, 64, 1), removed=ItemSet(200, left))
+    by_popularity = Rankings((), (), (Ranking(RankBy.POPULARITY),))
+    (place,) = ranks(model, by_popularity, rated.without(held_out), held_out, UserCode(bytes(8)), DIGEST)
+    known = set(rated.arrays()[0])
+    assert place == 1 + sum(i < held_out for i in drawn_items(DIGEST, 200, known | left))
+    assert place != 1 + sum(i < held_out for i in drawn_items(DIGEST, 200, known))
 
 
 # ---- ranks ----

@@ -1,5 +1,7 @@
 """Every instruction set against the plain oracle: exact top-K, single and batch, and distances."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -123,3 +125,14 @@ def test_worst_order_for_a_heap_is_still_exact(isa):
     query = np.ones(64, np.int8)
     hits = _kernel.topk(_kernel.CodesPointer(packed(signs), 64), _kernel.CodesPointer(packed(query), 64), 120)
     assert as_pairs(hits) == oracle.topk(signs, query, 120, set())
+
+
+def test_searches_in_many_threads_do_not_write_over_each_other():
+    """The room for hits is reused, and the kernel runs without the interpreter's lock."""
+    rng = np.random.default_rng(3)
+    items = _kernel.CodesPointer(rng.integers(0, 256, (20_000, 8), dtype=np.uint8), 64)
+    queries = [_kernel.CodesPointer(rng.bytes(8), 64) for _ in range(8)]
+    wanted = [_kernel.topk(items, query, 100) for query in queries]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda query: [_kernel.topk(items, query, 100) for _ in range(100)], queries))
+    assert found == [[hits] * 100 for hits in wanted]

@@ -115,7 +115,7 @@ def floor_read(codes: Codes) -> Callable[[], Any]:
 def require_equal(codes: Codes, queries: Codes, search: Callable[[], Any], name: str) -> None:
     """Stop the benchmark unless both find the same distances."""
     found = ours(codes, queries)()
-    mine = [[distance for _, distance in hits] for hits in ([found] if len(queries) == 1 else found)]
+    mine = [distances for _, distances in ([found] if len(queries) == 1 else found)]
     theirs = np.sort(search()[0], axis=1).tolist()
     if mine != theirs:
         raise AssertionError(f"our distances differ from those of {name}: the benchmark would compare different work")

@@ -87,19 +87,22 @@ def gate_vector(
         if item_index >= model.n_items:
             raise ItemIndexError(model.n_items)
         counts[item_index] = 1
-    add_count_noise(model, counts, devices, random_bytes)
+    add_count_noise(model, counts, devices, COUNT_VARIANCE, random_bytes)
     return vector
 
 
 def add_count_noise(
-    model: PublishedModel, counts: memoryview[int], devices: int, random_bytes: Callable[[int], bytes]
+    model: PublishedModel, counts: memoryview[int], devices: int, variance: int, random_bytes: Callable[[int], bytes]
 ) -> None:
-    """Add this device's noise to numbers that are 0 or 1, of which at most 64 are 1 in mode SECAGG_DP."""
+    """Add this device's noise to numbers that are 0 or 1, of which at most 64 are 1 in mode SECAGG_DP.
+
+    `variance` is that of the sum in mode SECAGG, and the least in mode SECAGG_DP.
+    """
     if model.noise:
-        require_enough(model.noise, model.code_bits, devices)
+        require_enough(model.noise, model.code_bits, devices, variance)
         add_noise(counts, model.noise.counts_thousandths, random_bytes)
     else:
-        add_ternary_noise(counts, devices, COUNT_VARIANCE, random_bytes)
+        add_ternary_noise(counts, devices, variance, random_bytes)
 
 
 def _require_fit(model: PublishedModel, update: RowUpdate) -> None:

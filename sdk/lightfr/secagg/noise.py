@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 # Variance of the ternary noise in a sum over all devices; a fifth less without a fifth of them, who may collude.
 # docs/accuracy.md and the privacy audit have the figures behind it.
 COUNT_VARIANCE = 8
+# Of each number of an evaluation: its numbers say nearly the same of a device, one for each candidate.
+EVALUATION_VARIANCE = 128
 # With few devices each adds all that ternary noise has: -1, 0 and +1 are equally likely.
 _MOST_TERNARY = 21_845
 # The sum of ternary noise reaches at most the root of so many variances, eleven standard deviations, but for a chance
@@ -91,7 +93,7 @@ def weight_thousandths(devices: int) -> int:
     return isqrt(1_000_000 * devices)
 
 
-def require_enough(noise: Noise, code_bits: int, devices: int) -> None:
+def require_enough(noise: Noise, code_bits: int, devices: int, count_variance: int = COUNT_VARIANCE) -> None:
     """Raise PrivacyError unless so many devices have at least the noise of mode SECAGG in rows and counts.
 
     And in the user sum what 256 devices have there: otherwise a server could turn the noise down by asking for
@@ -100,7 +102,7 @@ def require_enough(noise: Noise, code_bits: int, devices: int) -> None:
     least = (
         (noise.rows_thousandths, row_variance(code_bits) * code_bits * code_bits),
         (noise.sums_thousandths, _LEAST_SUM_VARIANCE),
-        (noise.counts_thousandths, COUNT_VARIANCE),
+        (noise.counts_thousandths, count_variance),
     )
     if any(devices * thousandths**2 < 1_000_000 * variance for thousandths, variance in least):
         raise PrivacyError(

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.ciphers.modes import CTR
 
 from lightfr import _kernel
 from lightfr.errors import BufferSizeError, InvalidInputError
-from lightfr.secagg.noise import COUNT_VARIANCE, row_variance, ternary_room, user_sum_thousandths
+from lightfr.secagg.noise import COUNT_VARIANCE, EVALUATION_VARIANCE, row_variance, ternary_room, user_sum_thousandths
 from lightfr.training.constants import rated_target
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def round_blocks(open_rows: int, code_bits: int, devices: int, noise: Noise | No
 
 def gate_blocks(n_items: int, devices: int, noise: Noise | None = None) -> tuple[Block, ...]:
     """Return the one block of a gate refresh: 1 for each item that the device rated, else 0, and noise."""
-    return (Block("counts", n_items, _count_bits(devices, noise)),)
+    return (Block("counts", n_items, _count_bits(devices, noise, COUNT_VARIANCE)),)
 
 
 def evaluation_blocks(n_candidates: int, devices: int, noise: Noise | None = None) -> tuple[Block, ...]:
@@ -80,14 +80,15 @@ def evaluation_blocks(n_candidates: int, devices: int, noise: Noise | None = Non
     By group of users, and there for opinions that are no dislikes and for dislikes: 1 for a device that has one, then
     for each candidate whether it showed the item, and whether that counts for its place. At most 63 ones a device.
     """
-    return (Block("hits", 2 * _GROUPS * (1 + 2 * n_candidates), _count_bits(devices, noise)),)
+    bits = _count_bits(devices, noise, EVALUATION_VARIANCE)
+    return (Block("hits", 2 * _GROUPS * (1 + 2 * n_candidates), bits),)
 
 
-def _count_bits(devices: int, noise: Noise | None) -> int:
+def _count_bits(devices: int, noise: Noise | None, variance: int) -> int:
     """Return the bits of sums of 0 or 1 over so many devices, and of their noise."""
     if noise:
         return _bits_for(devices, noise.counts_thousandths, devices)
-    return _ternary_bits(devices, COUNT_VARIANCE)
+    return _ternary_bits(devices, variance)
 
 
 def _ternary_bits(devices: int, variance: int) -> int:

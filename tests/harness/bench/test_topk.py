@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from lightfr_harness.bench import fit, timing, topk
+from lightfr_harness.bench import fit, open_rows, timing, topk
 from lightfr_harness.cli import app
 
 
@@ -95,3 +95,20 @@ def test_packed_codes_take_an_eighth_of_the_printed_formula():
     storage = topk.storage_bytes(10_000_000, 128)
     assert storage["codes, packed"] * 8 == storage["codes, the paper's formula"]
     assert round(storage["codes, packed"] / 1e6) == 160
+
+
+@pytest.mark.parametrize("kind", ["prefix", "random"])
+def test_open_rows_are_timed_against_all_rows(kind):
+    record = open_rows.run(3000, 200, 64, kind, seed=1, seconds=0)
+    assert (record.items, record.open_items, record.bitmap) == (3000, 200, kind)
+    assert record.ratio == record.full_ns / record.open_ns > 0
+    assert record.prior_ratio == record.prior_full_ns / record.prior_open_ns > 0
+
+
+def test_a_bitmap_that_is_nearly_a_prefix_is_one_but_for_its_end():
+    rng = np.random.default_rng(0)
+    is_open = open_rows.open_items(10_000, 1000, "prefix", rng)
+    assert is_open.sum() == 1000
+    assert is_open[:900].all()
+    assert not is_open[1100:].any()
+    assert open_rows.open_items(10_000, 1000, "random", rng)[5000:].sum() > 300

@@ -10,7 +10,7 @@ import numpy as np
 from lightfr.evaluation import GAINS, SHOWN, evaluation_without_noise, ranks
 from lightfr.interactions import MIDDLE, Interactions
 from lightfr.rankings import GROUPS, Rankings, group_of
-from lightfr.secagg.noise import COUNT_VARIANCE
+from lightfr.secagg.noise import EVALUATION_VARIANCE
 from lightfr.training import PublishedModel
 from lightfr_harness.audits.capture import ONE_NOISELESS_IN, CapturingRun, Floats, Ints
 from lightfr_harness.server.rules.evaluation import variance_of
@@ -68,7 +68,7 @@ def observe_evaluation(run: CapturingRun, cohort: Ints, rng: np.random.Generator
     model, rankings, n = run.published(), rankings_of(run.server), len(cohort)
     honest = n - n // ONE_NOISELESS_IN
     noise = run.server.noise
-    variance = COUNT_VARIANCE * honest / n if noise is None else variance_of(noise, honest)
+    variance = EVALUATION_VARIANCE * honest / n if noise is None else variance_of(noise, honest)
     digest, users = rng.bytes(DIGEST_BYTES), tuple(cohort.tolist())
     view = EvaluationView(model, rankings, digest, users, np.zeros(0, np.int64), variance)
     seen = Evaluated(view, {user: device_hits(view, run.fleet.devices[user], rng) for user in users})

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lightfr.rankings import GROUPS, RankBy, Ranking
-from lightfr.secagg.noise import COUNT_VARIANCE, ternary_room
+from lightfr.secagg.noise import EVALUATION_VARIANCE, ternary_room
 from lightfr.training.constants import REFINE_FROM_BITS, Recency
 from lightfr.v1 import manifest_pb2, model_pb2
 from lightfr_harness.server.rules.plausible import ImplausibleSumError, Numbers
@@ -50,12 +50,12 @@ def to_messages(rankings: list[Ranking]) -> list[manifest_pb2.Ranking]:
 
 def variance_of(noise: model_pb2.Noise | None, devices: int) -> float:
     """Of each number in the sum of so many devices."""
-    return COUNT_VARIANCE if noise is None else devices * (noise.counts_thousandths / 1000) ** 2
+    return EVALUATION_VARIANCE if noise is None else devices * (noise.counts_thousandths / 1000) ** 2
 
 
 def require_plausible_hits(hits: Numbers, survivors: int) -> None:
     """Raise ImplausibleSumError unless so many devices can have said this, but for the noise of mode SECAGG."""
-    reach = ternary_room(survivors, COUNT_VARIANCE)
+    reach = ternary_room(survivors, EVALUATION_VARIANCE)
     if int(hits.min(initial=0)) < -reach or int(hits.max(initial=0)) > survivors + reach:
         raise ImplausibleSumError("a number of an evaluation is below zero or above the number of devices")
 
@@ -71,10 +71,10 @@ class Evaluated:
     candidates: list[Ranking]
     sums: Numbers
     # Of the noise in each number.
-    noise_variance: float = COUNT_VARIANCE
+    noise_variance: float = EVALUATION_VARIANCE
 
     @classmethod
-    def of(cls, candidates: list[Ranking], hits: Numbers, noise_variance: float = COUNT_VARIANCE) -> Evaluated:
+    def of(cls, candidates: list[Ranking], hits: Numbers, noise_variance: float = EVALUATION_VARIANCE) -> Evaluated:
         """What a cohort added up: the block `hits` of docs/secagg.md."""
         shape = len(GROUPS), 2, 1 + 2 * len(candidates)
         return cls(candidates, np.asarray(hits, np.int64).reshape(shape), noise_variance)

@@ -113,7 +113,7 @@ def events(it, name):
 @pytest.mark.parametrize("kind", [Sealer, Complainer, Revealer, Garbage, Pusher])
 def test_a_liar_is_named_and_gets_no_more_places_while_training_goes_on(tmp_path, kind):
     async def story():
-        async with secure(tmp_path, goal=N, minimum=3) as it:
+        async with secure(tmp_path, goal=N, minimum=3, evaluate_every=0) as it:
             for _ in range(30):
                 await try_round(it, kind)
                 named = events(it, "fault")
@@ -125,7 +125,7 @@ def test_a_liar_is_named_and_gets_no_more_places_while_training_goes_on(tmp_path
             await refused_as_faulty(it)
             await try_round(it, kind)
             assert it.coordinator._schedule.finished == finished + 1
-        async with secure(tmp_path, goal=N, minimum=3, clock=it.clock) as again:
+        async with secure(tmp_path, goal=N, minimum=3, evaluate_every=0, clock=it.clock) as again:
             await refused_as_faulty(again)  # It is remembered,
             again.clock.now += PAUSE_SECONDS
             await SecureDevice(LIAR, again.call).check_in()  # and has one more chance later.

@@ -1,7 +1,7 @@
 // Whether the devices of a cohort can have said what a sum says: docs/protocol.md, "Plausible sums". Integers only; roots
 // are rounded up.
 import { floorDivide, nextTrail, type Model, type Sums } from "./aggregate.js";
-import { largestRowNoise, ternaryRoom } from "./secure/vector.js";
+import { hitsRoom, largestRowNoise, ternaryRoom } from "./secure/vector.js";
 
 /** What is known about the open rows. */
 export interface OpenRows {
@@ -159,6 +159,12 @@ export function isPlausibleClipped(rows: Int32Array, userSum: Int32Array, device
 export function arePlausibleCounts(counts: Int32Array, devices: number, noise?: Noise): boolean {
   const reach = noise ? noiseReach(noise.countsThousandths, devices) : ternaryRoom(devices);
   return counts.every((count) => count >= -reach && count <= devices + reach);
+}
+
+/** Whether so many devices can have these numbers in an evaluation of mode SECAGG. */
+export function arePlausibleHits(hits: Int32Array, devices: number): boolean {
+  const reach = hitsRoom(devices);
+  return hits.every((hit) => hit >= -reach && hit <= devices + reach);
 }
 
 /** Eight standard deviations of the sum of noise. n (8 s)^2 is below 2^60 and its root is floored exactly. */

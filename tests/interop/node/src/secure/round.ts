@@ -19,7 +19,7 @@ import {
   type RevealSharesRequest,
   type ShareKeysRequest,
 } from "../gen/lightfr/v1/secure_pb.js";
-import { arePlausibleCounts, isPlausibleClipped } from "../plausible.js";
+import { arePlausibleCounts, arePlausibleHits, isPlausibleClipped } from "../plausible.js";
 import { Round, type RoundEvent, type Step } from "../round.js";
 import type { Versions } from "../versions.js";
 import { isLowOrder } from "./keys.js";
@@ -109,7 +109,7 @@ export class SecureRound extends Round {
   /** What an evaluation comes to. Undefined as for `sums`; with the noise of an epsilon every sum can have been said. */
   hits(): Int32Array | undefined {
     const hits = this.unmasked()?.[0];
-    return hits && (this.settings.noise || arePlausibleCounts(hits, this.uploads.size)) ? hits : undefined;
+    return hits && (this.settings.noise || arePlausibleHits(hits, this.uploads.size)) ? hits : undefined;
   }
 
   /** The sum of the survivors' vectors, block by block. */

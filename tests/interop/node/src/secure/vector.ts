@@ -23,6 +23,8 @@ const gaussianRoom = (devices: number, thousandths: number): number =>
   Math.ceil(Number(isqrt(BigInt(devices) * (10n * BigInt(thousandths)) ** 2n)) / 1000);
 
 export const ternaryRoom = (devices: number): number => Math.min(devices, 32);
+/** That of an evaluation, whose noise has the variance 128. */
+export const hitsRoom = (devices: number): number => Math.min(devices, 128);
 
 /** What the noise of a sum of rows comes to at most: secagg.md, "room". */
 export const largestRowNoise = (devices: number, codeBits: number): number =>
@@ -49,17 +51,17 @@ export function trainingBlocks(devices: number, openRows: number, codeBits: numb
 
 /** The one block of a gate refresh: counts. */
 export function gateBlocks(devices: number, items: number, noise?: Noise): Block[] {
-  return [{ values: items, bits: countBits(devices, noise) }];
+  return [{ values: items, bits: countBits(devices, ternaryRoom(devices), noise) }];
 }
 
 /** The one block of an evaluation: hits. */
 export function evaluationBlocks(devices: number, candidates: number, noise?: Noise): Block[] {
-  return [{ values: hitCount(candidates), bits: countBits(devices, noise) }];
+  return [{ values: hitCount(candidates), bits: countBits(devices, hitsRoom(devices), noise) }];
 }
 
-/** Of sums of zeros and ones. */
-const countBits = (devices: number, noise?: Noise): number =>
-  bitsFor(devices, noise ? gaussianRoom(devices, noise.countsThousandths) : ternaryRoom(devices));
+/** Of sums of zeros and ones, with so much room for noise in mode SECAGG. */
+const countBits = (devices: number, room: number, noise?: Noise): number =>
+  bitsFor(devices, noise ? gaussianRoom(devices, noise.countsThousandths) : room);
 
 /** floor(sqrt(n)), exactly. */
 function isqrt(n: bigint): bigint {
