@@ -92,13 +92,21 @@ LFR_INLINE int unpack_add(const uint8_t* packed, size_t n, uint32_t bits, int wi
   const int status = check_bits(sums, packed, n, bits, wide);
   if (status != LFR_OK) return status;
   if (!padding_is_zero(packed, n, bits)) return LFR_ERR_VALUE;
-  uint64_t waiting = 0;
-  uint32_t n_waiting = 0;
-  for (size_t i = 0; i < n; i++) {
+  const uint64_t mask = (UINT64_C(1) << bits) - 1;
+  const uint8_t* beyond = packed + n / 8 * bits + ((n % 8) * bits + 7) / 8;
+  size_t i = 0;
+  uint32_t used = 0; /* bits of *packed that are done; with 7 of them and 32 more a value lies within 8 bytes */
+  for (; i < n && beyond - packed >= 8; i++) {
+    uint64_t word;
+    memcpy(&word, packed, sizeof word);
+    add_number(sums, i, (uint32_t)(word >> used & mask), wide);
+    packed += (used + bits) / 8;
+    used = (used + bits) % 8;
+  }
+  uint64_t waiting = i < n ? (uint64_t)*packed++ >> used : 0;
+  for (uint32_t n_waiting = 8 - used; i < n; i++, waiting >>= bits, n_waiting -= bits) {
     for (; n_waiting < bits; n_waiting += 8) waiting |= (uint64_t)*packed++ << n_waiting;
-    add_number(sums, i, (uint32_t)(waiting & ((UINT64_C(1) << bits) - 1)), wide);
-    waiting >>= bits;
-    n_waiting -= bits;
+    add_number(sums, i, (uint32_t)(waiting & mask), wide);
   }
   return LFR_OK;
 }

@@ -54,14 +54,16 @@ def training_blocks(open_rows, f, devices, levels=None):
     return [["rows", open_rows * f, row_bits], ["user_sum", f, sum_bits], ["weight", 1, sum_bits]]
 
 
+def count_bits(devices, levels, variance):
+    return bits_for(2 * (devices + room(devices, levels[2]))) if levels else ternary_bits(devices, variance)
+
+
 def gate_blocks(items, devices, levels=None):
-    bits = bits_for(2 * (devices + room(devices, levels[2]))) if levels else ternary_bits(devices, 8)
-    return [["counts", items, bits]]
+    return [["counts", items, count_bits(devices, levels, 8)]]
 
 
 def evaluation_blocks(candidates, devices, levels=None):
-    ((_, _, bits),) = gate_blocks(0, devices, levels)
-    return [["hits", 8 * (1 + 2 * candidates), bits]]
+    return [["hits", 8 * (1 + 2 * candidates), count_bits(devices, levels, 128)]]
 
 
 def packed_bytes(blocks):
@@ -83,7 +85,7 @@ def block_cases():
         blocks = gate_blocks(items, devices, levels)
         case = {"kind": "gate", "item_count": items, "devices": devices, "noise": levels}
         cases.append({**case, "blocks": blocks, "bytes": packed_bytes(blocks)})
-    evaluations = [(0, 2, None), (31, 512, None), (23, 8192, None), (31, 300, [500, 500, 1500])]
+    evaluations = [(0, 2, None), (31, 384, None), (31, 383, None), (31, 512, None), (23, 8192, None), (31, 300, [500, 500, 1500])]
     for candidates, devices, levels in evaluations:
         blocks = evaluation_blocks(candidates, devices, levels)
         case = {"kind": "evaluation", "candidates": candidates, "devices": devices, "noise": levels}
