@@ -63,7 +63,7 @@ def gate_blocks(items, devices, levels=None):
 
 
 def evaluation_blocks(candidates, devices, levels=None):
-    return [["hits", 8 * (1 + 2 * candidates), count_bits(devices, levels, 128)]]
+    return [["hits", 8 * (1 + 2 * candidates), count_bits(devices, levels, 64)]]
 
 
 def packed_bytes(blocks):
@@ -85,7 +85,7 @@ def block_cases():
         blocks = gate_blocks(items, devices, levels)
         case = {"kind": "gate", "item_count": items, "devices": devices, "noise": levels}
         cases.append({**case, "blocks": blocks, "bytes": packed_bytes(blocks)})
-    evaluations = [(0, 2, None), (31, 384, None), (31, 383, None), (31, 512, None), (23, 8192, None), (31, 300, [500, 500, 1500])]
+    evaluations = [(0, 2, None), (31, 422, None), (31, 421, None), (31, 512, None), (23, 8192, None), (31, 300, [500, 500, 1500])]
     for candidates, devices, levels in evaluations:
         blocks = evaluation_blocks(candidates, devices, levels)
         case = {"kind": "evaluation", "candidates": candidates, "devices": devices, "noise": levels}

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 # docs/accuracy.md and the privacy audit have the figures behind it.
 COUNT_VARIANCE = 8
 # Of each number of an evaluation: its numbers say nearly the same of a device, one for each candidate.
-EVALUATION_VARIANCE = 128
+EVALUATION_VARIANCE = 64
 # With few devices each adds all that ternary noise has: -1, 0 and +1 are equally likely.
 _MOST_TERNARY = 21_845
 # The sum of ternary noise reaches at most the root of so many variances, eleven standard deviations, but for a chance

@@ -13,10 +13,9 @@ from lightfr.training.constants import REFINE_FROM_BITS, Recency
 from lightfr.v1 import manifest_pb2, model_pb2
 from lightfr_harness.server.rules.plausible import ImplausibleSumError, Numbers
 
-# What popularity adds, in fourths.
-_PRIORS = (0, 4, 8, 16, 32, 64, 128)
-# With refinement there would be too many: these.
-_REFINED_PRIORS = (0, 8)
+# What popularity adds, in fourths. Each candidate says more of the devices that compare it, so they are few.
+_PRIORS = (0, 8, 32, 128)
+_REFINED_PRIOR = 8
 # A group with fewer opinions than this goes by what is best for all.
 _FEWEST_OPINIONS = 100
 POPULARITY, CHANCE = Ranking(RankBy.POPULARITY), Ranking(RankBy.CHANCE)
@@ -24,15 +23,10 @@ POPULARITY, CHANCE = Ranking(RankBy.POPULARITY), Ranking(RankBy.CHANCE)
 
 def candidates_for(code_bits: int, *, has_counts: bool) -> list[Ranking]:
     """What an evaluation compares: at most 31 rankings."""
-    priors = _PRIORS if has_counts else (0,)
+    priors, refined_prior = (_PRIORS, _REFINED_PRIOR) if has_counts else ((0,), 0)
     plain = [Ranking(RankBy.CODES, prior, recency, refine=False) for recency in Recency for prior in priors]
-    refined = [
-        Ranking(RankBy.CODES, prior, recency, refine=True)
-        for recency in Recency
-        for prior in _REFINED_PRIORS
-        if prior in priors and code_bits >= REFINE_FROM_BITS
-    ]
-    return [*plain, *refined, POPULARITY, CHANCE]
+    refined = [Ranking(RankBy.CODES, refined_prior, recency, refine=True) for recency in Recency]
+    return [*plain, *(refined if code_bits >= REFINE_FROM_BITS else []), POPULARITY, CHANCE]
 
 
 def to_messages(rankings: list[Ranking]) -> list[manifest_pb2.Ranking]:

@@ -33,7 +33,7 @@ SECURE = replace(SETTINGS, privacy="secagg")
 UNCOUNTED = ItemList(ITEMS.ids, None, ITEMS.sha256)
 N_OPEN = 26
 # Of a catalogue with counts, without refinement.
-N_CANDIDATES = 23
+N_CANDIDATES = 14
 CAPABILITIES = pb.Capabilities(
     wire_versions=[1], upload_kinds=[model_pb2.UPLOAD_KIND_TERNARY], privacy_modes=[model_pb2.PRIVACY_MODE_SECAGG]
 )

@@ -22,7 +22,7 @@ from tests.harness.server.coordinator.secure import SECURE, UNCOUNTED
 
 DAY_ZERO = {"chosen": [], "is_day_zero": True}
 CANDIDATES = candidates_for(BITS, has_counts=True)
-N = 400
+N = 1600
 
 
 def published(rule, **how):
@@ -139,8 +139,8 @@ def test_each_evaluation_says_how_good_its_own_version_is_beside_popularity():
         ((0.8, 0.6), 0.05, True),
         ((0.8, 0.6), 0.2, False),
         ((0.8, 0.6), None, False),
-        # By chance: each half width is .04, that of the difference .06.
-        ((0.8, 0.75), 0.0, False),
+        # By chance: each half width is .035, that of the difference .05.
+        ((0.8, 0.76), 0.0, False),
         ((0.8, 0.7), 0.0, True),
         ((0.8, 0.6, 0.6, 0.6), 0.05, True),
         ((0.8, 0.6, 0.6, 0.6, 0.6), 0.05, False),
@@ -181,4 +181,4 @@ def test_rankings_are_told_in_words():
     assert in_words(POPULARITY) == "popularity"
     assert in_words(CHANCE) == "chance"
     assert in_words(UNSAID) == "codes, strong recency, refined"
-    assert in_words(CANDIDATES[1]) == "codes, popularity times 1"
+    assert in_words(CANDIDATES[1]) == "codes, popularity times 2"

@@ -90,7 +90,7 @@ def test_intervals_hold_what_the_share_is_in_nineteen_of_twenty_rounds():
         groups = []
         for _ in GROUPS:
             shown = rng.binomial(130, 0.7)
-            noise = np.rint(rng.normal(0, 128**0.5, 2))
+            noise = np.rint(rng.normal(0, 64**0.5, 2))
             groups.append(((130 + noise[0], (shown + noise[1], 0), (0, 0), (0, 0), (0, 0)), NONE))
         figures = evaluated(*groups).figures([CODES] * 4)
         inside.append(abs(figures.hr - 0.7) <= figures.hr_within)
@@ -101,7 +101,7 @@ def test_sums_of_rounds_add_up_with_their_noise():
     one, other = evaluated((LIKES_CODES, NONE)), evaluated((LIKES_POPULARITY, NONE))
     both = one.plus(other)
     assert both.opinions(0) == 400
-    assert both.noise_variance == 256
+    assert both.noise_variance == 128
     assert both.nets(0)[0] == 150 / 400
 
 
@@ -113,11 +113,11 @@ def test_figures_of_noise_alone_are_shares_with_wide_intervals():
 
 
 def test_the_noise_of_each_mode_is_known():
-    assert variance_of(None, 500) == 128
+    assert variance_of(None, 500) == 64
     assert variance_of(model_pb2.Noise(counts_thousandths=2000), 500) == 2000
 
 
-@pytest.mark.parametrize(("number", "is_plausible"), [(-128, True), (-129, False), (628, True), (629, False)])
+@pytest.mark.parametrize(("number", "is_plausible"), [(-90, True), (-91, False), (590, True), (591, False)])
 def test_a_number_that_so_many_devices_cannot_reach_is_implausible(number, is_plausible):
     hits = np.array([0, 250, number])
     if is_plausible:

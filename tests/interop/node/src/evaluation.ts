@@ -22,8 +22,8 @@ export interface Evaluated {
 /** Users by how many opinions they have. */
 export const GROUPS = 4;
 const RECENCIES = [Recency.OFF, Recency.WEAK, Recency.STRONG];
-const FOURTHS = [0, 4, 8, 16, 32, 64, 128];
-const REFINED_FOURTHS = [0, 8];
+const FOURTHS = [0, 8, 32, 128];
+const REFINED_FOURTHS = 8;
 const REFINED_FROM_BITS = 128;
 const POOLED = 4;
 const FEWEST_OPINIONS = 100;
@@ -39,11 +39,9 @@ export const hitCount = (candidates: number): number => 2 * GROUPS * (1 + 2 * ca
 export function candidatesFor(codeBits: number, hasPrior: boolean): Ranking[] {
   const codes = (fourths: number[], refine: boolean): Ranking[] =>
     RECENCIES.flatMap((recency) =>
-      fourths
-        .filter((priorFourths) => hasPrior || priorFourths === 0)
-        .map((priorFourths) => ({ by: RankBy.CODES, priorFourths, recency, refine })),
+      (hasPrior ? fourths : [0]).map((priorFourths) => ({ by: RankBy.CODES, priorFourths, recency, refine })),
     );
-  const refined = codeBits >= REFINED_FROM_BITS ? codes(REFINED_FOURTHS, true) : [];
+  const refined = codeBits >= REFINED_FROM_BITS ? codes([REFINED_FOURTHS], true) : [];
   return [...codes(FOURTHS, false), ...refined, POPULARITY, CHANCE];
 }
 

@@ -23,8 +23,8 @@ const gaussianRoom = (devices: number, thousandths: number): number =>
   Math.ceil(Number(isqrt(BigInt(devices) * (10n * BigInt(thousandths)) ** 2n)) / 1000);
 
 export const ternaryRoom = (devices: number): number => Math.min(devices, 32);
-/** That of an evaluation, whose noise has the variance 128. */
-export const hitsRoom = (devices: number): number => Math.min(devices, 128);
+/** That of an evaluation, whose noise has the variance 64. */
+export const hitsRoom = (devices: number): number => Math.min(devices, 90);
 
 /** What the noise of a sum of rows comes to at most: secagg.md, "room". */
 export const largestRowNoise = (devices: number, codeBits: number): number =>
