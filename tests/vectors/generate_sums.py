@@ -85,7 +85,14 @@ def block_cases():
         blocks = gate_blocks(items, devices, levels)
         case = {"kind": "gate", "item_count": items, "devices": devices, "noise": levels}
         cases.append({**case, "blocks": blocks, "bytes": packed_bytes(blocks)})
-    evaluations = [(0, 2, None), (31, 422, None), (31, 421, None), (31, 512, None), (23, 8192, None), (31, 300, [500, 500, 1500])]
+    evaluations = [
+        (0, 2, None),
+        (31, 422, None),
+        (31, 421, None),
+        (31, 512, None),
+        (23, 8192, None),
+        (31, 300, [500, 500, 1500]),
+    ]
     for candidates, devices, levels in evaluations:
         blocks = evaluation_blocks(candidates, devices, levels)
         case = {"kind": "evaluation", "candidates": candidates, "devices": devices, "noise": levels}

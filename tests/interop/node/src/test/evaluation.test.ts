@@ -34,15 +34,15 @@ test("candidates are by recency, then by what popularity adds, and refined ones 
     candidatesFor(bits, false).length,
   ]);
   assert.deepEqual(sizes, [
-    [23, 5],
-    [23, 5],
-    [29, 8],
-    [29, 8],
+    [14, 5],
+    [14, 5],
+    [17, 8],
+    [17, 8],
   ]);
   const all = candidatesFor(128, true);
-  assert.deepEqual(all[1], { ...codes, priorFourths: 4 });
-  assert.deepEqual(all[7], { ...codes, recency: Recency.WEAK });
-  assert.deepEqual(all[22], { ...codes, priorFourths: 8, refine: true });
+  assert.deepEqual(all[1], { ...codes, priorFourths: 8 });
+  assert.deepEqual(all[4], { ...codes, recency: Recency.WEAK });
+  assert.deepEqual(all[12], { ...codes, priorFourths: 8, refine: true });
   assert.deepEqual(all.slice(-2), [popularity, chance]);
 });
 
