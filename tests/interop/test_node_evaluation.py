@@ -162,8 +162,8 @@ def test_sums_of_any_evaluations_choose_the_same_rankings():
     histories = []
     for _ in range(60):
         which = rng.integers(0, 2, int(rng.integers(1, 9)))
-        # Small sums have many equals; in some groups there are fewer than 100 opinions.
-        sizes = [rng.choice([4, 40, 200]) for _ in which]
+        # Small sums have many equals; large ones say enough of their group.
+        sizes = [rng.choice([4, 40, 200, 5000]) for _ in which]
         histories.append(
             [
                 (candidates[i], rng.integers(-3, size, 8 * (1 + 2 * len(candidates[i]))))
@@ -171,7 +171,10 @@ def test_sums_of_any_evaluations_choose_the_same_rankings():
             ]
         )
     sent = [
-        [{"candidates": [_as_sent(one) for one in to_messages(c)], "hits": hits.tolist()} for c, hits in history]
+        [
+            {"candidates": [_as_sent(one) for one in to_messages(c)], "hits": hits.tolist(), "variance": 64}
+            for c, hits in history
+        ]
         for history in histories
     ]
     for history, answer in zip(histories, ask_node([("choose", one) for one in sent]), strict=True):

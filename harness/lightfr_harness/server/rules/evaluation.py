@@ -16,8 +16,10 @@ from lightfr_harness.server.rules.plausible import ImplausibleSumError, Numbers
 # What popularity adds, in fourths. Each candidate says more of the devices that compare it, so they are few.
 _PRIORS = (0, 8, 32, 128)
 _REFINED_PRIOR = 8
-# A group with fewer opinions than this goes by what is best for all.
-_FEWEST_OPINIONS = 100
+# How far the nets of a group usually lie from those of all users, as a variance: of .03.
+_GROUPS_DIFFER = 0.0009
+# Of what one opinion says of two candidates, which mostly agree.
+_OPINION_VARIANCE = 0.1
 POPULARITY, CHANCE = Ranking(RankBy.POPULARITY), Ranking(RankBy.CHANCE)
 
 
@@ -90,11 +92,16 @@ class Evaluated:
         return max(1, int(sums[0, 0] + sums[1, 0]))
 
     def best(self) -> list[Ranking]:
-        """One ranking for each group: the best by its net; the first of equals, and never chance."""
-        return [self._best(g if self.opinions(g) >= _FEWEST_OPINIONS else None) for g in range(len(GROUPS))]
+        """One ranking for each group: the best by its likely net; the first of equals, and never chance."""
+        return [self._best(self.likely_nets(group)) for group in range(len(GROUPS))]
 
-    def _best(self, group: int | None) -> Ranking:
-        nets = self.nets(group)
+    def likely_nets(self, group: int) -> npt.NDArray[np.float64]:
+        """The nets of a group, between its own and those of all users: the nearer to all, the less is known of it."""
+        n, of_all = self.opinions(group), self.nets()
+        unsure = 2 * self.noise_variance / n**2 + _OPINION_VARIANCE / n
+        return of_all + (self.nets(group) - of_all) * _GROUPS_DIFFER / (_GROUPS_DIFFER + unsure)
+
+    def _best(self, nets: npt.NDArray[np.float64]) -> Ranking:
         order = sorted(range(len(nets)), key=lambda i: (-nets[i], i))
         return next(self.candidates[i] for i in order if self.candidates[i].by != RankBy.CHANCE)
 

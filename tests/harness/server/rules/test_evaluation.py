@@ -53,15 +53,26 @@ def test_rankings_are_read_from_a_manifest_as_they_were_written():
 
 
 def test_each_group_gets_what_is_best_for_it():
-    it = evaluated((LIKES_CODES, NONE), (LIKES_POPULARITY, NONE), (LIKES_CODES, NONE), (LIKES_POPULARITY, NONE))
+    one = evaluated((LIKES_CODES, NONE), (LIKES_POPULARITY, NONE), (LIKES_CODES, NONE), (LIKES_POPULARITY, NONE))
+    it = Evaluated(one.candidates, 9 * one.sums)
     assert it.best() == [CODES, POPULARITY, CODES, POPULARITY]
 
 
 def test_a_group_of_few_opinions_goes_by_what_is_best_for_all():
-    few = (99, (10, 5), (20, 12), (15, 10), (5, 5))
-    assert evaluated((LIKES_CODES, NONE), (few, NONE)).best() == [CODES] * 4
-    enough = (100, *few[1:])
-    assert evaluated((LIKES_CODES, NONE), (enough, NONE)).best() == [CODES, PRIOR, CODES, CODES]
+    most = (1800, (1350, 900), (1260, 810), (1080, 630), (360, 180))
+    few = (100, (20, 10), (40, 16), (30, 12), (10, 10))
+    assert evaluated((most, NONE), (few, NONE)).best()[:2] == [CODES, CODES]
+    enough = (1100, *((11 * shown, 11 * counted) for shown, counted in few[1:]))
+    assert evaluated((most, NONE), (enough, NONE)).best()[:2] == [CODES, PRIOR]
+
+
+def test_the_nets_of_a_group_lie_between_its_own_and_those_of_all_by_what_is_known_of_it():
+    it = evaluated((LIKES_CODES, NONE), (LIKES_POPULARITY, NONE))
+    # 2 * 64 / 200^2 + .1 / 200 = .0037: of how far it lies from all users, .0009 / .0046 is believed.
+    own, of_all = it.nets(0)[0], it.nets()[0]
+    assert (own, of_all) == (0.5, 0.375)
+    assert it.likely_nets(0)[0] == pytest.approx(0.375 + 0.125 * 0.0009 / 0.0046)
+    assert it.likely_nets(2).tolist() == pytest.approx(it.nets().tolist(), abs=0.001)
 
 
 def test_showing_what_is_disliked_counts_against_a_ranking():

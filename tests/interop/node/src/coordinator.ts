@@ -28,7 +28,7 @@ export type ServerEvent =
   | { type: "abandoned"; round: RoundSummary };
 
 /** What was learnt in a round. */
-interface Learnt extends Pick<Origin, "gate" | "hits"> {
+interface Learnt extends Pick<Origin, "gate" | "hits" | "variance"> {
   model: Model;
   /** Whether some rows say more than the devices can, and stay as they are. */
   isSpoilt?: boolean;
@@ -166,7 +166,7 @@ export class Coordinator {
       const verdict = round instanceof SecureRound && round.lacksShares ? "nothing" : "spoilt";
       return { type: "version", manifest, round: round.summary(RoundState.ABANDONED, 0, verdict) };
     }
-    const origin = { kind: round.kind, gate: next.gate, hits: next.hits };
+    const origin = { kind: round.kind, gate: next.gate, hits: next.hits, variance: next.variance };
     const manifest = versions.prepare(next.model, origin);
     const verdict = next.isSpoilt ? "spoilt" : "good";
     const summary = round.summary(RoundState.FINISHED, versions.current.number + 1, verdict);
@@ -184,7 +184,7 @@ export class Coordinator {
   /** What comes of an evaluation: the same codes, and how well the candidates rank. */
   private evaluated(round: SecureRound): Learnt | undefined {
     const hits = round.hits();
-    return hits && { model: this.versions.current.model, hits: [...hits] };
+    return hits && { model: this.versions.current.model, hits: [...hits], variance: round.hitsVariance };
   }
 
   /** What comes of a gate refresh. */

@@ -17,6 +17,8 @@ export interface Ranking {
 export interface Evaluated {
   candidates: Ranking[];
   hits: number[];
+  /** Of the noise in each number. */
+  variance: number;
 }
 
 /** Users by how many opinions they have. */
@@ -26,7 +28,9 @@ const FOURTHS = [0, 8, 32, 128];
 const REFINED_FOURTHS = 8;
 const REFINED_FROM_BITS = 128;
 const POOLED = 4;
-const FEWEST_OPINIONS = 100;
+/** How far groups usually lie apart, squared, and what one opinion says of two candidates, as a variance. */
+const GROUPS_DIFFER = 0.0009;
+const OPINION_VARIANCE = 0.1;
 
 const POPULARITY = { by: RankBy.POPULARITY };
 const CHANCE = { by: RankBy.CHANCE };
@@ -53,17 +57,32 @@ export function choose(evaluations: Evaluated[]): Ranking[] {
   const width = 1 + 2 * candidates.length;
   /** By group: its numbers for opinions that are no dislikes, then those for dislikes. */
   const groups = Array.from({ length: GROUPS }, (_, group) => sums.slice(2 * group * width, 2 * (group + 1) * width));
-  const all = groups[0].map((_, at) => groups.reduce((sum, group) => sum + group[at], 0));
-  return groups.map((group) => best(group[0] + group[width] >= FEWEST_OPINIONS ? group : all, candidates));
+  const all = netsOf(groups[0].map((_, at) => groups.reduce((sum, group) => sum + group[at], 0)));
+  const variance = same.reduce((sum, one) => sum + one.variance, 0);
+  return groups.map((group) => best(likely(group, all, variance), candidates));
 }
 
-/** The candidate with the highest net, the first of equals. All nets have the same divisor, which is left out. */
-function best(sums: number[], candidates: Ranking[]): Ranking {
-  const width = 1 + 2 * candidates.length;
-  const nets = candidates.map(({ by }, at) =>
-    by === RankBy.CHANCE ? -Infinity : sums[2 + 2 * at] - sums[width + 2 + 2 * at],
+/** How many opinions a group has, at least 1. */
+const opinionsOf = (sums: number[]): number => Math.max(1, sums[0] + sums[sums.length / 2]);
+
+/** NDCG@10 by candidate, with dislikes counted negative. */
+const netsOf = (sums: number[]): number[] =>
+  Array.from(
+    { length: (sums.length / 2 - 1) / 2 },
+    (_, at) => (sums[2 + 2 * at] - sums[sums.length / 2 + 2 + 2 * at]) / opinionsOf(sums),
   );
-  return candidates[nets.indexOf(Math.max(...nets))];
+
+/** The nets of a group, drawn towards those of all, the more so the fewer opinions it has. */
+function likely(group: number[], all: number[], variance: number): number[] {
+  const n = opinionsOf(group);
+  const unsure = (2 * variance) / n ** 2 + OPINION_VARIANCE / n;
+  return netsOf(group).map((net, at) => all[at] + ((net - all[at]) * GROUPS_DIFFER) / (GROUPS_DIFFER + unsure));
+}
+
+/** The candidate with the highest net, the first of equals. */
+function best(nets: number[], candidates: Ranking[]): Ranking {
+  const allowed = nets.map((net, at) => (candidates[at].by === RankBy.CHANCE ? -Infinity : net));
+  return candidates[allowed.indexOf(Math.max(...allowed))];
 }
 
 /** What the rounds that finished say about ranking, and when the next evaluation is due. */

@@ -52,6 +52,8 @@ export interface Origin {
   catalogue?: Catalogue;
   /** The sum of an evaluation, which was about the candidates of the version before. */
   hits?: number[];
+  /** Of the noise in each of these numbers. */
+  variance?: number;
 }
 
 /** A version to be. */
@@ -210,8 +212,8 @@ export class Versions {
     return { prior, candidates, rankings: this.evaluations.rankings(hasPrior, origin.kind, this.evaluated(origin)) };
   }
 
-  private evaluated({ hits }: Origin) {
-    return hits && { candidates: this.candidates, hits };
+  private evaluated({ hits, variance }: Origin) {
+    return hits && variance !== undefined ? { candidates: this.candidates, hits, variance } : undefined;
   }
 
   private roundModel(meanUser: number[], itemCount: number) {

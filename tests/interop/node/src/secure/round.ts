@@ -106,6 +106,12 @@ export class SecureRound extends Round {
     return counts && arePlausibleCounts(counts, this.uploads.size, this.settings.noise) ? counts : undefined;
   }
 
+  /** Of the noise in each number of an evaluation. */
+  get hitsVariance(): number {
+    const { noise } = this.settings;
+    return noise ? this.uploads.size * (noise.countsThousandths / 1000) ** 2 : 64;
+  }
+
   /** What an evaluation comes to. Undefined as for `sums`; with the noise of an epsilon every sum can have been said. */
   hits(): Int32Array | undefined {
     const hits = this.unmasked()?.[0];

@@ -25,7 +25,7 @@ const LIKES_POPULARITY: Counted = [200, 50, 60, 110, 20];
 function evaluated(...groups: [likes: Counted, dislikes: Counted][]): Evaluated {
   const all = Array.from({ length: GROUPS }, (_, at) => groups[at] ?? [NONE, NONE]);
   const hits = all.flat().flatMap(([opinions, ...counted], at) => [opinions, ...counted.flatMap((n) => [at * 7, n])]);
-  return { candidates, hits };
+  return { candidates, hits, variance: 64 };
 }
 
 test("candidates are by recency, then by what popularity adds, and refined ones from 128 bits on", () => {
@@ -47,18 +47,21 @@ test("candidates are by recency, then by what popularity adds, and refined ones 
 });
 
 test("each group gets what is best for it", () => {
-  const rankings = choose([evaluated([LIKES_CODES, NONE], [LIKES_POPULARITY, NONE], [LIKES_CODES, NONE])]);
+  const many = ([opinions, ...counted]: Counted): Counted => [9 * opinions, ...counted.map((n) => 9 * n)];
+  const [forCodes, forPopularity] = [many(LIKES_CODES), many(LIKES_POPULARITY)];
+  const rankings = choose([evaluated([forCodes, NONE], [forPopularity, NONE], [forCodes, NONE])]);
   assert.deepEqual(rankings.slice(0, 3), [codes, popularity, codes]);
 });
 
-test("a group with fewer than 100 opinions, dislikes counted, gets what is best for all", () => {
+test("a group of few opinions, dislikes counted, gets what is best for all", () => {
+  const most: Counted = [1800, 900, 810, 630, 180];
   const [few, enough]: Counted[] = [
-    [60, 5, 12, 10, 5],
-    [61, 5, 12, 10, 5],
+    [60, 10, 16, 12, 10],
+    [1060, 110, 176, 132, 110],
   ];
-  const dislikes: Counted = [39, 0, 0, 0, 0];
-  assert.deepEqual(choose([evaluated([LIKES_CODES, NONE], [few, dislikes])]), [codes, codes, codes, codes]);
-  assert.deepEqual(choose([evaluated([LIKES_CODES, NONE], [enough, dislikes])]), [codes, weak, codes, codes]);
+  const dislikes: Counted = [40, 0, 0, 0, 0];
+  assert.deepEqual(choose([evaluated([most, NONE], [few, dislikes])])[1], codes);
+  assert.deepEqual(choose([evaluated([most, NONE], [enough, dislikes])])[1], weak);
 });
 
 test("what counts for dislikes counts against a ranking", () => {
