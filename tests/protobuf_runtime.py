@@ -69,7 +69,7 @@ def check_manifest():
     message = manifest_pb2.Manifest(wire_version=1, model_version=3)
     message.model.code_bits, message.model.item_count = 64, 10
     message.codes.sha256, message.codes.size_bytes = bytes(32), 80
-    message.catalogue.sha256, message.catalogue.size_bytes = bytes(32), 100
+    message.catalogue_parts.add(sha256=bytes(32), size_bytes=100)
     content = message.SerializeToString()
     signature = key.sign(b"lightfr manifest v1\n" + content)
     name = key_id(public.public_bytes(Encoding.Raw, PublicFormat.Raw))
