@@ -42,7 +42,7 @@ def _evaluated(world: World, verdict: Verdict, devices: Sequence[Device] = ()) -
 def first(world: World) -> None:
     """An evaluation after a round of training: one candidate counts for all devices, and no other for any."""
     _train(world)
-    _evaluated(world, Verdict([BEST])).finish()
+    _evaluated(world, Verdict([BEST], group=2)).finish()
 
 
 def after_first(world: World) -> None:
