@@ -36,7 +36,6 @@ SHOWN = 10
 # 65536 / log2(rank + 1) for the ranks 1 to 10, rounded: the chance, of 65536, that an item counts for its place.
 GAINS = tuple(round(65536 / log2(rank + 1)) for rank in range(1, SHOWN + 1))
 _SEED = b"lightfr evaluation v1\n"
-_DRAWS_BYTES = 32
 
 
 def evaluation_vector(
