@@ -14,7 +14,7 @@ from lightfr_harness.records import Accuracy, AccuracyAsGiven, AccuracyByCount, 
 from lightfr_harness.server.rules.evaluation import Evaluated
 from lightfr_harness.simulation import scoring
 from lightfr_harness.simulation.choosing import Users, evaluate, rankings_of
-from lightfr_harness.simulation.options import RECENCIES, TrainOptions
+from lightfr_harness.simulation.options import FIXED_CODES, RECENCIES, TrainOptions
 from lightfr_harness.simulation.scoring import Rows, Way
 from lightfr_harness.simulation.training import TrainingRun
 
@@ -29,7 +29,7 @@ _RECENCY_NAMES = {recency: name for name, recency in RECENCIES.items()}
 def judge(options: TrainOptions, run: TrainingRun, split: Split | CatalogueSplit) -> Metrics | CatalogueMetrics:
     """Accuracy of the current model on the held-out items, without an evaluation."""
     users = _users(run, split)
-    ways = _ways(options, users, [options.ranking or BEFORE_EVALUATION] * len(GROUPS))
+    ways = ways_of(options, users, [options.ranking or BEFORE_EVALUATION] * len(GROUPS))
     return scoring.means(scoring.figures(users.model, ways, split.test), split.test)
 
 
@@ -37,9 +37,9 @@ def _users(run: TrainingRun, split: Split | CatalogueSplit) -> Users:
     return Users(run.published(), run.fleet, rankings_of(run.server), scoring.users_of(split.test))
 
 
-def _ways(options: TrainOptions, users: Users, by_group: list[Ranking]) -> dict[int, Way]:
-    """How each user ranks; `random` keeps the random codes, as the paper's ablation does."""
-    if options.aggregate == "random":
+def ways_of(options: TrainOptions, users: Users, by_group: list[Ranking]) -> dict[int, Way]:
+    """How each user ranks; `init` and `random` keep the codes that they began with, as the paper's ablation does."""
+    if options.aggregate in FIXED_CODES:
         return {user: Way(device.code) for user, device in users.devices.items()}
     return users.chosen_ways(by_group)
 
@@ -59,7 +59,7 @@ class Judged:
         evaluated = None if options.ranking else evaluate(run, rankings_of(run.server))
         by_group = evaluated.best() if evaluated else [options.ranking or BEFORE_EVALUATION] * len(GROUPS)
         users, test = _users(run, split), split.test
-        ways = _ways(options, users, by_group)
+        ways = ways_of(options, users, by_group)
         learned, popular = scoring.figures(users.model, ways, test), scoring.popularity_figures(split.train, test)
         tried = _Tried(evaluated, users, test)
         by_count = []

@@ -16,6 +16,8 @@ from lightfr_harness.simulation.accountant import noise_for
 
 OBJECTIVES = ("catalogue", "paper")
 AGGREGATES = {"catalogue": ("catalogue",), "paper": ("grad", "para", "init", "random")}
+# Forms of the paper's ablation in which nothing is optimised: users keep the codes that they begin with.
+FIXED_CODES = ("init", "random")
 UPLOADS = {"ternary": model_pb2.UPLOAD_KIND_TERNARY, "exact": model_pb2.UPLOAD_KIND_EXACT}
 SPLITS = ("last-out", "80-10-10")
 POSITIVES = ("opinions", "all")

@@ -23,7 +23,7 @@ from lightfr_harness.simulation.accountant import Accountant
 from lightfr_harness.simulation.choosing import rankings_of
 from lightfr_harness.simulation.fleet import Fleet
 from lightfr_harness.simulation.judging import Judged, accuracy_of, judge
-from lightfr_harness.simulation.options import DELTA, EVALUATIONS, TrainOptions
+from lightfr_harness.simulation.options import DELTA, EVALUATIONS, FIXED_CODES, TrainOptions
 from lightfr_harness.simulation.training import RunOptions, TrainingRun, refresh_gate
 
 # Called with the finished rounds, all rounds, and the accuracy when it was just measured.
@@ -86,7 +86,7 @@ def make_server(options: TrainOptions, train: Ratings) -> AggregationRule:
         if noise is not None and catalogue.gate > 1:
             refresh_gate(catalogue, Fleet.of(train, options.bits, options.seed), options.seed)
         return catalogue
-    server = PaperRule(
+    return PaperRule(
         train.item_counts(),
         options.bits,
         regularization=options.regularization,
@@ -95,9 +95,18 @@ def make_server(options: TrainOptions, train: Ratings) -> AggregationRule:
         max_rows=options.max_rows or 0,
         seed=options.seed,
     )
+
+
+def make_run(options: TrainOptions, train: Ratings) -> TrainingRun:
+    """A run before its first round. `init` has codes cut from factors on both sides; it and `random` have no rounds."""
+    server, fleet = make_server(options, train), Fleet.of(train, options.bits, options.seed)
     if options.aggregate == "init":
-        server.set_codes(paper.quantised_factors(train, options.bits, options.seed))
-    return server
+        users, items = paper.quantised_factors(train, options.bits, options.seed)
+        server.set_codes(items)
+        fleet.restore(users)
+    rounds = 0 if options.aggregate in FIXED_CODES else options.rounds
+    plan = RunOptions(rounds, options.fraction, options.dropout, options.seed, masked=not options.unmasked)
+    return TrainingRun(server, fleet, plan, options.checkpoint)
 
 
 def train(options: TrainOptions, progress: Progress | None = None) -> Trained:
@@ -105,10 +114,8 @@ def train(options: TrainOptions, progress: Progress | None = None) -> Trained:
     started = time.process_time()
     split = load_split(options)
     loaded = time.process_time()
-    server, fleet = make_server(options, split.train), Fleet.of(split.train, options.bits, options.seed)
-    rounds = 0 if options.aggregate in ("init", "random") else options.rounds
-    plan = RunOptions(rounds, options.fraction, options.dropout, options.seed, masked=not options.unmasked)
-    run = TrainingRun(server, fleet, plan, options.checkpoint)
+    run = make_run(options, split.train)
+    rounds = run.options.rounds
     ready = time.process_time()
     history: list[Look] = []
     if progress is not None and run.finished_rounds < rounds:
@@ -128,7 +135,7 @@ def train(options: TrainOptions, progress: Progress | None = None) -> Trained:
         "evaluate": time.process_time() - trained,
     }
     history.append(_look(run.finished_rounds, judged.metrics))
-    return Trained(_record(options, split, run, judged, history, seconds), server, split.train.item_ids)
+    return Trained(_record(options, split, run, judged, history, seconds), run.server, split.train.item_ids)
 
 
 def _look(finished: int, metrics: Metrics | CatalogueMetrics) -> Look:

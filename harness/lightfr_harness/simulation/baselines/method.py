@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,8 +24,20 @@ STEPS = 50
 FRACTION = 0.6
 
 
+@dataclass(frozen=True)
+class Traffic:
+    """Bytes of encoded messages in one round, over all its devices."""
+
+    devices: int
+    down_bytes: int
+    up_bytes: int
+
+
 class Method(ABC):
     """One way to recommend, with the settings that it was made with."""
+
+    # What was sent in each round so far; nothing, where all data are in one place.
+    rounds: Sequence[Traffic] = ()
 
     @abstractmethod
     def begin(self, train: Ratings, seed: int) -> None:
@@ -47,15 +59,6 @@ class Method(ABC):
             if after is not None and after(done):
                 return done
         return steps
-
-
-@dataclass(frozen=True)
-class Traffic:
-    """Bytes of encoded messages in one round, over all its devices."""
-
-    devices: int
-    down_bytes: int
-    up_bytes: int
 
 
 class Federated(Method):
@@ -113,6 +116,6 @@ class Entry:
     grid: tuple[Settings, ...]
     # Bytes and a recommending call of one device with so many items and ratings; None: not federated.
     cost: Callable[[int, int, int], DeviceCost] | None = None
-    # Steps that the authors take; None: STEPS.
+    # Steps that the authors take; None: STEPS. 0: all is done when the ratings are taken, and there are no steps.
     authors_steps: int | None = None
     note: str = ""

@@ -16,11 +16,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from lightfr_harness.data import Ratings
 from lightfr_harness.data.ratings import Index
 from lightfr_harness.simulation.baselines.method import FACTORS, Entry, Floats, Method
+from lightfr_harness.simulation.baselines.rows import add_rows, is_among, pair_numbers, products
 
 BATCH = 512
 SPREAD = 0.1
@@ -59,12 +59,12 @@ class Pmf(Method):
         """One step down the sum over these examples."""
         rate, shrinkage = self.options.learning_rate, self.options.regularization
         user, item = self.user_factors[users], self.item_factors[items]
-        error = (ratings - np.einsum("nf,nf->n", user, item))[:, None]
+        error = (ratings - products(user, item))[:, None]
         add_rows(self.user_factors, users, rate * (error * item - shrinkage * user))
         add_rows(self.item_factors, items, rate * (error * user - shrinkage * item))
 
     def scores(self, users: Index, items: Index) -> Floats:
-        return np.einsum("nf,nf->n", self.user_factors[users], self.item_factors[items])
+        return products(self.user_factors[users], self.item_factors[items])
 
     def _examples(self) -> tuple[Index, Index, Floats]:
         train, negatives = self._train, int(self.options.negatives)
@@ -77,25 +77,6 @@ class Pmf(Method):
         users, items = users[free], items[free]
         ratings = np.concatenate([np.ones(len(train)), np.zeros(len(users))])
         return np.append(train.user_index, users), np.append(train.item_index, items), ratings
-
-
-def add_rows(table: Floats, rows: Index, values: Floats) -> None:
-    """Add each row of values to its row of the table; rows may occur more than once."""
-    order = np.argsort(rows, kind="stable")
-    ordered = rows[order]
-    firsts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
-    table[ordered[firsts]] += np.add.reduceat(values[order], firsts, axis=0)
-
-
-def pair_numbers(users: Index, items: Index, n_items: int) -> npt.NDArray[np.int64]:
-    """A number for each pair of a user and an item."""
-    return users.astype(np.int64) * n_items + items
-
-
-def is_among(pairs: npt.NDArray[np.int64], known: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Which pairs are in a sorted list of pairs."""
-    places = np.minimum(np.searchsorted(known, pairs), len(known) - 1)
-    return known[places] == pairs
 
 
 ENTRIES = (

@@ -22,6 +22,7 @@ from lightfr.errors import InvalidInputError
 from lightfr_harness.data import Ratings
 from lightfr_harness.data.ratings import Index
 from lightfr_harness.simulation.baselines.method import FACTORS, Entry, Floats, Method
+from lightfr_harness.simulation.baselines.rows import products
 
 # EASE inverts a matrix of all items by all items: 1.2 GB at this many.
 MOST_ITEMS = 12_000
@@ -70,7 +71,7 @@ class Ials(Method):
         self.item_factors = self._solved(self._users_by_item, self.user_factors)
 
     def scores(self, users: Index, items: Index) -> Floats:
-        return np.einsum("nf,nf->n", self.user_factors[users], self.item_factors[items])
+        return products(self.user_factors[users], self.item_factors[items])
 
     def _solved(self, rated: list[Index], others: Floats) -> Floats:
         """For each list of rated rows of `others`, the factors that minimise the objective."""
@@ -85,7 +86,8 @@ class Ials(Method):
         counts = np.array([len(rows) for rows in rated])
         weights = options.regularization * (counts + options.unrated_weight * len(others)) ** options.exponent
         matrices += weights[:, None, None] * np.eye(FACTORS)
-        return np.linalg.solve(matrices, sums)[:, :, 0]
+        solved: Floats = np.linalg.solve(matrices, sums)[:, :, 0].astype(np.float64)
+        return solved
 
 
 @dataclass(frozen=True)

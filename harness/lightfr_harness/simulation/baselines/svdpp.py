@@ -25,7 +25,7 @@ import numpy.typing as npt
 from lightfr_harness.data import Ratings
 from lightfr_harness.data.ratings import Index
 from lightfr_harness.simulation.baselines.method import FACTORS, Entry, Floats, Method
-from lightfr_harness.simulation.baselines.pmf import add_rows
+from lightfr_harness.simulation.baselines.rows import add_rows, products
 
 SPREAD = 0.1
 USERS_AT_ONCE = 16
@@ -71,8 +71,8 @@ class Svdpp(Method):
     def scores(self, users: Index, items: Index) -> Floats:
         known, places = np.unique(users, return_inverse=True)
         factors = self.user_factors[known] + self._implicit_sums(known)
-        products = np.einsum("nf,nf->n", factors[places], self.item_factors[items])
-        return self.mean + self.user_bias[users] + self.item_bias[items] + products
+        biases: Floats = self.mean + self.user_bias[users] + self.item_bias[items]
+        return biases + products(factors[places], self.item_factors[items])
 
     def _implicit_sums(self, users: npt.NDArray[np.integer]) -> Floats:
         """z of these users; zero for one who rated nothing."""
@@ -93,31 +93,29 @@ class Svdpp(Method):
             # The users are sorted by length: those who still have a rating are the last ones.
             some = slice(int(np.searchsorted(sizes, turn, side="right")), None)
             rows = np.array([order[turn] for order in orders[some]])
-            error, items, item = self._descend_once(users[some], rows, implicit[some])
+            error, item = self._descend_once(users[some], rows, implicit[some])
             implicit[some] += rate * (error * item - decay * implicit[some])
             moved[some] += rate * (error * item / np.sqrt(sizes[some, None]) - decay * moved[some])
         self._move_implicit(orders, sizes, moved)
 
     def _descend_once(
         self, users: npt.NDArray[np.int64], rows: npt.NDArray[np.int64], implicit: Floats
-    ) -> tuple[Floats, Index, Floats]:
-        """One rating of each of these users; returns the errors, and the items with their factors of before."""
+    ) -> tuple[Floats, Floats]:
+        """One rating of each of these users; returns the errors, and the factors of the items before it."""
         rate, options = self.options.learning_rate, self.options
         items = self._items[rows]
         user, item = self.user_factors[users], self.item_factors[items]
         both = user + implicit
-        predicted = self.mean + self.user_bias[users] + self.item_bias[items] + np.einsum("nf,nf->n", both, item)
+        predicted = self.mean + self.user_bias[users] + self.item_bias[items] + products(both, item)
         error = self._ratings[rows] - predicted
         self.user_bias[users] += rate * (error - options.bias_regularization * self.user_bias[users])
         np.add.at(self.item_bias, items, rate * (error - options.bias_regularization * self.item_bias[items]))
         errors = error[:, None]
         self.user_factors[users] += rate * (errors * item - options.factor_regularization * user)
         np.add.at(self.item_factors, items, rate * (errors * both - options.factor_regularization * item))
-        return errors, items, item
+        return errors, item
 
-    def _move_implicit(
-        self, orders: list[npt.NDArray[np.int64]], sizes: npt.NDArray[np.int64], moved: Floats
-    ) -> None:
+    def _move_implicit(self, orders: list[npt.NDArray[np.int64]], sizes: npt.NDArray[np.int64], moved: Floats) -> None:
         """y of all rated items: shrunk once for each rating of each user who has the item, and moved as his z was."""
         items = self._items[np.concatenate(orders)]
         shrinkage = np.log1p(-self.options.learning_rate * self.options.factor_regularization)
