@@ -13,6 +13,7 @@ from lightfr_harness.conformance.cli import conformance, conformance_kit
 from lightfr_harness.console import Json
 from lightfr_harness.data.cli import app as data_app
 from lightfr_harness.errors import errors_as_messages
+from lightfr_harness.paper.cli import app as paper_app
 from lightfr_harness.reports import cli as reports_cli
 from lightfr_harness.server.authority.cli import app as authority_app
 from lightfr_harness.server.coordinator.cli import catalogue_app, rollback, serve
@@ -52,3 +53,4 @@ app.add_typer(catalogue_app, name="catalogue")
 app.add_typer(data_app, name="data")
 app.add_typer(bench_app, name="bench")
 app.add_typer(audit_app, name="audit")
+app.add_typer(paper_app, name="paper")

@@ -5,7 +5,7 @@ from .fetch import fetch
 from .held_out import Candidates, HeldOut, ItemGroups
 from .ratings import Ratings, renumber_by_popularity
 from .readers import READERS, load
-from .splits import CatalogueSplit, Split, by_time_80_10_10, leave_last_out
+from .splits import CatalogueSplit, Split, by_time_80_10_10, leave_last_out, sampled_80_10_10
 from .synthetic import SIZES, SyntheticSize, generate
 
 __all__ = [
@@ -25,4 +25,5 @@ __all__ = [
     "leave_last_out",
     "load",
     "renumber_by_popularity",
+    "sampled_80_10_10",
 ]

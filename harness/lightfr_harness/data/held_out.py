@@ -48,6 +48,8 @@ class ItemGroups:
 class Candidates:
     """For each evaluated user one positive, then its negatives; groups may differ in length.
 
+    A user may occur more than once, with another positive each time.
+
     Scores for candidates are one flat array aligned with `item_index`.
     """
 

@@ -96,20 +96,55 @@ def by_time_80_10_10(ratings: Ratings, *, seed: int = NEGATIVES_SEED) -> Catalog
     seen: train for validation, train and validation for test.
     """
     history = _Histories(ratings, seed)
+    in_validation, in_test = _parts_80_10_10(ratings, history)
+    in_train = ~(in_validation | in_test)
+    train, order = _numbered_train(ratings, in_train)
+    renumbered = renumber_items(ratings, order)
+    return CatalogueSplit(
+        train,
+        _held_out(renumbered, in_validation, in_train),
+        _held_out(renumbered, in_test, ~in_test),
+        _in_words(ratings, "the newest ratings of each user by time", seed),
+    )
+
+
+def sampled_80_10_10(
+    ratings: Ratings,
+    *,
+    n_negatives: int = 49,
+    seed: int = NEGATIVES_SEED,
+    validation_in_train: bool = True,
+) -> Split:
+    """The parts of `by_time_80_10_10`, with `n_negatives` drawn anew for each held-out rating.
+
+    A user has as many groups of candidates as held-out ratings, so means are over ratings, not over users. The rest is
+    as in `leave_last_out`: what final figures train on, and where the negatives come from.
+    """
+    if n_negatives < 1:
+        raise InvalidOptionError(f"n_negatives is {n_negatives}; at least 1 is needed to rank.")
+    history = _Histories(ratings, seed)
+    in_validation, in_test = _parts_80_10_10(ratings, history)
+    can_rank = (history.sizes < ratings.n_items)[ratings.user_index]
+    train, order = _numbered_train(ratings, ~in_test if validation_in_train else ~(in_test | in_validation))
+
+    def candidates(rows: NDArray[np.bool_], stream: int) -> Candidates:
+        positives = np.flatnonzero(rows & can_rank)
+        draw = _NegativeDraw(ratings, history, ratings.user_index[positives].astype(np.int64), n_negatives)
+        return renumber_candidates(draw.candidates(positives, np.random.default_rng([seed, stream])), order)
+
+    validation = None if validation_in_train else candidates(in_validation, 1)
+    held_out = _in_words(ratings, "the newest tenth of each user's ratings by time", seed)
+    return Split(train, validation, candidates(in_test, 0), held_out)
+
+
+def _parts_80_10_10(ratings: Ratings, history: _Histories) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which rows are in validation, and which in test."""
     train_sizes = (history.sizes * 8 + 9) // 10
     validation_sizes = (history.sizes - train_sizes) // 2
     age_rank = history.age_rank()
     train_end = train_sizes[ratings.user_index]
-    validation_end = train_end + validation_sizes[ratings.user_index]
-    train, order = _numbered_train(ratings, age_rank < train_end)
-    renumbered = renumber_items(ratings, order)
-    in_validation = (age_rank >= train_end) & (age_rank < validation_end)
-    return CatalogueSplit(
-        train,
-        _held_out(renumbered, in_validation, age_rank < train_end),
-        _held_out(renumbered, age_rank >= validation_end, age_rank < validation_end),
-        _in_words(ratings, "the newest ratings of each user by time", seed),
-    )
+    in_test = age_rank >= train_end + validation_sizes[ratings.user_index]
+    return (age_rank >= train_end) & ~in_test, in_test
 
 
 def first_ratings(ratings: Ratings, count: int) -> Ratings:

@@ -12,6 +12,7 @@ from lightfr_harness.records.bench import (
     RoundsRecord,
     TopkRecord,
 )
+from lightfr_harness.records.paper import PaperAccuracyRecord, PaperRow, SeedFigures
 from lightfr_harness.records.record import FORMAT, KINDS, Record, RecordError, from_dict, read, to_dict, write
 from lightfr_harness.records.training import (
     Accuracy,
@@ -51,6 +52,8 @@ __all__ = [
     "LoadUnits",
     "Look",
     "OpenRowsRecord",
+    "PaperAccuracyRecord",
+    "PaperRow",
     "PrivacyLossFigures",
     "PrivacyRecord",
     "PrivacyRun",
@@ -58,6 +61,7 @@ __all__ = [
     "Record",
     "RecordError",
     "RoundsRecord",
+    "SeedFigures",
     "SweepPoint",
     "SweepRecord",
     "TopkRecord",

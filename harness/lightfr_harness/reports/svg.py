@@ -221,6 +221,31 @@ def bars(
     return _figure(title, bottom, words, "".join(drawn + written), "")
 
 
+def dots(title: str, rows: list[tuple[str, list[tuple[int, float]]]], names: Sequence[str]) -> str:
+    """Shares as marks on one line for each name; a mark is (which of `names` it belongs to, its value)."""
+    height = 24
+    left = max(150.0, 16 + 6.6 * max((len(name) for name, _ in rows), default=0))
+    bottom = height * len(rows)
+    scale = WIDTH - left - RIGHT
+    body = []
+    for tick in share_axis("").ticks():
+        x = left + tick * scale
+        body.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{bottom}"/>')
+        body.append(f'<text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">{100 * tick:.0f} %</text>')
+    words = []
+    for place, (name, marks) in enumerate(rows):
+        y = height * (place + 0.5)
+        body.append(f'<text x="{left - 8:.1f}" y="{y + 4:.1f}" text-anchor="end">{escape(name)}</text>')
+        said = [f"{names[which]} {value:.3f}" for which, value in marks]
+        body += [
+            _mark(left + value * scale, y, f"{name}, {text}", which)
+            for (which, value), text in zip(marks, said, strict=True)
+        ]
+        words.append(f"{name}: {', '.join(said) or 'no figure'}")
+    legend = _legend([Series(name, []) for name in names])
+    return _figure(title, bottom + height, "; ".join(words), "".join(body), legend)
+
+
 def _figure(title: str, height: int, words: str, body: str, legend: str) -> str:
     label = escape(f"{title}. {words}")
     return (

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import platform
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from lightfr import __version__, _kernel
 from lightfr.errors import InvalidInputError
+from lightfr_harness.journal import Journal
 from lightfr_harness.records import SweepPoint, SweepRecord
 from lightfr_harness.simulation.options import TrainOptions
 from lightfr_harness.simulation.train import train
@@ -62,16 +63,12 @@ def run_all(
     base: TrainOptions, seeds: int, points: list[Point], path: Path, step: Callable[[Point], None]
 ) -> SweepRecord:
     """Run what is not in `path` yet, and add each run to it as a line, so that a stopped sweep goes on where it was."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    done = {point["key"]: point for point in _finished_points(path)}
+    journal, done = Journal(path), []
     for point in points:
-        if point.key not in done:
-            done[point.key] = _run(point)
-            with path.open("a") as file:
-                file.write(json.dumps(done[point.key]) + "\n")
+        done.append(journal.result(point.key, partial(_run, point)))
         step(point)
     return SweepRecord(
-        points=[done[point.key] for point in points],
+        points=done,
         rounds=base.rounds,
         seeds=seeds,
         data=str(base.data) if base.data else f"synthetic {base.synthetic}",
@@ -95,12 +92,3 @@ def _run(point: Point) -> SweepPoint:
         "ndcg": record.ndcg,
         "popularity": record.popularity,
     }
-
-
-def _finished_points(path: Path) -> list[SweepPoint]:
-    """Points of an earlier sweep; a last line that a kill cut short is dropped."""
-    if not path.exists():
-        return []
-    whole = [line for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
-    path.write_text("".join(whole))
-    return [json.loads(line) for line in whole]

@@ -1,0 +1,29 @@
+"""Finished runs as lines of a file, so that a long command that was stopped goes on where it was."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+class Journal:
+    """Results by key. Each is one line, written when it is there; a last line that a kill cut short is dropped."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._results: dict[str, Any] = {}
+        if path.exists():
+            whole = [line for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
+            path.write_text("".join(whole))
+            self._results = {result["key"]: result for result in map(json.loads, whole)}
+
+    def result(self, key: str, run: Callable[[], Any]) -> Any:
+        """What an earlier command found for this key, or what `run` gives now: a mapping that JSON can hold."""
+        if key not in self._results:
+            self._results[key] = {"key": key, **run()}
+            with self._path.open("a") as file:
+                file.write(json.dumps(self._results[key]) + "\n")
+        return self._results[key]
