@@ -17,6 +17,7 @@ from lightfr_harness.records import (
     FitRecord,
     LoadRecord,
     OpenRowsRecord,
+    PaperAccuracyRecord,
     PrivacyRecord,
     Record,
     RecordError,
@@ -184,6 +185,16 @@ def _accuracy(record: AccuracyRecord) -> Figures:
     ]
 
 
+def _paper_accuracy(record: PaperAccuracyRecord) -> Figures:
+    """Rows without figures are left out: where a method diverges now, its figure is gone."""
+    return [
+        (name, f"{row['protocol']}, {row['method']}, {row['settings']}", value, "accuracy")
+        for row in record.rows
+        for name, value in (("HR@10", row["hr"]), ("NDCG@10", row["ndcg"]))
+        if value is not None
+    ]
+
+
 def _load(record: LoadRecord) -> Figures:
     figures: Figures = []
     for place, run in enumerate(record.units, start=1):
@@ -236,4 +247,5 @@ FIGURES: dict[type[Record], Callable[[Any], Figures]] = {
     LoadRecord: _load,
     DeviceRecord: _device,
     DemoRecord: _demo,
+    PaperAccuracyRecord: _paper_accuracy,
 }

@@ -10,6 +10,7 @@ from lightfr_harness.records import to_dict
 from tests.harness.record_examples import EXAMPLES
 
 TRAIN = ["train", "--synthetic", "tiny", "--rounds", "1"]
+PAPER = ["paper", "accuracy", "--synthetic", "tiny", "--method", "popularity"]
 SERVE = ["--authority", "authority", "--catalogue", "items.tsv"]
 TOPK = ["bench", "topk", "--items", "1000", "--seconds", "0.1"]
 TOKEN = ["ca", "token", "authority", "--server", "https://localhost:1"]
@@ -37,6 +38,11 @@ def folder(tmp_path, monkeypatch):
         ([*TRAIN, "--checkpoint", "file"], 1, "file is no checkpoint"),
         ([*TRAIN, "--checkpoint", "/proc/run.npz"], 2, "cannot use /proc/run"),
         (["sweep", "--synthetic", "tiny", "--rounds", "1", "--report", "file"], 2, "cannot use file"),
+        ([*PAPER, "--method", "svd"], 2, "unknown method 'svd', choose from: pmf"),
+        ([*PAPER, "--protocol", "last-out"], 2, "unknown protocol 'last-out', choose from: last-out-49"),
+        ([*PAPER, "--settings", "best"], 2, "unknown settings 'best', choose from: authors"),
+        ([*PAPER, "--seeds", "0"], 2, "seeds is 0"),
+        ([*PAPER, "--report", "file"], 2, "cannot use file"),
         (["audit", "privacy", "--synthetic", "tiny", "--seed", "-1"], 2, "--seed"),
         (["demo", "--report", "file"], 2, "cannot use file"),
         ([*TOPK, "--bits", "7"], 1, "7 bits"),

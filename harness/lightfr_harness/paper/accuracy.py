@@ -86,6 +86,7 @@ def measure(
     """Run what `path` does not have yet. `stated` names the paper's data set that this is; empty: none of them."""
     table = _Table(ratings, stated, options, Journal(path), progress)
     rows = list(table.rows())
+    progress("", options.n_runs)
     return PaperAccuracyRecord(
         rows=rows,
         data=data,
@@ -128,7 +129,11 @@ class _Table:
         if settings == TUNED:
             constants, chosen, seconds = self._tune(protocol, choosing, entry)
             steps = chosen["steps"]
-        finals = self._finals(protocol, split, entry, settings, constants, steps) if _worked(chosen) else []
+        finals = []
+        if chosen is None or not chosen["outcome"]:
+            finals = self._finals(protocol, split, entry, settings, constants, steps)
+        else:
+            self._finished += self._options.seeds
         good = [each for _, each in finals if not each["outcome"]]
         failed = [each["outcome"] for each in [chosen, *(each for _, each in finals)] if each and each["outcome"]]
         hr, ndcg = self._stated.get(entry.name, (None, None))
@@ -184,10 +189,6 @@ class _Table:
         self._finished += 1
         self._progress(label, self._finished)
         return cast("RunResult", result)
-
-
-def _worked(chosen: RunResult | None) -> bool:
-    return chosen is None or not chosen["outcome"]
 
 
 def _mean(values: list[float | None]) -> float | None:

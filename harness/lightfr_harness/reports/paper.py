@@ -19,12 +19,22 @@ def accuracy_page(record: PaperAccuracyRecord) -> str:
     runs = f"{record.seeds} seed{'s' if record.seeds > 1 else ''}"
     quick = " Quick: few steps, and hardly tuned; the figures only show that everything runs." if record.quick else ""
     body = (
-        "<h1>Every system of the paper, judged alike</h1>"
+        f"<h1>Every system of the paper, judged alike</h1>{_verdict(record)}"
         f"<p>{escape(record.data)}: {record.users:,} users, {record.items:,} items, {record.ratings:,} ratings. "
         f"HR@10 and NDCG@10 are expectations under random tie-breaking, means of {runs}.{quick}</p>"
         f"{''.join(_protocol(record, protocol) for protocol in record.held_out)}"
     )
     return document("Every system of the paper, judged alike", body)
+
+
+def _verdict(record: PaperAccuracyRecord) -> str:
+    """Who ranks best by the first protocol, and how many rows have no figures."""
+    rows = [each for each in record.rows if each["protocol"] == next(iter(record.held_out))]
+    best = max((each for each in rows if each["hr"] is not None), key=lambda each: each["hr"] or 0, default=None)
+    failed = sum(bool(each["outcome"]) for each in record.rows)
+    said = f"The best HR@10 is {best['hr']:.1%}: {best['title']}." if best else "No method gave a figure."
+    without = f" {failed} of {len(record.rows)} rows have no figures." if failed else ""
+    return f'<p class="verdict"><strong>{escape(said)}</strong>{without}</p>'
 
 
 def _protocol(record: PaperAccuracyRecord, protocol: str) -> str:

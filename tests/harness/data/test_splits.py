@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lightfr_harness.data.errors import InvalidOptionError
 from lightfr_harness.data.ratings import ratings_from_ids
-from lightfr_harness.data.splits import by_time_80_10_10, first_ratings, leave_last_out
+from lightfr_harness.data.splits import by_time_80_10_10, first_ratings, leave_last_out, sampled_80_10_10
 from lightfr_harness.data.synthetic import generate
 
 
@@ -230,3 +230,44 @@ def test_80_10_10_trains_only_on_users_with_fewer_than_five_ratings():
     split = by_time_80_10_10(histories(ann="abcd", bob="abcde"))
     assert [split.train.user_ids[user] for user in split.test.user_index] == ["bob"]
     assert len(split.validation) == 0
+
+
+@pytest.mark.parametrize("validation_in_train", [True, False])
+def test_each_held_out_tenth_is_ranked_among_negatives_of_its_own(validation_in_train):
+    ratings = generate("tiny")
+    split = sampled_80_10_10(ratings, n_negatives=20, validation_in_train=validation_in_train)
+    parts = by_time_80_10_10(ratings)
+    rated = set(zip(ratings.user_index.tolist(), by_id(ratings, ratings.item_index), strict=True))
+    wanted = held_out_pairs(parts.test, parts.train)
+    got = zip(split.test.user_index.tolist(), by_id(split.train, split.test.positives), strict=True)
+    assert sorted(got) == sorted(wanted)
+    assert len(split.test) > len(set(split.test.user_index.tolist()))
+    negatives = [group[1:] for group in split.test.groups]
+    for user, items in zip(split.test.user_index.tolist(), negatives, strict=True):
+        assert len(set(items.tolist())) == 20
+        assert not {(user, item) for item in by_id(split.train, items)} & rated
+    n_validation = len(held_out_pairs(parts.validation, parts.train))
+    assert len(split.train) == len(parts.train) + (n_validation if validation_in_train else 0)
+    if validation_in_train:
+        assert split.validation is None
+    else:
+        assert len(split.validation) == n_validation
+        assert (split.train.item_index == parts.train.item_index).all()
+
+
+def test_the_test_candidates_are_the_same_whether_validation_is_drawn_or_not():
+    ratings = generate("tiny")
+    one, other = (sampled_80_10_10(ratings, validation_in_train=each) for each in (True, False))
+    assert by_id(one.train, one.test.item_index) == by_id(other.train, other.test.item_index)
+
+
+def by_id(ratings, items):
+    return [ratings.item_ids[item] for item in items]
+
+
+def held_out_pairs(held_out, train):
+    return [
+        (user, item)
+        for place, user in enumerate(held_out.user_index.tolist())
+        for item in by_id(train, held_out.held_out[place])
+    ]

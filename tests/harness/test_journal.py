@@ -1,0 +1,21 @@
+"""A journal keeps finished runs, and only whole ones."""
+
+from lightfr_harness.journal import Journal
+
+
+def test_a_result_is_found_once_and_then_read(tmp_path):
+    path = tmp_path / "folder" / "runs.jsonl"
+    assert Journal(path).result("a", lambda: {"hr": 0.5}) == {"key": "a", "hr": 0.5}
+
+    def never():
+        raise AssertionError
+
+    assert Journal(path).result("a", never) == {"key": "a", "hr": 0.5}
+
+
+def test_a_line_that_was_cut_short_is_run_again(tmp_path):
+    path = tmp_path / "runs.jsonl"
+    path.write_text('{"key": "a", "hr": 0.5}\n{"key": "b", "h')
+    journal = Journal(path)
+    assert journal.result("b", lambda: {"hr": 0.7})["hr"] == 0.7
+    assert path.read_text() == '{"key": "a", "hr": 0.5}\n{"key": "b", "hr": 0.7}\n'
