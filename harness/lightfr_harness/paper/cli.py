@@ -100,6 +100,7 @@ def _print(record: PaperAccuracyRecord) -> None:
 
     for protocol in record.held_out:
         table = Table(*accuracy_heads(record), title=f"{protocol}, {record.data}")
+        table.columns[0].min_width = 15
         for name, cells in accuracy_rows(record, protocol):
             table.add_row(name, *cells)
         Console().print(table)

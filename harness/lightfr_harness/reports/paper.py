@@ -61,7 +61,7 @@ def _chart(rows: list[PaperRow]) -> str:
 
 def accuracy_heads(record: PaperAccuracyRecord) -> list[str]:
     stated = ["paper's HR@10", "NDCG@10"] if _has_stated(record) else []
-    return ["", "constants", "HR@10", "NDCG@10", *stated, "steps", "CPU s", "down, a round", "up, a round"]
+    return ["", "settings", "HR@10", "NDCG@10", *stated, "steps", "CPU s", "down, a round", "up, a round"]
 
 
 def accuracy_rows(record: PaperAccuracyRecord, protocol: str) -> list[tuple[str, list[str]]]:
