@@ -38,7 +38,9 @@ def main():
         errors = [error(ratings, rho, seed) for seed in range(asked.seeds)]
         seconds = (time.process_time() - started) / asked.seeds
         each = " ".join(f"{value:.4f}" for value in errors)
-        print(f"rho {rho}: RMSE {np.mean(errors):.4f} ({each}), the authors' logs {published}, {seconds:.0f} CPU s each")
+        print(
+            f"rho {rho}: RMSE {np.mean(errors):.4f} ({each}), the authors' logs {published}, {seconds:.0f} CPU s each"
+        )
 
 
 if __name__ == "__main__":

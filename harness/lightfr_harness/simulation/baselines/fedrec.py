@@ -42,13 +42,13 @@ SPREAD = 0.005  # factors start uniformly within this of zero
 class FedRecOptions:
     """rho virtual ratings for each real one; the rest is as in the module's text."""
 
-    factors: int = FACTORS
+    factors: float = FACTORS
     regularization: float = 0.001
     step_size: float = 0.8
     shrink: float = 0.9
     rho: float = 3
-    start: int = 5
-    local: int = 15
+    start: float = 5
+    local: float = 15
     fraction: float = FRACTION
 
     def step_size_of(self, number: int) -> float:
@@ -150,13 +150,13 @@ def cost(n_items: int, n_ratings: int, seed: int) -> DeviceCost:
     items, ratings = a_users_ratings(n_items, n_ratings, rng)
     server, device = FedRecServer(n_items, options, rng), FedRecDevice(items, ratings, n_items, options, rng)
     table = server.item_factors
-    upload = device.answer(table, options.start + 1)
+    upload = device.answer(table, int(options.start) + 1)
     return DeviceCost(
         storage_bytes=stored_bytes(table, device.user_factors),
         down_bytes=len(server.download()),
         up_bytes=len(upload),
         recommend=lambda k: best_unrated(table @ device.user_factors, items, k),
-        note="An item's number goes up with its row. The server cannot tell real ratings from virtual ones in one round.",
+        note="An item's number goes up with its row, and so do those of items with virtual ratings.",
     )
 
 

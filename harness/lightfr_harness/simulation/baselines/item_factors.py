@@ -73,7 +73,7 @@ def histories(train: Ratings) -> list[tuple[Index, Floats]]:
     """The items and ratings of each user, oldest first."""
     order = train.chronological_order()
     ends = np.cumsum(np.bincount(train.user_index, minlength=train.n_users))[:-1]
-    items, ratings = (np.split(column[order], ends) for column in (train.item_index, train.rating))
+    items, ratings = np.split(train.item_index[order], ends), np.split(train.rating[order], ends)
     return list(zip(items, ratings, strict=True))
 
 
