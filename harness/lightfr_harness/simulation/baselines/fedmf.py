@@ -43,7 +43,7 @@ from lightfr_harness.simulation.baselines.sealing import Encrypted, Plain, Seali
 
 STREAM = 67
 SPREAD = 0.1  # the deviation with which factors start
-SAMPLED_ROWS = 4  # so many rows stand for all where encrypting them would take hours
+SAMPLED_ROWS = 2  # so many rows stand for all where encrypting them would take hours
 
 
 @dataclass(frozen=True)
@@ -144,20 +144,28 @@ def encrypted_run(options: FedMFOptions, key: PrivateKey) -> FedMF:
     return FedMF(options, Encrypted(key.public, None, below), Encrypted(key.public, key, below))
 
 
-def cost(n_items: int, n_ratings: int, seed: int, *, full: bool = False, decrypted_once: bool = False) -> DeviceCost:
-    """Of a device with so many ratings and a key of 1,024 bits.
+def cost(
+    n_items: int,
+    n_ratings: int,
+    seed: int,
+    *,
+    full: bool = False,
+    decrypted_once: bool = False,
+    key: PrivateKey | None = None,
+) -> DeviceCost:
+    """Of a device with so many ratings; without a key, one of 1,024 bits is made.
 
     A device that keeps ciphertexts decrypts them whenever it recommends; `decrypted_once` keeps plain numbers instead.
     """
     draws, rng = Random(seed), np.random.default_rng([seed, STREAM])
-    key = generate(draw=draws.getrandbits)
+    key = key or generate(draw=draws.getrandbits)
     sealing = Encrypted(key.public, key, draws.randrange)
     items, _ = a_users_ratings(n_items, n_ratings, rng)
     user, table = rng.normal(0, SPREAD, FACTORS), rng.normal(0, SPREAD, (n_items, FACTORS))
     sample = sealing.sealed(table[:SAMPLED_ROWS])
-    whole = table_bytes(n_items, key)
+    whole, half = table_bytes(n_items, key), key.public.ciphertext_bytes // 4
     upload = sealing.encode_rows(items, np.resize(sample, (n_ratings, FACTORS)))
-    kept, keys = [user] + [table] * decrypted_once, key.p.to_bytes(64, "big") + key.q.to_bytes(64, "big")
+    kept, keys = [user] + [table] * decrypted_once, b"".join(each.to_bytes(half, "big") for each in (key.p, key.q))
 
     def decrypt_and_recommend(k: int) -> Index:
         rows = sealing.opened(sample)
