@@ -187,8 +187,11 @@ ENTRY = Entry(
     authors=AUTHORS,
     grid=tuple(
         {"noise": 1.0, "clip": clip, "step_size": step_size}
-        for clip, step_size in ((1.0, 0.02), (1.0, 0.01), (0.3, 0.02), (0.3, 0.01), (5.0, 0.02), (50.0, 0.02))
+        for clip, step_size in ((1.0, 0.02), (1.0, 0.01), (1.0, 0.05), (2.0, 0.02), (5.0, 0.02), (50.0, 0.02))
     ),
     cost=cost,
-    note="A reconstruction on matrix factorization; clip and noise are the LightFR paper's, the other constants ours.",
+    note=(
+        "A reconstruction on matrix factorization; clip and noise are the LightFR paper's, the other constants ours. "
+        "50 rounds spend an epsilon of 57.3 at a delta of 1e-5, or 34.2 if nobody knows who took part."
+    ),
 )

@@ -8,6 +8,7 @@ import pytest
 from lightfr_harness.data import Ratings
 from lightfr_harness.simulation.baselines.fcf import ENTRIES, Fcf, FcfDevice, FcfOptions, FcfServer, cost
 from lightfr_harness.simulation.baselines.item_factors import best_unrated, decode_rows, decode_table
+from tests.harness.simulation.baselines.made import made_ratings
 
 OPTIONS = [FcfOptions(factors=4), FcfOptions(factors=4, unrated_weight=0.0)]
 
@@ -83,6 +84,43 @@ def test_training_finds_the_group_of_a_user():
         best = best_unrated(table @ device.factors(table), device._items, 5)
         own_half.append(np.mean(best // 20 == user % 2))
     assert np.mean(own_half) > 0.95
+
+
+def test_a_rating_counts_by_its_place_in_the_scale():
+    train = Ratings([0, 0, 0], [0, 1, 2], [1.0, 3.0, 5.0], [1, 2, 3], ["u"], list("abc"), 1, 5)
+    method = Fcf(FcfOptions(alpha=4.0))
+    method.begin(train, seed=0)
+    assert method.devices[0]._confidence.tolist() == [1.0, 3.0, 5.0]
+
+
+def central_least_squares(train, options, sweeps):
+    """Alternating least squares by one who has all ratings; the objective after so many sweeps."""
+    shape, strength = (train.n_users, train.n_items), options.regularization * np.eye(int(options.factors))
+    confidence, wanted = np.ones(shape), np.zeros(shape)
+    confidence[train.user_index, train.item_index] += options.alpha * (train.rating - 1) / 4
+    wanted[train.user_index, train.item_index] = 1
+    y = np.random.default_rng(0).normal(0, 0.1, (train.n_items, int(options.factors)))
+    for _ in range(sweeps):
+        x = np.array(
+            [np.linalg.solve((y.T * c) @ y + strength, y.T @ (c * p)) for c, p in zip(confidence, wanted, strict=True)]
+        )
+        y = np.array(
+            [
+                np.linalg.solve((x.T * c) @ x + strength, x.T @ (c * p))
+                for c, p in zip(confidence.T, wanted.T, strict=True)
+            ]
+        )
+    return (confidence * (wanted - x @ y.T) ** 2).sum() + options.regularization * ((x**2).sum() + (y**2).sum())
+
+
+def test_many_rounds_reach_the_objective_of_central_least_squares():
+    train, options = made_ratings(20, 15, 6), FcfOptions(factors=2, learning_rate=0.02)
+    method = Fcf(options)
+    method.fraction = 1.0
+    method.fit(train, seed=0, steps=250)
+    table = method.server.item_factors
+    reached = sum(device.loss(table, device.factors(table)) for device in method.devices) + (table**2).sum()
+    assert reached == pytest.approx(central_least_squares(train, options, 100), rel=0.01)
 
 
 def test_bytes_on_disk_and_in_messages_are_those_of_the_formula_and_item_numbers():

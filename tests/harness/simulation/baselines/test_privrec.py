@@ -8,6 +8,7 @@ import pytest
 from lightfr.errors import OutOfRangeError
 from lightfr_harness.simulation.baselines.item_factors import decode_rows, encode_rows
 from lightfr_harness.simulation.baselines.privrec import (
+    ENTRY,
     PrivRec,
     PrivRecDevice,
     PrivRecOptions,
@@ -122,6 +123,7 @@ def test_epsilon_of_fifty_rounds_is_at_most_what_the_usual_conversion_says():
     assert (round(usual), round(sampled)) == (59, 36)
     assert usual - 2 < epsilon(1.0, 50) < usual
     assert sampled - 2 < epsilon(1.0, 50, 0.6) < sampled
+    assert f"{epsilon(1.0, 50):.1f} at a delta of 1e-5, or {epsilon(1.0, 50, 0.6):.1f} if" in ENTRY.note
 
 
 def test_a_sampled_release_loses_what_a_numerical_integral_says():
