@@ -23,7 +23,7 @@ from lightfr_harness.audits.finding import bootstrap_median_ratio
 from lightfr_harness.bench import fit, topk
 from lightfr_harness.bench.timing import interleave_samples
 from lightfr_harness.devices import Plan, Profile, Scenario
-from lightfr_harness.simulation.baselines.fcf import fcf_bytes
+from lightfr_harness.simulation.baselines import fcf
 
 FORMAT = 1
 FIGURE_1_ITEMS = (10**3, 10**4, 10**5, 10**6, 10**7)
@@ -111,7 +111,16 @@ def _baselines(options: CostOptions, earlier: Record | None, tell: Share) -> Rec
     scenario = options.scenario
     if scenario.items > MOST_BASELINE_ITEMS:
         return {}
-    return {"fcf": fcf_bytes(scenario.items, scenario.ratings, options.plan.seed)}
+    rated, published = (
+        fcf.cost(scenario.items, scenario.ratings, options.plan.seed, unrated_weight=weight) for weight in (0.0, 1.0)
+    )
+    return {
+        "fcf": {
+            "storage_bytes": rated.storage_bytes,
+            "round_bytes": rated.down_bytes + rated.up_bytes,
+            "published_round_bytes": published.down_bytes + published.up_bytes,
+        }
+    }
 
 
 def _figure_1(options: CostOptions, earlier: Record | None, tell: Share) -> list[Record]:

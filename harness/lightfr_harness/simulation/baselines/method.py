@@ -98,6 +98,8 @@ class DeviceCost:
     up_bytes: int
     recommend: Callable[[int], Index]
     note: str = ""
+    # The part of the catalogue that `recommend` goes through, where the whole would take hours: divide its time by it.
+    share: float = 1.0
 
 
 @dataclass(frozen=True)
