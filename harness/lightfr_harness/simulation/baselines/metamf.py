@@ -28,7 +28,7 @@ import numpy as np
 from lightfr_harness.data import Ratings
 from lightfr_harness.data.ratings import Index
 
-from .adam import Adam, Array, Parameters, Rows, xavier
+from .adam import Adam, Array, Parameters, Rows, clip_norm, xavier
 from .lightfr_baselines_pb2 import GeneratedModel, GeneratedModelGradient
 from .method import FACTORS, DeviceCost, Entry, Federated, Floats, Settings, Traffic
 from .negatives import draw_unrated, positions_by_user
@@ -55,9 +55,12 @@ GENERATOR_OF = {
 
 @dataclass(frozen=True)
 class MetamfOptions:
-    """rate and weight_decay are Adam's; negatives are those for each rating, devices those of a step."""
+    """rate and weight_decay are Adam's, user_rate is the rate for x_u; negatives are those for each rating, devices
+    those of a step.
+    """
 
     rate: float = 1e-4
+    user_rate: float = 1e-4
     weight_decay: float = 1e-3
     negatives: int = 0
     devices: int = 64
@@ -139,7 +142,7 @@ class MetamfServer:
     def __init__(self, n_users: int, n_items: int, options: MetamfOptions, draws: np.random.Generator) -> None:
         self._n_items = n_items
         self._parameters = {name: np.asarray(v, np.float32) for name, v in start(n_users, n_items, draws).items()}
-        self._adam = Adam(self._parameters, options.rate, options.weight_decay)
+        self._adam = Adam(self._parameters, options.rate, options.weight_decay, {"users": options.user_rate})
 
     def generate(self, users: Rows) -> tuple[Trace, list[PrivateModel]]:
         return generate(self._parameters, users)
@@ -147,10 +150,7 @@ class MetamfServer:
     def learn(self, trace: Trace, models: list[PrivateModel], messages: list[bytes]) -> None:
         """One step from the gradients that the devices of these models sent."""
         gradients, rows = backward(self._parameters, trace, models, messages)
-        norm = np.sqrt(sum(float(np.vdot(values, values)) for values in gradients.values()))
-        if norm > LARGEST_NORM:
-            for values in gradients.values():
-                values *= LARGEST_NORM / norm
+        clip_norm(gradients, LARGEST_NORM)
         self._adam.step(gradients, rows)
 
 
@@ -223,7 +223,7 @@ def _gradients_of_models(
     answers = [GeneratedModelGradient.FromString(message) for message in messages]
     uploads = [from_rows(answer.items) for answer in answers]
     touched = np.unique(np.concatenate([items for items, _ in uploads]))
-    count = sum(len(items) for items, _ in uploads)
+    count = max(1, sum(len(items) for items, _ in uploads))
     stacked: Parameters = {
         name: np.stack([from_table(getattr(answer, name)) for answer in answers]).astype(dtype) / count
         for name in LAYERS
