@@ -12,10 +12,11 @@ gradient of the loss by W1, b1, W2, b2 and the rows q_i of its samples; the serv
 x_u lives on the server, which can therefore compute the scores of every user.
 
 Where we differ: the authors' code is not federated, it takes central batches of 64 ratings. Here the devices of a round
-come in batches of `devices`, and the server steps after each: with one step a round, 50 rounds train nothing. Adam and
-weight decay touch only the users and items of a batch (`adam.py`). With `negatives` a rating counts as 1, whatever its
-value, and so many unrated items for each rating as 0; without them it is as published, on raw ratings. The server
-computes in float32.
+come in batches of `devices`, and the server steps after each: with one step a round, 50 rounds train nothing. A user is
+in one step of a round at most, so x_u hardly moves at the rate of the generators: it may have a `user_rate` of its own.
+Adam and weight decay touch only the users and items of a batch (`adam.py`). With `negatives` a rating counts as 1,
+whatever its value, and so many unrated items for each rating as 0; without them it is as published, on raw ratings. The
+server computes in float32.
 """
 
 from __future__ import annotations

@@ -190,12 +190,6 @@ def make(settings: Settings) -> Pfedrec:
     return Pfedrec(PfedrecOptions(**options))
 
 
-SAMPLER_NOTE = (
-    "Published figures of PFedRec, FedRAP and FedCA come from samplers that never draw the test item as a negative. A "
-    "table kept per user then learns to push down everything but the test item, so that a model without any federation "
-    "scores high. Do not compare them with figures of a fair sampler."
-)
-
 ENTRY = Entry(
     name="pfedrec",
     title="PFedRec, fair sampler",
@@ -209,5 +203,8 @@ ENTRY = Entry(
     ),
     cost=cost,
     authors_steps=100,
-    note=SAMPLER_NOTE + " The authors take all devices in each round; here it is the share that all methods have.",
+    note="Published figures of PFedRec, FedRAP and FedCA come from samplers that never draw the test item as a "
+    "negative. A table kept per user then learns to push down everything but the test item, and a model without any "
+    "federation scores high. They cannot be compared with figures of a fair sampler. The authors take all "
+    "devices in each round; here it is the share that all methods have.",
 )

@@ -38,6 +38,13 @@ def test_rows_without_a_gradient_stay_and_the_others_move_as_in_the_whole():
     np.testing.assert_array_equal(some["table"][[1, 3]], whole["table"][[1, 3]])
 
 
+def test_a_parameter_may_have_a_rate_of_its_own():
+    parameters = {"weights": np.zeros(1), "users": np.zeros(1)}
+    Adam(parameters, 0.1, rates={"users": 0.5}).step({"weights": np.ones(1), "users": np.ones(1)})
+    assert parameters["weights"][0] == pytest.approx(-0.1)
+    assert parameters["users"][0] == pytest.approx(-0.5)
+
+
 def test_a_row_that_occurs_twice_gets_both_gradients():
     rows, sums = row_sums(np.array([5, 2, 5, 9]), np.array([[1.0, 2], [3, 4], [10, 20], [7, 8]]))
     assert rows.tolist() == [2, 5, 9]

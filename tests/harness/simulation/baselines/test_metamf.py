@@ -10,6 +10,7 @@ from lightfr_harness.simulation.baselines.metamf import (
     Metamf,
     MetamfDevice,
     MetamfOptions,
+    MetamfServer,
     PrivateModel,
     backward,
     cost,
@@ -77,6 +78,16 @@ def test_the_server_goes_back_through_all_generators(parameters):
         for flat in {*largest.tolist(), *rng.integers(values.size, size=4).tolist()}:
             place = np.unravel_index(flat, values.shape)
             assert whole[place] == pytest.approx(slope(loss, values, place), abs=1e-6), (name, place)
+
+
+def test_the_server_cuts_long_gradients():
+    server = MetamfServer(4, N_ITEMS, MetamfOptions(weight_decay=0), np.random.default_rng(0))
+    trace, models = server.generate(USERS)
+    far = [MetamfDevice(samples(user)[0], np.full(4, 1e6), N_ITEMS, 0, np.random.default_rng(9)) for user in USERS]
+    server.learn(trace, models, [each.answer(model.encode()) for each, model in zip(far, models, strict=True)])
+    # After one step the first moment is a tenth of the gradient.
+    norm = np.sqrt(sum((values**2).sum() for values in server._adam._mean.values()))
+    assert norm == pytest.approx(0.1 * 5, rel=1e-4)
 
 
 def test_a_model_survives_the_wire(parameters):
