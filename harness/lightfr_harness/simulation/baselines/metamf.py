@@ -322,14 +322,22 @@ ENTRY = Entry(
     title="MetaMF",
     family="federated",
     make=make,
-    authors={"rate": 1e-4, "weight_decay": 1e-3, "negatives": 0},
-    grid=(
-        {"rate": 1e-4, "weight_decay": 0, "negatives": 4},
-        {"rate": 3e-4, "weight_decay": 0, "negatives": 4},
-        {"rate": 1e-3, "weight_decay": 0, "negatives": 4},
+    authors={"rate": 1e-4, "user_rate": 1e-4, "weight_decay": 1e-3, "negatives": 0},
+    # Rates of 1e-3 kill the hidden units. Without negatives it learns ratings, and ranks below popularity.
+    grid=tuple(
+        {"rate": rate, "user_rate": user_rate, "weight_decay": 1e-3, "negatives": negatives}
+        for rate, user_rate, negatives in (
+            (3e-4, 0.1, 0),
+            (3e-4, 0.1, 1),
+            (3e-4, 0.03, 4),
+            (3e-4, 0.1, 4),
+            (3e-4, 0.3, 4),
+            (5e-4, 0.1, 4),
+        )
     ),
     cost=cost,
     authors_steps=100,
     note="The server steps after every batch of devices, several times a round: one step a round trains nothing in 50 "
-    "rounds. It has the vector of every user, and so can compute every user's scores.",
+    "rounds. The tuned settings give the vectors of users a rate of their own. The server has the "
+    "vector of every user, and so can compute every user's scores.",
 )

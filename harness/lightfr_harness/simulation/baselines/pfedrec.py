@@ -198,8 +198,7 @@ ENTRY = Entry(
     authors={"rate": 0.1, "item_rate": 80, "batch": 256, "negatives": 4},
     grid=tuple(
         {"rate": rate, "item_rate": item_rate, "batch": 256, "negatives": 4}
-        for rate in (0.1, 0.3)
-        for item_rate in (40, 80, 160)
+        for rate, item_rate in ((0.1, 80), (0.1, 160), (0.2, 40), (0.2, 80), (0.3, 20), (0.3, 40))
     ),
     cost=cost,
     authors_steps=100,
