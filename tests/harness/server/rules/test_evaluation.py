@@ -68,10 +68,10 @@ def test_a_group_of_few_opinions_goes_by_what_is_best_for_all():
 
 def test_the_nets_of_a_group_lie_between_its_own_and_those_of_all_by_what_is_known_of_it():
     it = evaluated((LIKES_CODES, NONE), (LIKES_POPULARITY, NONE))
-    # 2 * 64 / 200^2 + .1 / 200 = .0037: of how far it lies from all users, .0009 / .0046 is believed.
+    # 2 * 128 / 200^2 + .1 / 200 = .0069: of how far it lies from all users, .0009 / .0078 is believed.
     own, of_all = it.nets(0)[0], it.nets()[0]
     assert (own, of_all) == (0.5, 0.375)
-    assert it.likely_nets(0)[0] == pytest.approx(0.375 + 0.125 * 0.0009 / 0.0046)
+    assert it.likely_nets(0)[0] == pytest.approx(0.375 + 0.125 * 0.0009 / 0.0078)
     assert it.likely_nets(2).tolist() == pytest.approx(it.nets().tolist(), abs=0.001)
 
 
@@ -101,7 +101,7 @@ def test_intervals_hold_what_the_share_is_in_nineteen_of_twenty_rounds():
         groups = []
         for _ in GROUPS:
             shown = rng.binomial(130, 0.7)
-            noise = np.rint(rng.normal(0, 64**0.5, 2))
+            noise = np.rint(rng.normal(0, 128**0.5, 2))
             groups.append(((130 + noise[0], (shown + noise[1], 0), (0, 0), (0, 0), (0, 0)), NONE))
         figures = evaluated(*groups).figures([CODES] * 4)
         inside.append(abs(figures.hr - 0.7) <= figures.hr_within)
@@ -112,7 +112,7 @@ def test_sums_of_rounds_add_up_with_their_noise():
     one, other = evaluated((LIKES_CODES, NONE)), evaluated((LIKES_POPULARITY, NONE))
     both = one.plus(other)
     assert both.opinions(0) == 400
-    assert both.noise_variance == 128
+    assert both.noise_variance == 256
     assert both.nets(0)[0] == 150 / 400
 
 
@@ -124,11 +124,11 @@ def test_figures_of_noise_alone_are_shares_with_wide_intervals():
 
 
 def test_the_noise_of_each_mode_is_known():
-    assert variance_of(None, 500) == 64
+    assert variance_of(None, 500) == 128
     assert variance_of(model_pb2.Noise(counts_thousandths=2000), 500) == 2000
 
 
-@pytest.mark.parametrize(("number", "is_plausible"), [(-90, True), (-91, False), (590, True), (591, False)])
+@pytest.mark.parametrize(("number", "is_plausible"), [(-128, True), (-129, False), (628, True), (629, False)])
 def test_a_number_that_so_many_devices_cannot_reach_is_implausible(number, is_plausible):
     hits = np.array([0, 250, number])
     if is_plausible:
