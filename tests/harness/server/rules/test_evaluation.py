@@ -75,6 +75,29 @@ def test_the_nets_of_a_group_lie_between_its_own_and_those_of_all_by_what_is_kno
     assert it.likely_nets(2).tolist() == pytest.approx(it.nets().tolist(), abs=0.001)
 
 
+def test_what_priors_and_recencies_give_is_taken_to_add_up():
+    grid = [Ranking(RankBy.CODES, prior, recency, refine=False) for recency in Recency for prior in (0, 8)]
+    counted = [60, 90, 70, 70, 80, 110]
+    it = evaluated(
+        ((200, *((0, n) for n in counted), (0, 85), (0, 0)), (0, *[(0, 0)] * 8)), candidates=[*grid, POPULARITY, CHANCE]
+    )
+    # The priors have the means 70 and 90, the recencies 75, 70 and 95, and all 80.
+    assert (it.likely_nets(0) * 200).tolist() == pytest.approx([65, 85, 60, 80, 85, 105, 85, 0])
+
+
+def test_groups_of_which_nothing_but_noise_is_heard_say_nothing_about_all():
+    # 2 sqrt(2 * 128) = 32.
+    loud, quiet = (
+        evaluated((LIKES_CODES, NONE), ((32, (0, 0), (30, 30), (0, 0), (0, 0)), NONE)),
+        evaluated((LIKES_CODES, NONE)),
+    )
+    assert loud.likely_nets(0).tolist() == quiet.likely_nets(0).tolist()
+    heard = evaluated((LIKES_CODES, NONE), ((33, (0, 0), (30, 30), (0, 0), (0, 0)), NONE))
+    assert heard.likely_nets(0).tolist() != quiet.likely_nets(0).tolist()
+    nobody = evaluated(((9, (9, 9), (0, 0), (0, 0), (0, 0)), NONE))
+    assert nobody.best() == [CODES] * 4
+
+
 def test_showing_what_is_disliked_counts_against_a_ranking():
     dislikes = (50, (40, 30), (20, 10), (20, 10), (10, 5))
     it = evaluated((LIKES_CODES, dislikes))
