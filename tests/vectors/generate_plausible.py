@@ -5,6 +5,8 @@ from math import isqrt
 from tests.vectors.plain import number
 
 F, ITEMS, DEVICES = 8, 40, 100
+# The variance of the noise of rows.
+V = 12
 # Of 400 devices that counted: from 300 down to 27.
 COUNTS = [300 - 7 * i for i in range(ITEMS)]
 NOISE = [9_000, 2_500, 1_300]
@@ -31,14 +33,14 @@ def squares(row):
 
 
 def has_too_much(half, rows, y):
-    expected = sum(F * (8 + y[i] + (y[i] // 4) ** 2) for i in half)
+    expected = sum(F * (V + y[i] + (y[i] // 4) ** 2) for i in half)
     return sum(squares(rows[i]) for i in half) > expected + expected // 8 + 8 * expected // isqrt(F * len(half))
 
 
 def bound(i, counts, counted, n):
     """The largest plausible number of a row."""
     x = min(n, n * (counts[i] + 4 * root(counts[i] + 8)) // counted + 1) if counts else n
-    return min(n + min(n, 32), x + 4 * root(x) + 16)
+    return min(n + min(n, isqrt(128 * V)), x + 4 * root(x) + isqrt(32 * V))
 
 
 def judged(case):
@@ -62,7 +64,7 @@ def judged(case):
 
 
 def cut(rows, y):
-    z = [y[i] // 2 + 3 * root(y[i] + 8) for i in range(len(rows))]
+    z = [y[i] // 2 + 3 * root(y[i] + V) for i in range(len(rows))]
     return [[max(-most, min(most, value)) for value in row] for row, most in zip(rows, z, strict=True)]
 
 
@@ -169,7 +171,7 @@ def sum_cases():
         case("one of them is implausible", frozen=[31], change=frozen_and_long),
         case("somebody gave the counts", counted=0, change=with_rows([39], 33)),
         case("no counts", counts=[], counted=0, change=with_rows(range(20), 30)),
-        case("no counts, a larger number", counts=[], counted=0, frozen=[3], change=with_number(3, 3, 133)),
+        case("no counts, a larger number", counts=[], counted=0, frozen=[3], change=with_number(3, 3, 140)),
     ]
 
 

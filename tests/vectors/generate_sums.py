@@ -21,7 +21,7 @@ def room(devices, thousandths):
 
 def row_variance(f):
     """V of the ternary noise of rows; that of counts is 8."""
-    return max(8, f // 8)
+    return max(12, f // 8)
 
 
 def threshold(devices, variance):
@@ -63,7 +63,7 @@ def gate_blocks(items, devices, levels=None):
 
 
 def evaluation_blocks(candidates, devices, levels=None):
-    return [["hits", 8 * (1 + 2 * candidates), count_bits(devices, levels, 64)]]
+    return [["hits", 8 * (1 + 2 * candidates), count_bits(devices, levels, 128)]]
 
 
 def packed_bytes(blocks):

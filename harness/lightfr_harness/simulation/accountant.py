@@ -183,5 +183,5 @@ def _rho_of(epsilon: float, delta: float) -> float:
     low, high = 0.0, epsilon
     for _ in range(_STEPS):
         middle = (low + high) / 2
-        low, high = (middle, high) if PrivacyLoss(middle).epsilon(delta) <= epsilon else (low, middle)
+        low, high = (middle, high) if PrivacyLoss(middle).delta(epsilon) <= delta else (low, middle)
     return low

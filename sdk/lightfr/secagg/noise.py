@@ -30,8 +30,10 @@ if TYPE_CHECKING:
 # Variance of the ternary noise in a sum over all devices; a fifth less without a fifth of them, who may collude.
 # docs/accuracy.md and the privacy audit have the figures behind it.
 COUNT_VARIANCE = 8
+# Of each number of a row, at least.
+_ROW_VARIANCE = 12
 # Of each number of an evaluation: its numbers say nearly the same of a device, one for each candidate.
-EVALUATION_VARIANCE = 64
+EVALUATION_VARIANCE = 128
 # With few devices each adds all that ternary noise has: -1, 0 and +1 are equally likely.
 _MOST_TERNARY = 21_845
 # The sum of ternary noise reaches at most the root of so many variances, eleven standard deviations, but for a chance
@@ -53,7 +55,7 @@ _TERNARY_AT_A_TIME = 32768
 
 def row_variance(code_bits: int) -> int:
     """Return the variance of the ternary noise in each number of a summed row: a longer row says more, and has more."""
-    return max(COUNT_VARIANCE, code_bits // 8)
+    return max(_ROW_VARIANCE, code_bits // 8)
 
 
 def add_ternary_noise(

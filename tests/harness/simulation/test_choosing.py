@@ -68,7 +68,7 @@ def test_the_sums_count_each_device_that_stays_once_a_round(split):
     run = trained(split, fraction=1.0, dropout=0.5)
     staying = sum(int((~run.drops(run.finished_rounds + index)).sum()) for index in range(4))
     found = evaluate(run, rankings_of(run.server))
-    assert found.noise_variance == 4 * 64
+    assert found.noise_variance == 4 * 128
     # The noise of a number has a variance of 2/3 a device; there are eight numbers a round.
     assert found.opinions() == pytest.approx(staying, abs=5 * np.sqrt(8 * staying * 2 / 3))
     assert np.array_equal(found.sums, evaluate(trained(split, fraction=1.0, dropout=0.5), rankings_of(run.server)).sums)

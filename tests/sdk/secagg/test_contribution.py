@@ -86,7 +86,7 @@ def test_a_contribution_is_the_update_spread_over_all_open_rows(n_items, code_bi
     ("fields", "code_bits", "of_rows", "of_sums"),
     [
         (NOISY, 64, 20, 9),
-        ({}, 64, np.sqrt(8 / DEVICES), 4 * np.sqrt(DEVICES)),
+        ({}, 64, np.sqrt(12 / DEVICES), 4 * np.sqrt(DEVICES)),
         ({}, 256, np.sqrt(32 / DEVICES), 4 * np.sqrt(DEVICES)),
     ],
 )

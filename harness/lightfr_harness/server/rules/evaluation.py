@@ -83,8 +83,12 @@ class Evaluated:
 
         That is mean NDCG@10 with disliked items counted negative. None: all groups.
         """
+        nets: npt.NDArray[np.float64] = self._gains(group) / self.opinions(group)
+        return nets
+
+    def _gains(self, group: int | None) -> Numbers:
         sums = self.sums.sum(axis=0) if group is None else self.sums[group]
-        gains: npt.NDArray[np.float64] = (sums[0, 2::2] - sums[1, 2::2]) / self.opinions(group)
+        gains: Numbers = sums[0, 2::2] - sums[1, 2::2]
         return gains
 
     def opinions(self, group: int | None = None) -> int:
@@ -97,9 +101,27 @@ class Evaluated:
 
     def likely_nets(self, group: int) -> npt.NDArray[np.float64]:
         """The nets of a group, between its own and those of all users: the nearer to all, the less is known of it."""
-        n, of_all = self.opinions(group), self.nets()
+        n, heard = self.opinions(group), self._heard()
+        of_all = self._without_chance(np.sum([*map(self._gains, heard)], axis=0)) / sum(map(self.opinions, heard))
         unsure = 2 * self.noise_variance / n**2 + _OPINION_VARIANCE / n
-        return of_all + (self.nets(group) - of_all) * _GROUPS_DIFFER / (_GROUPS_DIFFER + unsure)
+        own = self._without_chance(self._gains(group)) / n
+        return of_all + (own - of_all) * _GROUPS_DIFFER / (_GROUPS_DIFFER + unsure)
+
+    def _heard(self) -> list[int]:
+        """The groups with more opinions than noise alone may give; the others would only add theirs. All, if none."""
+        least = 2 * (2 * self.noise_variance) ** 0.5
+        return [group for group in range(len(GROUPS)) if self.opinions(group) > least] or list(range(len(GROUPS)))
+
+    def _without_chance(self, gains: Numbers) -> npt.NDArray[np.float64]:
+        """Gains with less noise: where each prior is tried with each recency, what the two give is taken to add up."""
+        smooth = gains.astype(np.float64)
+        for place, ranking in enumerate(self.candidates):
+            alike = [i for i, other in enumerate(self.candidates) if (other.by, other.refine) == ranking[::3]]
+            prior = [i for i in alike if self.candidates[i].prior_fourths == ranking.prior_fourths]
+            recency = [i for i in alike if self.candidates[i].recency == ranking.recency]
+            if len(prior) * len(recency) == len(alike):
+                smooth[place] = gains[prior].mean() + gains[recency].mean() - gains[alike].mean()
+        return smooth
 
     def _best(self, nets: npt.NDArray[np.float64]) -> Ranking:
         order = sorted(range(len(nets)), key=lambda i: (-nets[i], i))

@@ -68,11 +68,34 @@ def test_a_group_of_few_opinions_goes_by_what_is_best_for_all():
 
 def test_the_nets_of_a_group_lie_between_its_own_and_those_of_all_by_what_is_known_of_it():
     it = evaluated((LIKES_CODES, NONE), (LIKES_POPULARITY, NONE))
-    # 2 * 64 / 200^2 + .1 / 200 = .0037: of how far it lies from all users, .0009 / .0046 is believed.
+    # 2 * 128 / 200^2 + .1 / 200 = .0069: of how far it lies from all users, .0009 / .0078 is believed.
     own, of_all = it.nets(0)[0], it.nets()[0]
     assert (own, of_all) == (0.5, 0.375)
-    assert it.likely_nets(0)[0] == pytest.approx(0.375 + 0.125 * 0.0009 / 0.0046)
+    assert it.likely_nets(0)[0] == pytest.approx(0.375 + 0.125 * 0.0009 / 0.0078)
     assert it.likely_nets(2).tolist() == pytest.approx(it.nets().tolist(), abs=0.001)
+
+
+def test_what_priors_and_recencies_give_is_taken_to_add_up():
+    grid = [Ranking(RankBy.CODES, prior, recency, refine=False) for recency in Recency for prior in (0, 8)]
+    counted = [60, 90, 70, 70, 80, 110]
+    it = evaluated(
+        ((200, *((0, n) for n in counted), (0, 85), (0, 0)), (0, *[(0, 0)] * 8)), candidates=[*grid, POPULARITY, CHANCE]
+    )
+    # The priors have the means 70 and 90, the recencies 75, 70 and 95, and all 80.
+    assert (it.likely_nets(0) * 200).tolist() == pytest.approx([65, 85, 60, 80, 85, 105, 85, 0])
+
+
+def test_groups_of_which_nothing_but_noise_is_heard_say_nothing_about_all():
+    # 2 sqrt(2 * 128) = 32.
+    loud, quiet = (
+        evaluated((LIKES_CODES, NONE), ((32, (0, 0), (30, 30), (0, 0), (0, 0)), NONE)),
+        evaluated((LIKES_CODES, NONE)),
+    )
+    assert loud.likely_nets(0).tolist() == quiet.likely_nets(0).tolist()
+    heard = evaluated((LIKES_CODES, NONE), ((33, (0, 0), (30, 30), (0, 0), (0, 0)), NONE))
+    assert heard.likely_nets(0).tolist() != quiet.likely_nets(0).tolist()
+    nobody = evaluated(((9, (9, 9), (0, 0), (0, 0), (0, 0)), NONE))
+    assert nobody.best() == [CODES] * 4
 
 
 def test_showing_what_is_disliked_counts_against_a_ranking():
@@ -101,7 +124,7 @@ def test_intervals_hold_what_the_share_is_in_nineteen_of_twenty_rounds():
         groups = []
         for _ in GROUPS:
             shown = rng.binomial(130, 0.7)
-            noise = np.rint(rng.normal(0, 64**0.5, 2))
+            noise = np.rint(rng.normal(0, 128**0.5, 2))
             groups.append(((130 + noise[0], (shown + noise[1], 0), (0, 0), (0, 0), (0, 0)), NONE))
         figures = evaluated(*groups).figures([CODES] * 4)
         inside.append(abs(figures.hr - 0.7) <= figures.hr_within)
@@ -112,7 +135,7 @@ def test_sums_of_rounds_add_up_with_their_noise():
     one, other = evaluated((LIKES_CODES, NONE)), evaluated((LIKES_POPULARITY, NONE))
     both = one.plus(other)
     assert both.opinions(0) == 400
-    assert both.noise_variance == 128
+    assert both.noise_variance == 256
     assert both.nets(0)[0] == 150 / 400
 
 
@@ -124,11 +147,11 @@ def test_figures_of_noise_alone_are_shares_with_wide_intervals():
 
 
 def test_the_noise_of_each_mode_is_known():
-    assert variance_of(None, 500) == 64
+    assert variance_of(None, 500) == 128
     assert variance_of(model_pb2.Noise(counts_thousandths=2000), 500) == 2000
 
 
-@pytest.mark.parametrize(("number", "is_plausible"), [(-90, True), (-91, False), (590, True), (591, False)])
+@pytest.mark.parametrize(("number", "is_plausible"), [(-128, True), (-129, False), (628, True), (629, False)])
 def test_a_number_that_so_many_devices_cannot_reach_is_implausible(number, is_plausible):
     hits = np.array([0, 250, number])
     if is_plausible:

@@ -85,8 +85,8 @@ def test_numbers_far_above_what_is_usual_for_a_row_are_cut():
     """Two rows of counts 90 and 10, of 100: 90 and 10 of 100 devices upload them, and one more."""
     rows = np.array([[80, 50, 20, -3], [60, -50, -21, 3]])
     result = cut(rows, Counts(np.array([90, 10]), 100), 100)
-    # 91 // 2 + 3 * 10 and 11 // 2 + 3 * 5.
-    assert result.tolist() == [[75, 50, 20, -3], [20, -20, -20, 3]]
+    # 91 // 2 + 3 * 11 and 11 // 2 + 3 * 5.
+    assert result.tolist() == [[78, 50, 20, -3], [20, -20, -20, 3]]
 
 
 def test_one_row_that_says_more_than_its_devices_can_stays_as_it_is():

@@ -57,26 +57,43 @@ export function choose(evaluations: Evaluated[]): Ranking[] {
   const width = 1 + 2 * candidates.length;
   /** By group: its numbers for opinions that are no dislikes, then those for dislikes. */
   const groups = Array.from({ length: GROUPS }, (_, group) => sums.slice(2 * group * width, 2 * (group + 1) * width));
-  const all = netsOf(groups[0].map((_, at) => groups.reduce((sum, group) => sum + group[at], 0)));
   const variance = same.reduce((sum, one) => sum + one.variance, 0);
-  return groups.map((group) => best(likely(group, all, variance), candidates));
+  const loud = groups.filter((group) => opinionsOf(group) > 2 * Math.sqrt(2 * variance));
+  const heard = loud.length > 0 ? loud : groups;
+  const opinions = heard.reduce((sum, group) => sum + opinionsOf(group), 0);
+  const gains = candidates.map((_, at) => heard.reduce((sum, group) => sum + gainsOf(group)[at], 0));
+  const all = withoutChance(gains, candidates).map((gain) => gain / opinions);
+  return groups.map((group) => best(likely(group, all, variance, candidates), candidates));
 }
 
 /** How many opinions a group has, at least 1. */
 const opinionsOf = (sums: number[]): number => Math.max(1, sums[0] + sums[sums.length / 2]);
 
-/** NDCG@10 by candidate, with dislikes counted negative. */
-const netsOf = (sums: number[]): number[] =>
-  Array.from(
-    { length: (sums.length / 2 - 1) / 2 },
-    (_, at) => (sums[2 + 2 * at] - sums[sums.length / 2 + 2 + 2 * at]) / opinionsOf(sums),
-  );
+/** By candidate, what counted for opinions less what counted for dislikes. */
+const gainsOf = (sums: number[]): number[] =>
+  Array.from({ length: (sums.length / 2 - 1) / 2 }, (_, at) => sums[2 + 2 * at] - sums[sums.length / 2 + 2 + 2 * at]);
+
+/** Gains with less noise: where each prior is tried with each recency, what the two give is taken to add up. */
+function withoutChance(gains: number[], candidates: Ranking[]): number[] {
+  const mean = (places: number[]): number => places.reduce((sum, at) => sum + gains[at], 0) / places.length;
+  return candidates.map((one, place) => {
+    const alike = [...gains.keys()].filter(
+      (at) => candidates[at].by === one.by && !candidates[at].refine === !one.refine,
+    );
+    const prior = alike.filter((at) => (candidates[at].priorFourths ?? 0) === (one.priorFourths ?? 0));
+    const recency = alike.filter((at) => candidates[at].recency === one.recency);
+    const isGrid = prior.length * recency.length === alike.length;
+    return isGrid ? mean(prior) + mean(recency) - mean(alike) : gains[place];
+  });
+}
 
 /** The nets of a group, drawn towards those of all, the more so the fewer opinions it has. */
-function likely(group: number[], all: number[], variance: number): number[] {
+function likely(group: number[], all: number[], variance: number, candidates: Ranking[]): number[] {
   const n = opinionsOf(group);
   const unsure = (2 * variance) / n ** 2 + OPINION_VARIANCE / n;
-  return netsOf(group).map((net, at) => all[at] + ((net - all[at]) * GROUPS_DIFFER) / (GROUPS_DIFFER + unsure));
+  return withoutChance(gainsOf(group), candidates).map(
+    (gain, at) => all[at] + ((gain / n - all[at]) * GROUPS_DIFFER) / (GROUPS_DIFFER + unsure),
+  );
 }
 
 /** The candidate with the highest net, the first of equals. */

@@ -57,7 +57,7 @@ function mostRaters(devices: number, { rows, counts, counted: asked }: OpenRows)
 }
 
 /** The variance of the noise in a sum of rows; a longer row has more. */
-const rowVariance = (f: number): number => Math.max(8, f / 8);
+const rowVariance = (f: number): number => Math.max(12, f / 8);
 
 const rowBound = (devices: number, raters: number, f: number): number =>
   Math.min(

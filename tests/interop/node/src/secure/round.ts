@@ -109,7 +109,7 @@ export class SecureRound extends Round {
   /** Of the noise in each number of an evaluation. */
   get hitsVariance(): number {
     const { noise } = this.settings;
-    return noise ? this.uploads.size * (noise.countsThousandths / 1000) ** 2 : 64;
+    return noise ? this.uploads.size * (noise.countsThousandths / 1000) ** 2 : 128;
   }
 
   /** What an evaluation comes to. Undefined as for `sums`; with the noise of an epsilon every sum can have been said. */

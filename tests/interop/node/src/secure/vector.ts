@@ -23,12 +23,12 @@ const gaussianRoom = (devices: number, thousandths: number): number =>
   Math.ceil(Number(isqrt(BigInt(devices) * (10n * BigInt(thousandths)) ** 2n)) / 1000);
 
 export const ternaryRoom = (devices: number): number => Math.min(devices, 32);
-/** That of an evaluation, whose noise has the variance 64. */
-export const hitsRoom = (devices: number): number => Math.min(devices, 90);
+/** That of an evaluation, whose noise has the variance 128. */
+export const hitsRoom = (devices: number): number => Math.min(devices, 128);
 
 /** What the noise of a sum of rows comes to at most: secagg.md, "room". */
 export const largestRowNoise = (devices: number, codeBits: number): number =>
-  Math.min(devices, Math.floor(Math.sqrt(16 * Math.max(codeBits, 64))));
+  Math.min(devices, Math.floor(Math.sqrt(16 * Math.max(codeBits, 96))));
 
 /** The blocks of a training round among `devices`: rows, user_sum and, unless all weigh the same, weight. */
 export function trainingBlocks(devices: number, openRows: number, codeBits: number, noise?: Noise): Block[] {
