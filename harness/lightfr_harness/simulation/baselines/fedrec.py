@@ -172,11 +172,11 @@ ENTRY = Entry(
         {"step_size": step_size, "rho": rho, "regularization": regularization}
         for step_size, rho, regularization in (
             (0.8, 3, 0.001),
+            (0.6, 3, 0.001),
             (0.4, 3, 0.001),
-            (0.8, 1, 0.001),
-            (0.8, 3, 0.1),
+            (0.2, 3, 0.001),
+            (0.4, 1, 0.001),
             (0.4, 3, 0.1),
-            (0.8, 0, 0.1),
         )
     ),
     cost=cost,
