@@ -24,11 +24,16 @@ from typing import Any
 import numpy as np
 
 from lightfr_harness.data import Ratings
-
-from .method import DeviceCost, Entry, Floats, Settings, Traffic
-from .negatives import rated_by_user
-from .pfedrec import Pfedrec, PfedrecDevice, PfedrecOptions, PfedrecServer, mean_rows
-from .tables import best_items, bytes_on_disk, from_table, to_rows, to_table
+from lightfr_harness.simulation.baselines.method import DeviceCost, Entry, Floats, Settings, Traffic
+from lightfr_harness.simulation.baselines.negatives import rated_by_user
+from lightfr_harness.simulation.baselines.pfedrec import (
+    Pfedrec,
+    PfedrecDevice,
+    PfedrecOptions,
+    PfedrecServer,
+    mean_rows,
+)
+from lightfr_harness.simulation.baselines.tables import best_unrated, from_table, stored_bytes, to_rows, to_table
 
 STREAM = 71
 
@@ -123,10 +128,10 @@ def cost(n_items: int, n_ratings: int, seed: int) -> DeviceCost:
     answer = device.compressed_answer(server.table, server.directions())
     everything = np.arange(n_items, dtype=np.uint32)
     return DeviceCost(
-        bytes_on_disk(items=server.table, scorer=np.append(device.weights, device.bias)),
+        stored_bytes(server.table, np.append(device.weights, device.bias)),
         down,
         len(answer),
-        lambda k: best_items(device.scores(server.table, everything), rated, k),
+        lambda k: best_unrated(device.scores(server.table, everything), rated, k),
         f"The payload of a step is {options.rank / options.factors:.2%} of PFedRec's: rank {options.rank} of "
         f"{options.factors} factors. This is for one missed step; whoever misses more downloads more, "
         f"up to the whole table of {len(server.download()):,} bytes, which new devices download too.",

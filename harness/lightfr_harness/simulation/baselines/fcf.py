@@ -25,15 +25,17 @@ from lightfr_harness.simulation.baselines.item_factors import (
     ItemFactorMethod,
     Server,
     a_users_ratings,
+    histories,
+)
+from lightfr_harness.simulation.baselines.method import FACTORS, DeviceCost, Entry, Floats
+from lightfr_harness.simulation.baselines.tables import (
     best_unrated,
     decode_rows,
     decode_table,
     encode_rows,
     encode_table,
-    histories,
     stored_bytes,
 )
-from lightfr_harness.simulation.baselines.method import FACTORS, DeviceCost, Entry, Floats
 
 STREAM = 37
 

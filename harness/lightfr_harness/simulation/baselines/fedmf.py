@@ -32,14 +32,13 @@ from lightfr_harness.simulation.baselines.item_factors import (
     ItemFactorMethod,
     Server,
     a_users_ratings,
-    best_unrated,
     histories,
-    stored_bytes,
 )
 from lightfr_harness.simulation.baselines.lightfr_baselines_pb2 import EncryptedTable
 from lightfr_harness.simulation.baselines.method import FACTORS, FRACTION, DeviceCost, Entry, Floats
 from lightfr_harness.simulation.baselines.paillier import PrivateKey, generate
 from lightfr_harness.simulation.baselines.sealing import Encrypted, Plain, Sealing
+from lightfr_harness.simulation.baselines.tables import best_unrated, stored_bytes
 
 STREAM = 67
 SAMPLED_ROWS = 2  # so many rows stand for all where encrypting them would take hours

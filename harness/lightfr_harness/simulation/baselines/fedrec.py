@@ -25,14 +25,16 @@ from lightfr_harness.simulation.baselines.item_factors import (
     ItemFactorMethod,
     Server,
     a_users_ratings,
+    histories,
+)
+from lightfr_harness.simulation.baselines.method import FACTORS, FRACTION, DeviceCost, Entry, Floats
+from lightfr_harness.simulation.baselines.tables import (
     best_unrated,
     decode_rows,
     encode_rows,
     encode_table,
-    histories,
     stored_bytes,
 )
-from lightfr_harness.simulation.baselines.method import FACTORS, FRACTION, DeviceCost, Entry, Floats
 
 STREAM = 61
 SPREAD = 0.005  # factors start uniformly within this of zero

@@ -1,4 +1,4 @@
-"""What methods with one shared table of item factors have in common: their messages, their rounds, their scores.
+"""What methods with one shared table of item factors have in common: their rounds and their scores.
 
 The server sends the table to every device of a round, each answers with rows of items, and the server learns from
 them. A device keeps its ratings and its user factors.
@@ -6,67 +6,16 @@ them. A device keeps its ratings and its user factors.
 
 from __future__ import annotations
 
-import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from google.protobuf.message import DecodeError, Message
 
-from lightfr.errors import ProtocolError
 from lightfr_harness.data import Ratings
 from lightfr_harness.data.ratings import Index
-from lightfr_harness.simulation.baselines.lightfr_baselines_pb2 import ItemRows, Table
 from lightfr_harness.simulation.baselines.method import Federated, Floats, Traffic
-
-AnyMessage = TypeVar("AnyMessage", bound=Message)
-
-
-def encode_table(values: Floats) -> bytes:
-    return _table(values).SerializeToString()
-
-
-def decode_table(message: bytes) -> Floats:
-    return _values(parsed(Table(), message))
-
-
-def encode_rows(items: Index, rows: Floats) -> bytes:
-    return ItemRows(item_indices=items.tolist(), rows=_table(rows)).SerializeToString()
-
-
-def decode_rows(message: bytes) -> tuple[Index, Floats]:
-    """The items, and one row for each."""
-    decoded = parsed(ItemRows(), message)
-    items, rows = np.array(decoded.item_indices, np.uint32), _values(decoded.rows)
-    require_rows(len(items), len(rows))
-    return items, rows
-
-
-def parsed(empty: AnyMessage, message: bytes) -> AnyMessage:
-    """The message read into an empty one of its kind."""
-    try:
-        empty.ParseFromString(message)
-    except DecodeError as error:
-        raise ProtocolError(f"A message is no {type(empty).__name__}.") from error
-    return empty
-
-
-def require_rows(n_items: int, n_rows: int) -> None:
-    if n_items != n_rows:
-        raise ProtocolError(f"An upload has {n_items} items and {n_rows} rows; it must have one row for each item.")
-
-
-def _table(values: Floats) -> Table:
-    return Table(columns=values.shape[1], values=values.astype("<f8", copy=False).tobytes())
-
-
-def _values(table: Table) -> Floats:
-    if not table.columns or len(table.values) % (8 * table.columns):
-        raise ProtocolError(f"{len(table.values)} bytes are no rows of {table.columns} numbers of 8 bytes.")
-    return np.frombuffer(table.values, "<f8").reshape(-1, table.columns)
+from lightfr_harness.simulation.baselines.tables import decode_table
 
 
 def histories(train: Ratings) -> list[tuple[Index, Floats]]:
@@ -75,23 +24,6 @@ def histories(train: Ratings) -> list[tuple[Index, Floats]]:
     ends = np.cumsum(np.bincount(train.user_index, minlength=train.n_users))[:-1]
     items, ratings = np.split(train.item_index[order], ends), np.split(train.rating[order], ends)
     return list(zip(items, ratings, strict=True))
-
-
-def best_unrated(scores: Floats, rated: Index, k: int) -> Index:
-    """The k items with the highest scores, best first, without the rated ones."""
-    scores = scores.copy()
-    scores[rated] = -np.inf
-    best = np.argpartition(scores, len(scores) - k)[-k:]
-    return best[np.argsort(-scores[best], kind="stable")].astype(np.uint32)
-
-
-def stored_bytes(*parts: bytes | Floats) -> int:
-    """Bytes on disk, when each part is written to a file of its own."""
-    with tempfile.TemporaryDirectory() as folder:
-        files = [Path(folder) / str(number) for number in range(len(parts))]
-        for file, part in zip(files, parts, strict=True):
-            file.write_bytes(part if isinstance(part, bytes) else part.astype("<f8").tobytes())
-        return sum(file.stat().st_size for file in files)
 
 
 def a_users_ratings(n_items: int, n_ratings: int, rng: np.random.Generator) -> tuple[Index, Floats]:

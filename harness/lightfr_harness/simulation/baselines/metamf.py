@@ -28,12 +28,18 @@ import numpy as np
 
 from lightfr_harness.data import Ratings
 from lightfr_harness.data.ratings import Index
-
-from .adam import Adam, Array, Parameters, Rows, clip_norm, xavier
-from .lightfr_baselines_pb2 import GeneratedModel, GeneratedModelGradient
-from .method import FACTORS, DeviceCost, Entry, Federated, Floats, Settings, Traffic
-from .negatives import draw_unrated, positions_by_user
-from .tables import best_items, bytes_on_disk, from_rows, from_table, to_rows, to_table
+from lightfr_harness.simulation.baselines.adam import Adam, Array, Parameters, Rows, clip_norm, xavier
+from lightfr_harness.simulation.baselines.lightfr_baselines_pb2 import GeneratedModel, GeneratedModelGradient
+from lightfr_harness.simulation.baselines.method import FACTORS, DeviceCost, Entry, Federated, Floats, Settings, Traffic
+from lightfr_harness.simulation.baselines.negatives import draw_unrated, positions_by_user
+from lightfr_harness.simulation.baselines.tables import (
+    best_unrated,
+    from_rows,
+    from_table,
+    stored_bytes,
+    to_rows,
+    to_table,
+)
 
 STREAM = 73
 USER_NUMBERS, MEMORY, HIDDEN = 32, 128, 512
@@ -302,10 +308,10 @@ def cost(n_items: int, n_ratings: int, seed: int) -> DeviceCost:
     table = model.left @ model.right
     layers = {name: getattr(model, name) for name in LAYERS}
     return DeviceCost(
-        bytes_on_disk(items=table, **layers),
+        stored_bytes(table, *layers.values()),
         len(download),
         len(answer),
-        lambda k: best_items(model.predict(table)[0], rated, k),
+        lambda k: best_unrated(model.predict(table)[0], rated, k),
         f"Down come A, B and the layers, and the device multiplies and stores A B. If the server multiplies, "
         f"{table.nbytes:,} bytes of items come down instead of {model.left.nbytes + model.right.nbytes:,}. Every user "
         "has a private table, which no cache can serve.",

@@ -20,10 +20,9 @@ import numpy as np
 
 from lightfr_harness.data import Ratings
 from lightfr_harness.data.ratings import Index
-
-from .adam import Adam, Array, Parameters, Rows, row_sums, sigmoid, xavier
-from .method import FACTORS, Entry, Floats, Method, Settings
-from .negatives import draw_unrated, rated_by_user
+from lightfr_harness.simulation.baselines.adam import Adam, Array, Parameters, Rows, row_sums, sigmoid, xavier
+from lightfr_harness.simulation.baselines.method import FACTORS, Entry, Floats, Method, Settings
+from lightfr_harness.simulation.baselines.negatives import draw_unrated, rated_by_user
 
 STREAM = 61
 LAYERS = (64, 32, 16, 8)

@@ -26,12 +26,18 @@ import numpy as np
 
 from lightfr_harness.data import Ratings
 from lightfr_harness.data.ratings import Index
-
-from .adam import sigmoid
-from .lightfr_baselines_pb2 import ItemRows, Table
-from .method import FACTORS, DeviceCost, Entry, Federated, Floats, Settings, Traffic
-from .negatives import draw_unrated, positions_by_user, rated_by_user
-from .tables import best_items, bytes_on_disk, from_rows, from_table, to_rows, to_table
+from lightfr_harness.simulation.baselines.adam import sigmoid
+from lightfr_harness.simulation.baselines.lightfr_baselines_pb2 import ItemRows, Table
+from lightfr_harness.simulation.baselines.method import FACTORS, DeviceCost, Entry, Federated, Floats, Settings, Traffic
+from lightfr_harness.simulation.baselines.negatives import draw_unrated, positions_by_user, rated_by_user
+from lightfr_harness.simulation.baselines.tables import (
+    best_unrated,
+    from_rows,
+    from_table,
+    stored_bytes,
+    to_rows,
+    to_table,
+)
 
 STREAM = 67
 
@@ -176,10 +182,10 @@ def cost(n_items: int, n_ratings: int, seed: int) -> DeviceCost:
     answer = device.answer(table)
     everything = np.arange(n_items, dtype=np.uint32)
     return DeviceCost(
-        bytes_on_disk(items=table, scorer=np.append(device.weights, device.bias)),
+        stored_bytes(table, np.append(device.weights, device.bias)),
         len(download),
         len(answer),
-        lambda k: best_items(device.scores(table, everything), rated, k),
+        lambda k: best_unrated(device.scores(table, everything), rated, k),
         f"Up go the rows of rated items and of four times as many others. As published it is the whole table: "
         f"{len(download):,} bytes.",
     )

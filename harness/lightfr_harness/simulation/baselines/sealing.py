@@ -13,7 +13,10 @@ import numpy.typing as npt
 
 from lightfr.errors import InvalidInputError, ProtocolError
 from lightfr_harness.data.ratings import Index
-from lightfr_harness.simulation.baselines.item_factors import (
+from lightfr_harness.simulation.baselines.lightfr_baselines_pb2 import EncryptedItemRows, EncryptedTable
+from lightfr_harness.simulation.baselines.method import Floats
+from lightfr_harness.simulation.baselines.paillier import Below, PrivateKey, PublicKey
+from lightfr_harness.simulation.baselines.tables import (
     decode_rows,
     decode_table,
     encode_rows,
@@ -21,9 +24,6 @@ from lightfr_harness.simulation.baselines.item_factors import (
     parsed,
     require_rows,
 )
-from lightfr_harness.simulation.baselines.lightfr_baselines_pb2 import EncryptedItemRows, EncryptedTable
-from lightfr_harness.simulation.baselines.method import Floats
-from lightfr_harness.simulation.baselines.paillier import Below, PrivateKey, PublicKey
 
 SCALE = 100_000  # numbers are rounded to multiples of 1 / SCALE
 LARGEST = 2.0**40  # of a multiple; sums of thousands of them are still exact in a float64

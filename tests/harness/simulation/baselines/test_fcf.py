@@ -7,7 +7,7 @@ import pytest
 
 from lightfr_harness.data import Ratings
 from lightfr_harness.simulation.baselines.fcf import ENTRIES, Fcf, FcfDevice, FcfOptions, FcfServer, cost
-from lightfr_harness.simulation.baselines.item_factors import best_unrated, decode_rows, decode_table
+from lightfr_harness.simulation.baselines.tables import best_unrated, decode_rows, decode_table
 from tests.harness.simulation.baselines.made import made_ratings
 
 OPTIONS = [FcfOptions(factors=4), FcfOptions(factors=4, unrated_weight=0.0)]

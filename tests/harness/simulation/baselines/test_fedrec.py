@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lightfr_harness.simulation.baselines.fedrec import ENTRY, FedRec, FedRecDevice, FedRecOptions, FedRecServer, cost
-from lightfr_harness.simulation.baselines.item_factors import decode_rows, encode_rows
+from lightfr_harness.simulation.baselines.tables import decode_rows, encode_rows
 from tests.harness.simulation.baselines.made import made_ratings
 
 OPTIONS = FedRecOptions(factors=3, regularization=0.1, step_size=0.2, rho=2, start=1, local=4)

@@ -7,16 +7,16 @@ from lightfr.errors import ProtocolError
 from lightfr_harness.data import Ratings
 from lightfr_harness.simulation.baselines import item_factors
 from lightfr_harness.simulation.baselines.fcf import Fcf, FcfOptions
-from lightfr_harness.simulation.baselines.item_factors import (
+from lightfr_harness.simulation.baselines.item_factors import histories
+from lightfr_harness.simulation.baselines.lightfr_baselines_pb2 import ItemRows, Table
+from lightfr_harness.simulation.baselines.tables import (
     best_unrated,
     decode_rows,
     decode_table,
     encode_rows,
     encode_table,
-    histories,
     stored_bytes,
 )
-from lightfr_harness.simulation.baselines.lightfr_baselines_pb2 import ItemRows, Table
 from tests.harness.simulation.baselines.made import made_ratings
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from lightfr.errors import OutOfRangeError
-from lightfr_harness.simulation.baselines.item_factors import decode_rows, encode_rows
 from lightfr_harness.simulation.baselines.privrec import (
     ENTRY,
     PrivRec,
@@ -18,6 +17,7 @@ from lightfr_harness.simulation.baselines.privrec import (
     epsilon,
     sampled_loss,
 )
+from lightfr_harness.simulation.baselines.tables import decode_rows, encode_rows
 from tests.harness.simulation.baselines.made import made_ratings
 
 ITEMS, RATINGS = np.array([2, 0], np.uint32), np.array([4.0, 1.0])
