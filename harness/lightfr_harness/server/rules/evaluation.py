@@ -83,13 +83,9 @@ class Evaluated:
 
         That is mean NDCG@10 with disliked items counted negative. None: all groups.
         """
-        nets: npt.NDArray[np.float64] = self._gains(group) / self.opinions(group)
-        return nets
-
-    def _gains(self, group: int | None) -> Numbers:
         sums = self.sums.sum(axis=0) if group is None else self.sums[group]
-        gains: Numbers = sums[0, 2::2] - sums[1, 2::2]
-        return gains
+        nets: npt.NDArray[np.float64] = (sums[0, 2::2] - sums[1, 2::2]) / self.opinions(group)
+        return nets
 
     def opinions(self, group: int | None = None) -> int:
         sums = self.sums.sum(axis=0) if group is None else self.sums[group]
@@ -100,12 +96,21 @@ class Evaluated:
         return [self._best(self.likely_nets(group)) for group in range(len(GROUPS))]
 
     def likely_nets(self, group: int) -> npt.NDArray[np.float64]:
-        """The nets of a group, between its own and those of all users: the nearer to all, the less is known of it."""
+        """What candidates are chosen by: HR@10 and NDCG@10, dislikes counted negative, half of each.
+
+        That of a group lies between its own and that of all users: the nearer to all, the less is known of the group.
+        """
         n, heard = self.opinions(group), self._heard()
-        of_all = self._without_chance(np.sum([*map(self._gains, heard)], axis=0)) / sum(map(self.opinions, heard))
-        unsure = 2 * self.noise_variance / n**2 + _OPINION_VARIANCE / n
-        own = self._without_chance(self._gains(group)) / n
+        of_all = self._without_chance(np.sum([*map(self._gains, heard)], axis=0)) / sum(map(self.opinions, heard)) / 2
+        unsure = self.noise_variance / n**2 + _OPINION_VARIANCE / n
+        own = self._without_chance(self._gains(group)) / n / 2
         return of_all + (own - of_all) * _GROUPS_DIFFER / (_GROUPS_DIFFER + unsure)
+
+    def _gains(self, group: int) -> Numbers:
+        """For each candidate, what was shown and what counted: two numbers with their own noise say more than one."""
+        likes, dislikes = self.sums[group][:, 1:].reshape(2, -1, 2).sum(axis=2)
+        gains: Numbers = likes - dislikes
+        return gains
 
     def _heard(self) -> list[int]:
         """The groups with more opinions than noise alone may give; the others would only add theirs. All, if none."""

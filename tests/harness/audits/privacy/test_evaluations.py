@@ -33,7 +33,7 @@ def without_noise(seen):
 def test_a_sum_has_what_its_devices_added_and_the_noise_of_four_fifths(seen):
     noise = without_noise(seen).view.hits - seen.view.hits
     assert np.var(noise) == pytest.approx(seen.view.variance, rel=0.2)
-    assert seen.view.variance == pytest.approx(64 * 4 / 5)
+    assert seen.view.variance == pytest.approx(128 * 4 / 5)
 
 
 def test_what_is_expected_of_a_device_is_the_mean_of_what_it_adds(secagg, seen):

@@ -68,11 +68,10 @@ def test_a_group_of_few_opinions_goes_by_what_is_best_for_all():
 
 def test_the_nets_of_a_group_lie_between_its_own_and_those_of_all_by_what_is_known_of_it():
     it = evaluated((LIKES_CODES, NONE), (LIKES_POPULARITY, NONE))
-    # 2 * 128 / 200^2 + .1 / 200 = .0069: of how far it lies from all users, .0009 / .0078 is believed.
-    own, of_all = it.nets(0)[0], it.nets()[0]
-    assert (own, of_all) == (0.5, 0.375)
-    assert it.likely_nets(0)[0] == pytest.approx(0.375 + 0.125 * 0.0009 / 0.0078)
-    assert it.likely_nets(2).tolist() == pytest.approx(it.nets().tolist(), abs=0.001)
+    # Shown and counted together, 250 of 400 and 390 of 800. 128 / 200^2 + .1 / 200 = .0037: of how far the group lies
+    # from all users, .0009 / .0046 is believed.
+    assert it.likely_nets(0)[0] == pytest.approx(0.4875 + (0.625 - 0.4875) * 0.0009 / 0.0046)
+    assert it.likely_nets(2)[0] == pytest.approx(0.4875, abs=0.001)
 
 
 def test_what_priors_and_recencies_give_is_taken_to_add_up():
@@ -82,7 +81,7 @@ def test_what_priors_and_recencies_give_is_taken_to_add_up():
         ((200, *((0, n) for n in counted), (0, 85), (0, 0)), (0, *[(0, 0)] * 8)), candidates=[*grid, POPULARITY, CHANCE]
     )
     # The priors have the means 70 and 90, the recencies 75, 70 and 95, and all 80.
-    assert (it.likely_nets(0) * 200).tolist() == pytest.approx([65, 85, 60, 80, 85, 105, 85, 0])
+    assert (it.likely_nets(0) * 400).tolist() == pytest.approx([65, 85, 60, 80, 85, 105, 85, 0])
 
 
 def test_groups_of_which_nothing_but_noise_is_heard_say_nothing_about_all():

@@ -62,16 +62,19 @@ export function choose(evaluations: Evaluated[]): Ranking[] {
   const heard = loud.length > 0 ? loud : groups;
   const opinions = heard.reduce((sum, group) => sum + opinionsOf(group), 0);
   const gains = candidates.map((_, at) => heard.reduce((sum, group) => sum + gainsOf(group)[at], 0));
-  const all = withoutChance(gains, candidates).map((gain) => gain / opinions);
+  const all = withoutChance(gains, candidates).map((gain) => gain / opinions / 2);
   return groups.map((group) => best(likely(group, all, variance, candidates), candidates));
 }
 
 /** How many opinions a group has, at least 1. */
 const opinionsOf = (sums: number[]): number => Math.max(1, sums[0] + sums[sums.length / 2]);
 
-/** By candidate, what counted for opinions less what counted for dislikes. */
-const gainsOf = (sums: number[]): number[] =>
-  Array.from({ length: (sums.length / 2 - 1) / 2 }, (_, at) => sums[2 + 2 * at] - sums[sums.length / 2 + 2 + 2 * at]);
+/** By candidate, what was shown and what counted for opinions, less the same for dislikes. */
+function gainsOf(sums: number[]): number[] {
+  const dislikes = sums.length / 2;
+  const both = (at: number): number => sums[at] + sums[at + 1];
+  return Array.from({ length: (dislikes - 1) / 2 }, (_, at) => both(1 + 2 * at) - both(dislikes + 1 + 2 * at));
+}
 
 /** Gains with less noise: where each prior is tried with each recency, what the two give is taken to add up. */
 function withoutChance(gains: number[], candidates: Ranking[]): number[] {
@@ -90,9 +93,9 @@ function withoutChance(gains: number[], candidates: Ranking[]): number[] {
 /** The nets of a group, drawn towards those of all, the more so the fewer opinions it has. */
 function likely(group: number[], all: number[], variance: number, candidates: Ranking[]): number[] {
   const n = opinionsOf(group);
-  const unsure = (2 * variance) / n ** 2 + OPINION_VARIANCE / n;
+  const unsure = variance / n ** 2 + OPINION_VARIANCE / n;
   return withoutChance(gainsOf(group), candidates).map(
-    (gain, at) => all[at] + ((gain / n - all[at]) * GROUPS_DIFFER) / (GROUPS_DIFFER + unsure),
+    (gain, at) => all[at] + ((gain / n / 2 - all[at]) * GROUPS_DIFFER) / (GROUPS_DIFFER + unsure),
   );
 }
 
