@@ -15,6 +15,7 @@ from lightfr_harness.audits.cost.formulas import (
     FEDMF,
     FEDREC,
     FLOAT_BYTES,
+    LIGHTFR,
     METAMF,
     OPEN,
     PACKED,
@@ -23,6 +24,7 @@ from lightfr_harness.audits.cost.formulas import (
     Shape,
 )
 from lightfr_harness.audits.finding import Finding, Measurement, counted, for_information, of_the_paper
+from lightfr_harness.paper.stated import COLUMNS, TICKS
 from lightfr_harness.records import PaperCostRow
 
 TEXT = "the paper's text on Ciao"
@@ -37,16 +39,6 @@ TIMES = {
     FEDMF.name: _FEDMF,
     DECRYPTED_ONCE: _FEDMF,
     METAMF.name: _METAMF,
-}
-COLUMNS = ("memory", "inference", "communication")
-# Which of these columns have a tick in Table 1; its fourth column is privacy.
-TICKS = {
-    FCF.name: (False, False, False),
-    FEDMF.name: (False, False, False),
-    FEDREC.name: (False, False, False),
-    METAMF.name: (True, False, True),
-    PRIVREC.name: (False, False, True),
-    PACKED.name: (True, True, True),
 }
 # A method deserves a tick if it costs less than so much of what FCF does.
 TICK_SHARE = 0.5
@@ -106,8 +98,9 @@ def _times(rows: Rows) -> list[Finding]:
 
 def _ticks(rows: Rows) -> list[Finding]:
     findings, of_fcf = [], _costs(rows[FCF.name])
-    for column, what_costs in enumerate(COLUMNS):
-        for name, ticks in TICKS.items():
+    for column, what_costs in enumerate(COLUMNS[:-1]):
+        for title, ticks in TICKS.items():
+            name = PACKED.name if title == LIGHTFR.name else title
             share = _costs(rows[name])[column] / of_fcf[column]
             note = f"the table has a {'tick' if ticks[column] else 'cross'}; {share:.3g} of what FCF costs"
             what = counted(TICK_SHARE, share, note)
@@ -118,7 +111,7 @@ def _ticks(rows: Rows) -> list[Finding]:
 
 
 def _costs(row: PaperCostRow) -> tuple[float, float, float]:
-    """In the order of COLUMNS."""
+    """In the order of COLUMNS, of which privacy is not a cost."""
     return row["storage_bytes"], row["median_ns"] or 0.0, round_bytes(row)
 
 
