@@ -116,7 +116,7 @@ def costs(
     """
     from lightfr_harness.paper.costs import PARTS, CostsOptions, measure
     from lightfr_harness.reports.pages import save
-    from lightfr_harness.reports.paper_costs import HEADS, about, cost_rows
+    from lightfr_harness.reports.paper_costs import BYTE_HEADS, TIME_HEADS, about, byte_rows, time_rows
 
     with errors_as_messages():
         options = CostsOptions(dataset, open_rows, seed)
@@ -127,10 +127,12 @@ def costs(
             )
         save(record, json_file, report)
     if json_file != "-":
-        table = Table(*HEADS, title="What every federated method costs", caption=about(record))
-        for name, cells in cost_rows(record):
-            table.add_row(name, *cells)
-        Console().print(table)
+        Console().print(about(record))
+        for heads, rows in ((BYTE_HEADS, byte_rows(record)), (TIME_HEADS, time_rows(record))):
+            table = Table(*heads)
+            for name, cells in rows:
+                table.add_row(name, *cells)
+            Console().print(table)
         print_findings(record.findings)
         _say_where(record, report)
 

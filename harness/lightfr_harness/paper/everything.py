@@ -9,7 +9,7 @@ from pathlib import Path
 from lightfr_harness.audits.cost.run import FIGURE_1_ITEMS
 from lightfr_harness.console import write_text
 from lightfr_harness.paper import accuracy, costs, figures
-from lightfr_harness.paper.accuracy import SEEDS, AccuracyOptions
+from lightfr_harness.paper.accuracy import AUTHORS, SEEDS, AccuracyOptions
 from lightfr_harness.paper.costs import CostsOptions
 from lightfr_harness.paper.figures import FiguresOptions
 from lightfr_harness.paper.sources import Source
@@ -42,7 +42,7 @@ def measure(sources: Sequence[Source], folder: Path, progress: Progress, *, quic
     found_figures = figures.measure(drawing, folder / "figures.jsonl", steps("figures", drawing.n_runs))
     save(found_figures, None, folder)
     parts = take(replace(parts, figures=found_figures))
-    judging = AccuracyOptions(seeds=1, quick=True) if quick else AccuracyOptions()
+    judging = AccuracyOptions(settings=AUTHORS, seeds=1, quick=True) if quick else AccuracyOptions()
     for place, source in enumerate(sources, start=1):
         own = folder / f"data-{place}"
         told = steps(f"accuracy on {source.name}", judging.n_runs)

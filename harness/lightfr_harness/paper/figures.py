@@ -74,7 +74,9 @@ def measure(options: FiguresOptions, path: Path, progress: Progress) -> PaperFig
             run(point.key, [data, options.rounds, point.key], partial(_named, point))
             for point in options.points(source)
         ]
-        sweeps.append({"data": source.name, "points": [point["point"] for point in points]})
+        sweeps.append(
+            {"data": source.path.name if source.path else source.name, "points": [point["point"] for point in points]}
+        )
     progress("", finished)
     findings = [*speed.figure_1(figure_1), *(found for each in sweeps for found in sensitivity.audit(each))]
     return PaperFiguresRecord(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
+from pathlib import Path
 
 from lightfr_harness.audits.sensitivity import CLAIMS, FIGURES
 from lightfr_harness.paper.stated import SHAPES
@@ -63,17 +64,21 @@ def page(parts: Parts) -> str:
 
 
 def _about_accuracy(record: PaperAccuracyRecord) -> str:
-    quick = (
-        " Few steps, and hardly tuned: the figures show that everything runs, and little more." if record.quick else ""
-    )
+    quick = " Few steps, and not tuned: the figures show that everything runs, and little more." if record.quick else ""
     seeds = f"{record.seeds} seed{'s' if record.seeds > 1 else ''}"
-    return f"Accuracy on {record.data}: expectations under random tie-breaking, means of {seeds}.{quick}"
+    return f"Accuracy on {_name(record)}: expectations under random tie-breaking, means of {seeds}.{quick}"
+
+
+def _name(record: PaperAccuracyRecord) -> str:
+    """The file without its folder."""
+    return Path(record.data).name
 
 
 def _section(title: str, claim: str, ours: str, made_of_it: str) -> str:
+    """`made_of_it` is HTML."""
     return (
         f"<h2>{title}</h2><p><strong>The paper:</strong> {escape(claim)}</p>{ours}"
-        f"<p><strong>What we make of it:</strong> {escape(made_of_it)}</p>"
+        f"<div><strong>What we make of it:</strong> {made_of_it}</div>"
     )
 
 
@@ -86,23 +91,28 @@ def _costs_section(
         if parts.costs is None:
             return f"<h2>{title}</h2>{MISSING.format('what methods cost')}"
         found = paper_costs.findings_of(parts.costs, *claims)
-        return _section(title, claim, draw(parts.costs), _sentence(found))
+        return _section(title, claim, draw(parts.costs), _judged(found))
 
     return section
 
 
-def _sentence(findings: Sequence[FindingFields]) -> str:
-    """What was confirmed, and each refuted claim with both figures."""
-    judged = [each for each in findings if each["verdict"] in ("confirmed", "refuted")]
-    refuted = [each for each in judged if each["verdict"] == "refuted"]
-    if not judged:
-        return "Nothing of it could be judged."
-    said = f"{len(judged) - len(refuted)} of {len(judged)} claims hold."
-    for each in refuted:
-        stated, measured = (figure(each[key], each["unit"]) for key in ("predicted", "measured"))
-        note = f" ({each['note']})" if each["note"] else ""
-        said += f" Not so {each['claim']}, {each['mode']}: {stated} stated, {measured} measured{note}."
-    return said
+def _judged(findings: Sequence[FindingFields]) -> str:
+    """How many claims hold; then, claim by claim, for whom it does, and both figures where it does not."""
+    lines, n_held, n_judged = "", 0, 0
+    for claim in dict.fromkeys(each["claim"] for each in findings):
+        same = [each for each in findings if each["claim"] == claim]
+        held = [each["mode"] for each in same if each["verdict"] == "confirmed"]
+        refuted = [_both_figures(each) for each in same if each["verdict"] == "refuted"]
+        n_held, n_judged = n_held + len(held), n_judged + len(held) + len(refuted)
+        said = [f"confirmed for {', '.join(held)}"] * bool(held) + [f"refuted for {', '.join(refuted)}"] * bool(refuted)
+        if said:
+            lines += f"<li>{escape(claim[0].upper() + claim[1:])}: {escape('; '.join(said))}.</li>"
+    return f"{n_held} of {n_judged} claims hold.<ul>{lines}</ul>"
+
+
+def _both_figures(each: FindingFields) -> str:
+    stated, measured = (figure(each[key], each["unit"]) for key in ("predicted", "measured"))
+    return f"{each['mode']} ({stated} stated, {measured} measured)"
 
 
 def _table_3(parts: Parts) -> str:
@@ -117,12 +127,12 @@ def _table_3(parts: Parts) -> str:
             differences.append(f"{name} has {measured[name].items:,} rated items, not {items:,}")
     for record in parts.accuracy:
         density = 100 * record.ratings / (record.users * record.items)
-        rows.append(row(record.data, _shape_cells(record.users, record.items, record.ratings, density)))
+        rows.append(row(_name(record), _shape_cells(record.users, record.items, record.ratings, density)))
     absent = [name for name in SHAPES if name not in measured]
     said = "; ".join(differences) + ". " if differences else ""
     said += f"No file was given for {', '.join(absent)}." if absent else "All four files were counted."
     drawn = table("Counted from the files", ("", "users", "items", "ratings", "for each user", "density"), rows)
-    return _section(title, "Four data sets, with these sizes.", drawn, said)
+    return _section(title, "Four data sets, with these sizes.", drawn, escape(said))
 
 
 def _shape_cells(users: int, items: int, ratings: int, density: float) -> list[str]:
@@ -143,10 +153,10 @@ def _accuracy_section(
             for protocol in record.held_out:
                 here = [each for each in rows if each["protocol"] == protocol]
                 cells = [row(*each) for each in accuracy_rows(record, here)]
-                caption = f"{record.data}, {protocol}"
+                caption = f"{_name(record)}, {protocol}"
                 drawn += accuracy_chart(here, caption) + table(caption, accuracy_heads(record), cells)
                 said.append(f"{caption}: {judge(here)}{_against_stated(here)}")
-        return _section(title, claim, drawn, " ".join(said))
+        return _section(title, claim, drawn, escape(" ".join(said)))
 
     return section
 
@@ -199,7 +209,7 @@ def _figure_1(parts: Parts) -> str:
         return f"<h2>{title}</h2>{MISSING.format('Figure 1')}"
     found = [each for each in parts.figures.findings if each["claim"].startswith("Figure 1")]
     ratios = [point["ratio"] for point in parts.figures.figure_1]
-    said = f"Packed codes are {min(ratios):.0f} to {max(ratios):.0f} times faster. {_sentence(found)}"
+    said = f"Packed codes are {min(ratios):.0f} to {max(ratios):.0f} times faster. {_judged(found)}"
     return _section(title, paper_figures.FIGURE_1_CLAIM, figure_1_panels(parts.figures.figure_1), said)
 
 
@@ -210,7 +220,7 @@ def _sweep_section(panel: str) -> Callable[[Parts], str]:
         if parts.figures is None:
             return f"<h2>{title}</h2>{MISSING.format(FIGURES[panel])}"
         found = [each for each in parts.figures.findings if each["claim"].startswith(FIGURES[panel])]
-        return _section(title, CLAIMS[panel], paper_figures.sweep_panels(parts.figures, panel), _sentence(found))
+        return _section(title, CLAIMS[panel], paper_figures.sweep_panels(parts.figures, panel), _judged(found))
 
     return section
 
@@ -253,9 +263,10 @@ SECTIONS = (
         "Figure 3: costs on Ciao",
         "LightFR's storage is 3.1 % of FedMF's, 8.1 % of MetaMF's and 8 % of the others'; its inference is 30 times "
         "faster than FedMF's, 100 times than MetaMF's and 7 times than the others'.",
-        paper_costs.panels,
+        paper_costs.figure_3,
         "storage as a share",
         paper_costs.INFERENCE,
+        "FedMF",
     ),
     *(_sweep_section(panel) for panel in FIGURES),
 )

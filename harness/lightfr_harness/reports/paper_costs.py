@@ -22,9 +22,8 @@ def page(record: PaperCostsRecord) -> str:
     """One self-contained HTML page of `paper costs`."""
     body = (
         f'<h1>{TITLE}</h1><p class="verdict"><strong>{escape(lightfr_sentence(record))}</strong></p>'
-        f"{of_the_paper(record.findings)}<p>{escape(about(record))}</p>"
-        f"<h2>Figure 3</h2>{panels(record)}<h2>Table 5</h2>{formula_table(record)}<h2>Table 1</h2>{tick_table(record)}"
-        f"<h2>Claims</h2>{claims(record.findings)}"
+        f"<p>{escape(about(record))}</p><h2>Figure 3</h2>{figure_3(record)}<h2>Table 5</h2>{formula_table(record)}"
+        f"<h2>Table 1</h2>{tick_table(record)}<h2>Claims</h2>{of_the_paper(record.findings)}{claims(record.findings)}"
     )
     return document(TITLE, body)
 
@@ -53,14 +52,14 @@ def lightfr_sentence(record: PaperCostsRecord) -> str:
     )
 
 
-def panels(record: PaperCostsRecord) -> str:
-    """Figure 3: three panels of bars, with what the paper predicts as marks."""
-    stated = {each["mode"]: each["predicted"] for each in record.findings if each["claim"] == INFERENCE}
+def _panels(record: PaperCostsRecord) -> str:
+    """Three panels of bars, with what the paper predicts as marks."""
+    stated = _stated_times(record)
     rows = [each for each in record.rows if each["name"] != LIGHTFR]
     storage = [_bytes_bar(each, each["storage_bytes"], each["storage_formula_bytes"]) for each in rows]
     sent = [_bytes_bar(each, each["down_bytes"] + each["up_bytes"], each["round_formula_bytes"]) for each in rows]
     times = [
-        Bar(each["name"], each["ratio"], figure(each["ratio"], "times"), stated.get(f"than {each['name']}"))
+        Bar(each["name"], each["ratio"], figure(each["ratio"], "times"), stated.get(each["name"]))
         for each in rows
         if each["ratio"] is not None
     ]
@@ -76,36 +75,51 @@ def _bytes_bar(each: PaperCostRow, measured: float, formula: float) -> Bar:
     return Bar(each["name"], measured, in_bytes(measured), formula)
 
 
-HEADS = ("", "storage", "formula", "factor", "a round", "formula", "factor", "down", "up", "top 10", "minimum", "ratio")
+BYTE_HEADS = ("", "storage", "formula", "factor", "a round", "formula", "factor", "down", "up")
+TIME_HEADS = ("", "median", "minimum", "times LightFR's", "the text")
 
 
-def cost_rows(record: PaperCostsRecord) -> list[tuple[str, list[str]]]:
-    """Each row under its method's name; a dash for what was not timed anew."""
-    return [(each["name"], [*_byte_cells(each), *_time_cells(each)]) for each in record.rows]
+def byte_rows(record: PaperCostsRecord) -> list[tuple[str, list[str]]]:
+    """Bytes of each method beside its formulas."""
+    rows = []
+    for each in record.rows:
+        cells = []
+        for measured, formula in (
+            (each["storage_bytes"], each["storage_formula_bytes"]),
+            (each["down_bytes"] + each["up_bytes"], each["round_formula_bytes"]),
+        ):
+            cells += [in_bytes(measured), in_bytes(formula), f"{measured / formula:.3g}"]
+        rows.append((each["name"], [*cells, in_bytes(each["down_bytes"]), in_bytes(each["up_bytes"])]))
+    return rows
 
 
-def _byte_cells(each: PaperCostRow) -> list[str]:
-    cells = []
-    pairs = (
-        (each["storage_bytes"], each["storage_formula_bytes"]),
-        (each["down_bytes"] + each["up_bytes"], each["round_formula_bytes"]),
-    )
-    for measured, formula in pairs:
-        cells += [in_bytes(measured), in_bytes(formula), f"{measured / formula:.3g}"]
-    return [*cells, in_bytes(each["down_bytes"]), in_bytes(each["up_bytes"])]
+def time_rows(record: PaperCostsRecord) -> list[tuple[str, list[str]]]:
+    """CPU time of a top 10 of each method that was timed."""
+    stated, rows = _stated_times(record), []
+    for each in record.rows:
+        if each["median_ns"] is not None and each["min_ns"] is not None and each["name"] != LIGHTFR:
+            times = [in_time(each["median_ns"]), in_time(each["min_ns"]), figure(each["ratio"], "times")]
+            rows.append((each["name"], [*times, figure(stated.get(each["name"]), "times")]))
+    return rows
 
 
-def _time_cells(each: PaperCostRow) -> list[str]:
-    if each["median_ns"] is None or each["min_ns"] is None:
-        return ["-", "-", "-"]
-    return [in_time(each["median_ns"]), in_time(each["min_ns"]), figure(each["ratio"], "times")]
+def _stated_times(record: PaperCostsRecord) -> dict[str, float]:
+    """The text's factors, by method."""
+    found = [each for each in record.findings if each["claim"] == INFERENCE]
+    return {each["mode"].removeprefix("than "): each["predicted"] for each in found}
 
 
 def formula_table(record: PaperCostsRecord) -> str:
-    """Table 5, with times."""
+    """Table 5."""
     said = [f"{each['name']}: {each['note']}" for each in record.rows if each["note"]]
-    rows = [row(name, cells) for name, cells in cost_rows(record)]
-    return table("Measured beside the paper's formulas; ratio is to LightFR's time", HEADS, rows) + notes(said)
+    rows = [row(name, cells) for name, cells in byte_rows(record)]
+    return table("Bytes, measured beside the paper's formulas", BYTE_HEADS, rows) + notes(said)
+
+
+def figure_3(record: PaperCostsRecord) -> str:
+    """The three panels, and the times in numbers."""
+    rows = [row(name, cells) for name, cells in time_rows(record)]
+    return _panels(record) + table("CPU time of a top 10", TIME_HEADS, rows)
 
 
 def tick_table(record: PaperCostsRecord) -> str:
