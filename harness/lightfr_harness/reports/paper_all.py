@@ -78,7 +78,7 @@ def _section(title: str, claim: str, ours: str, made_of_it: str) -> str:
     """`made_of_it` is HTML."""
     return (
         f"<h2>{title}</h2><p><strong>The paper:</strong> {escape(claim)}</p>{ours}"
-        f"<div><strong>What we make of it:</strong> {made_of_it}</div>"
+        f'<div class="judged"><strong>What we make of it:</strong> {made_of_it}</div>'
     )
 
 
@@ -104,9 +104,11 @@ def _judged(findings: Sequence[FindingFields]) -> str:
         held = [each["mode"] for each in same if each["verdict"] == "confirmed"]
         refuted = [_both_figures(each) for each in same if each["verdict"] == "refuted"]
         n_held, n_judged = n_held + len(held), n_judged + len(held) + len(refuted)
-        said = [f"confirmed for {', '.join(held)}"] * bool(held) + [f"refuted for {', '.join(refuted)}"] * bool(refuted)
+        said = [
+            f"{verdict} for {'; '.join(who)}" for verdict, who in (("confirmed", held), ("refuted", refuted)) if who
+        ]
         if said:
-            lines += f"<li>{escape(claim[0].upper() + claim[1:])}: {escape('; '.join(said))}.</li>"
+            lines += f"<li>{escape(claim[0].upper() + claim[1:])}: {escape(', but '.join(said))}.</li>"
     return f"{n_held} of {n_judged} claims hold.<ul>{lines}</ul>"
 
 
