@@ -387,6 +387,7 @@ def paper_cost_row(name, method):
         "min_ns": 2e4 * ratio if timed else None,
         "ratio": ratio if timed else None,
         "ratio_interval": [0.9 * ratio, 1.1 * ratio] if timed else [],
+        "min_ratio": ratio if timed else None,
         "note": f"{name}, counted.",
     }
 

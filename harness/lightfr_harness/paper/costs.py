@@ -69,7 +69,7 @@ FORMULAS = {
     PACKED.name: PACKED,
     OPEN.name: OPEN,
 }
-NOT_TIMED: dict[str, Any] = {"median_ns": None, "min_ns": None, "ratio": None, "ratio_interval": []}
+NOT_TIMED: dict[str, Any] = {"median_ns": None, "min_ns": None, "ratio": None, "ratio_interval": [], "min_ratio": None}
 STREAM = 83
 Progress = Callable[[str, float], None]
 
@@ -138,6 +138,7 @@ def _row(shape: Shape, name: str, method: Method, cost: dict[str, Any], times: d
         "min_ns": times["min_ns"],
         "ratio": times["ratio"],
         "ratio_interval": times["ratio_interval"],
+        "min_ratio": times["min_ratio"],
         "note": cost["note"],
     }
 
@@ -214,6 +215,7 @@ def _times(shape: Shape, costs: dict[str, DeviceCost], seed: int) -> dict[str, A
             "min_ns": min(taken),
             "ratio": statistics.median(taken) / statistics.median(ours),
             "ratio_interval": list(bootstrap_median_ratio(taken, ours)),
+            "min_ratio": min(taken) / min(ours),
         }
         for name, taken in whole.items()
     }

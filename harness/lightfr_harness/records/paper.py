@@ -77,6 +77,7 @@ class PaperCostRow(TypedDict):
     min_ns: float | None
     ratio: float | None
     ratio_interval: list[float]
+    min_ratio: float | None
     note: str
 
 

@@ -108,7 +108,7 @@ def _judged(findings: Sequence[FindingFields]) -> str:
             f"{verdict} for {'; '.join(who)}" for verdict, who in (("confirmed", held), ("refuted", refuted)) if who
         ]
         if said:
-            lines += f"<li>{escape(claim[0].upper() + claim[1:])}: {escape(', but '.join(said))}.</li>"
+            lines += f"<li><em>{escape(claim)}</em>, {escape('. '.join(said))}.</li>"
     return f"{n_held} of {n_judged} claims hold.<ul>{lines}</ul>"
 
 

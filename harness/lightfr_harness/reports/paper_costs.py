@@ -56,11 +56,13 @@ def _panels(record: PaperCostsRecord) -> str:
     """Three panels of bars, with what the paper predicts as marks."""
     stated = _stated_times(record)
     rows = [each for each in record.rows if each["name"] != LIGHTFR]
-    storage = [_bytes_bar(each, each["storage_bytes"], each["storage_formula_bytes"]) for each in rows]
+    # A reading that was not timed differs from its method in what it sends alone.
+    own = [each for each in rows if each["ratio"] is not None]
+    storage = [_bytes_bar(each, each["storage_bytes"], each["storage_formula_bytes"]) for each in own]
     sent = [_bytes_bar(each, each["down_bytes"] + each["up_bytes"], each["round_formula_bytes"]) for each in rows]
     times = [
         Bar(each["name"], each["ratio"], figure(each["ratio"], "times"), stated.get(each["name"]))
-        for each in rows
+        for each in own
         if each["ratio"] is not None
     ]
     drawn = (
@@ -76,7 +78,7 @@ def _bytes_bar(each: PaperCostRow, measured: float, formula: float) -> Bar:
 
 
 BYTE_HEADS = ("", "storage", "formula", "factor", "a round", "formula", "factor", "down", "up")
-TIME_HEADS = ("", "median", "minimum", "times LightFR's", "the text")
+TIME_HEADS = ("", "median", "minimum", "median / LightFR's", "minimum / LightFR's", "the text")
 
 
 def byte_rows(record: PaperCostsRecord) -> list[tuple[str, list[str]]]:
@@ -98,8 +100,9 @@ def time_rows(record: PaperCostsRecord) -> list[tuple[str, list[str]]]:
     stated, rows = _stated_times(record), []
     for each in record.rows:
         if each["median_ns"] is not None and each["min_ns"] is not None and each["name"] != LIGHTFR:
-            times = [in_time(each["median_ns"]), in_time(each["min_ns"]), figure(each["ratio"], "times")]
-            rows.append((each["name"], [*times, figure(stated.get(each["name"]), "times")]))
+            factors = [each["ratio"], each["min_ratio"], stated.get(each["name"])]
+            times = [in_time(each["median_ns"]), in_time(each["min_ns"])]
+            rows.append((each["name"], [*times, *(figure(factor, "times") for factor in factors)]))
     return rows
 
 
