@@ -25,6 +25,8 @@ Progress = Callable[[str, float], None]
 
 def measure(sources: Sequence[Source], folder: Path, progress: Progress, *, quick: bool = False) -> Path:
     """Measure what the folder does not have yet, write the page anew whenever a part is there, and return its path."""
+    # A file that cannot be read is noticed before anything is measured.
+    loaded = [source.load() for source in sources]
     parts, page = Parts(), folder / PAGE
 
     def take(more: Parts) -> Parts:
@@ -43,11 +45,11 @@ def measure(sources: Sequence[Source], folder: Path, progress: Progress, *, quic
     save(found_figures, None, folder)
     parts = take(replace(parts, figures=found_figures))
     judging = AccuracyOptions(settings=AUTHORS, seeds=1, quick=True) if quick else AccuracyOptions()
-    for place, source in enumerate(sources, start=1):
+    for place, (source, ratings) in enumerate(zip(sources, loaded, strict=True), start=1):
         own = folder / f"data-{place}"
         told = steps(f"accuracy on {source.name}", judging.n_runs)
         path = own / "accuracy.jsonl"
-        record = accuracy.measure(source.load(), source.name, source.stated, judging, path, told)
+        record = accuracy.measure(ratings, source.name, source.stated, judging, path, told)
         save(record, None, own)
         parts = take(replace(parts, accuracy=[*parts.accuracy, record]))
     return page

@@ -50,6 +50,8 @@ class FiguresOptions:
 
 def measure(options: FiguresOptions, path: Path, progress: Progress) -> PaperFiguresRecord:
     """Run what `path` does not have yet."""
+    # A file that cannot be read is noticed before anything is timed.
+    data = [fingerprint(source.load()) for source in options.sources]
     journal, finished = Journal(path), 0
 
     def run(label: str, key: list[object], work: Callable[[], object]) -> dict[str, Any]:
@@ -68,10 +70,9 @@ def measure(options: FiguresOptions, path: Path, progress: Progress) -> PaperFig
         for items in options.items
     ]
     sweeps: list[PaperSweep] = []
-    for source in options.sources:
-        data = fingerprint(source.load())
+    for source, known in zip(options.sources, data, strict=True):
         points = [
-            run(point.key, [data, options.rounds, point.key], partial(_named, point))
+            run(point.key, [known, options.rounds, point.key], partial(_named, point))
             for point in options.points(source)
         ]
         sweeps.append(

@@ -23,7 +23,7 @@ from lightfr_harness.records import (
 from lightfr_harness.reports import paper_costs, paper_figures
 from lightfr_harness.reports.cost import figure_1_panels
 from lightfr_harness.reports.figures import figure
-from lightfr_harness.reports.page import document, row, table
+from lightfr_harness.reports.page import document, notes, row, table
 from lightfr_harness.reports.paper import accuracy_chart, accuracy_heads, accuracy_rows
 
 TITLE = "The paper's tables and figures, measured anew"
@@ -109,7 +109,8 @@ def _judged(findings: Sequence[FindingFields]) -> str:
         ]
         if said:
             lines += f"<li><em>{escape(claim)}</em>, {escape('. '.join(said))}.</li>"
-    return f"{n_held} of {n_judged} claims hold.<ul>{lines}</ul>"
+    said = [f"{each['claim']}, {each['mode']}: {each['note']}" for each in findings if each["note"]]
+    return f"{n_held} of {n_judged} claims hold.<ul>{lines}</ul>{notes(said)}"
 
 
 def _both_figures(each: FindingFields) -> str:
