@@ -32,6 +32,7 @@ def test_figure_5_says_what_no_term_would_give():
 def test_a_share_that_is_flat_at_the_end_confirms_figure_6():
     assert verdicts(SHARE, {0.2: 0.3, 0.6: 0.4, 0.8: 0.45, 1.0: 0.451}) == ["confirmed", "confirmed"]
     assert verdicts(SHARE, {0.2: 0.3, 0.6: 0.4, 0.8: 0.45, 1.0: 0.5}) == ["confirmed", "refuted"]
+    assert verdicts(SHARE, {0.2: 0.3, 0.6: 0.4, 0.8: 0.45, 1.0: 0.4}) == ["confirmed", "refuted"]
 
 
 def test_seeds_are_averaged():

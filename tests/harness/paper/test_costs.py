@@ -68,8 +68,8 @@ def test_times_are_multiples_of_lightfrs_and_stand_for_the_whole_catalogue(rows)
     assert rows["LightFR, packed"]["ratio"] == rows["LightFR, packed"]["min_ratio"] == 1.0
     timed = {name for name, row in rows.items() if row["ratio"] is not None}
     assert timed == set(rows) - {"FCF, all gradients", "FedMF, all rows up", "MetaMF, server multiplies"}
-    # Two of 2,071 rows were decrypted, which takes longer than all the inner products of a plain table.
-    assert rows["FedMF"]["ratio"] > 100 * rows["FedMF, decrypted once"]["ratio"]
+    # Two of 2,071 rows were decrypted, which alone takes about a hundred times as long as a search of a plain table.
+    assert rows["FedMF"]["ratio"] > 3_000 * rows["FedMF, decrypted once"]["ratio"]
 
 
 def test_what_is_measured_is_kept_and_the_command_shows_it(rows, folder, monkeypatch):
