@@ -104,11 +104,9 @@ def _judged(findings: Sequence[FindingFields]) -> str:
         held = [each["mode"] for each in same if each["verdict"] == "confirmed"]
         refuted = [_both_figures(each) for each in same if each["verdict"] == "refuted"]
         n_held, n_judged = n_held + len(held), n_judged + len(held) + len(refuted)
-        said = [
-            f"{verdict} for {'; '.join(who)}" for verdict, who in (("confirmed", held), ("refuted", refuted)) if who
-        ]
+        said = [f"{verdict}: {'; '.join(who)}." for verdict, who in (("Confirmed", held), ("Refuted", refuted)) if who]
         if said:
-            lines += f"<li><em>{escape(claim)}</em>, {escape('. '.join(said))}.</li>"
+            lines += f"<li><em>{escape(claim[0].upper() + claim[1:])}.</em> {escape(' '.join(said))}</li>"
     said = [f"{each['claim']}, {each['mode']}: {each['note']}" for each in findings if each["note"]]
     return f"{n_held} of {n_judged} claims hold.<ul>{lines}</ul>{notes(said)}"
 
