@@ -18,6 +18,8 @@ from lightfr_harness.records import (
     LoadRecord,
     OpenRowsRecord,
     PaperAccuracyRecord,
+    PaperCostsRecord,
+    PaperFiguresRecord,
     PrivacyRecord,
     Record,
     RecordError,
@@ -96,7 +98,7 @@ def _what(before: FindingFields | None, after: FindingFields | None) -> str:
 
 def findings_of(record: Record) -> list[FindingFields]:
     """An audit's findings, or the figures of another record in the same form."""
-    if isinstance(record, CostRecord | PrivacyRecord):
+    if isinstance(record, CostRecord | PrivacyRecord | PaperCostsRecord | PaperFiguresRecord):
         return record.findings
     return [_finding(*figure) for figure in FIGURES[type(record)](record)]
 

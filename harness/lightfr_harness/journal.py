@@ -23,7 +23,9 @@ class Journal:
     def result(self, key: str, run: Callable[[], Any]) -> Any:
         """What an earlier command found for this key, or what `run` gives now: a mapping that JSON can hold."""
         if key not in self._results:
-            self._results[key] = {"key": key, **run()}
+            line = json.dumps({"key": key, **run()})
             with self._path.open("a") as file:
-                file.write(json.dumps(self._results[key]) + "\n")
+                file.write(line + "\n")
+            # As a later command will read it: a tuple has become a list.
+            self._results[key] = json.loads(line)
         return self._results[key]

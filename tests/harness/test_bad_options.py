@@ -11,6 +11,7 @@ from tests.harness.record_examples import EXAMPLES
 
 TRAIN = ["train", "--synthetic", "tiny", "--rounds", "1"]
 PAPER = ["paper", "accuracy", "--synthetic", "tiny", "--method", "popularity"]
+THREE_FILES = ["--data", "a", "--data", "b", "--data", "c", "--format", "ml-1m"]
 SERVE = ["--authority", "authority", "--catalogue", "items.tsv"]
 TOPK = ["bench", "topk", "--items", "1000", "--seconds", "0.1"]
 TOKEN = ["ca", "token", "authority", "--server", "https://localhost:1"]
@@ -43,6 +44,13 @@ def folder(tmp_path, monkeypatch):
         ([*PAPER, "--settings", "best"], 2, "unknown settings 'best', choose from: authors"),
         ([*PAPER, "--seeds", "0"], 2, "seeds is 0"),
         ([*PAPER, "--report", "file"], 2, "cannot use file"),
+        (["paper", "costs", "--dataset", "netflix"], 2, "unknown data set 'netflix', choose one of: ml-1m"),
+        (["paper", "costs", "--open-rows", "-1"], 2, "--open-rows"),
+        (["paper", "costs", "--report", "file"], 2, "cannot use file"),
+        (["paper", "figures", *THREE_FILES, "--format", "ciao"], 2, "3 --data and 2 --format"),
+        (["paper", "figures", "--data", "nowhere"], 1, "nowhere: it does not exist"),
+        (["paper", "all", "--data", "nowhere"], 1, "nowhere: it does not exist"),
+        (["paper", "all", "--synthetic", "tiny", "--report", "file"], 2, "cannot use file"),
         (["audit", "privacy", "--synthetic", "tiny", "--seed", "-1"], 2, "--seed"),
         (["demo", "--report", "file"], 2, "cannot use file"),
         ([*TOPK, "--bits", "7"], 1, "7 bits"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import platform
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +17,7 @@ from lightfr_harness.errors import CannotRunError
 from lightfr_harness.journal import Journal
 from lightfr_harness.paper.protocols import PROTOCOLS
 from lightfr_harness.paper.runs import RunResult, Watch, final_run, tuning_run
+from lightfr_harness.paper.sources import fingerprint
 from lightfr_harness.paper.stated import STATED
 from lightfr_harness.records import PaperAccuracyRecord, PaperRow, SeedFigures
 from lightfr_harness.simulation.baselines.method import STEPS, Entry, Settings
@@ -98,6 +98,7 @@ def measure(
         quick=options.quick,
         machine=platform.machine(),
         lightfr=__version__,
+        dataset=stated if stated in STATED else "",
     )
 
 
@@ -109,9 +110,7 @@ class _Table:
     ) -> None:
         self._ratings, self._options, self._journal, self._progress = ratings, options, journal, progress
         self._stated = STATED.get(stated, {})
-        # Another file of the same shape is other data.
-        checksum = zlib.crc32(ratings.item_index.tobytes() + ratings.rating.tobytes() + ratings.timestamp.tobytes())
-        self._data = f"{ratings.n_users}x{ratings.n_items}x{len(ratings)}-{checksum:08x}"
+        self._data = fingerprint(ratings)
         self._finished = 0
         self.held_out: dict[str, str] = {}
 

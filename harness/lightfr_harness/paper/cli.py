@@ -9,13 +9,27 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from lightfr_harness.audits.cost.cli import INTERRUPTED_EXIT, print_findings
+from lightfr_harness.audits.cost.formulas import DATASETS
 from lightfr_harness.console import Json, progress_bar
-from lightfr_harness.errors import CannotRunError, errors_as_messages
-from lightfr_harness.simulation.cli import Data, Format, Synthetic
+from lightfr_harness.data.readers import READERS
+from lightfr_harness.errors import errors_as_messages
+from lightfr_harness.simulation.cli import Data, Format, Rounds, Seed, Synthetic
 
 if TYPE_CHECKING:
-    from lightfr_harness.data import Ratings
-    from lightfr_harness.records import PaperAccuracyRecord
+    from lightfr_harness.records import PaperAccuracyRecord, Record
+
+Files = Annotated[
+    list[Path] | None,
+    typer.Option(help="A file of ratings; may be given more than once. Default: a synthetic set."),
+]
+Formats = Annotated[
+    list[str] | None,
+    typer.Option(help=f"Format of all files, or one for each in their order: {', '.join(READERS)}. Default: ml-100k."),
+]
+Folder = Annotated[
+    Path, typer.Option(help="Folder for pages, records and finished runs; a stopped command goes on from there.")
+]
 
 app = typer.Typer(name="paper", help="Measure the paper's tables and figures anew.", no_args_is_help=True)
 
@@ -47,9 +61,7 @@ def accuracy(
         bool, typer.Option("--quick", help="At most 10 steps, two settings to tune by, one seed: to see that it works.")
     ] = False,
     json_file: Json = None,
-    report: Annotated[
-        Path, typer.Option(help="Folder for the HTML page, the record and the finished runs; a stopped table goes on.")
-    ] = Path("out/paper"),
+    report: Folder = Path("out/paper"),
 ) -> None:
     """Train every system of the paper and judge all by one protocol: Tables 4 and 6.
 
@@ -58,6 +70,7 @@ def accuracy(
     states stands beside; differences are information, not failures.
     """
     from lightfr_harness.paper.accuracy import SEEDS, AccuracyOptions, measure
+    from lightfr_harness.paper.sources import sources
     from lightfr_harness.reports.pages import save
 
     with errors_as_messages():
@@ -68,14 +81,14 @@ def accuracy(
             seeds=seeds if seeds is not None else 1 if quick else SEEDS,
             quick=quick,
         )
-        ratings = _ratings(data, format, synthetic)
-        name = str(data) if data else f"synthetic {synthetic}"
+        [source] = sources([data] if data else [], [format], synthetic)
+        ratings = source.load()
         with progress_bar() as bar:
             task = bar.add_task("paper accuracy", total=options.n_runs, detail="")
             record = measure(
                 ratings,
-                name,
-                format if data else "",
+                source.name,
+                source.stated,
                 options,
                 report / "accuracy.jsonl",
                 lambda label, done: bar.update(task, completed=done, detail=label),
@@ -83,16 +96,106 @@ def accuracy(
         save(record, json_file, report)
     if json_file != "-":
         _print(record)
-        Console().print(f"page: {report / f'{record.kind}.html'}   record: {report / f'{record.kind}.json'}")
+        _say_where(record, report)
 
 
-def _ratings(data: Path | None, format: str, synthetic: str) -> Ratings:
-    from lightfr_harness.data import Ratings, generate, load
+@app.command()
+def costs(
+    dataset: Annotated[str, typer.Option(help=f"Whose shape: {', '.join(DATASETS)}; no data is needed.")] = "ciao",
+    open_rows: Annotated[
+        int, typer.Option(min=0, help="Items with a row of their own where only open ones have one. Default: Ciao's.")
+    ] = 0,
+    seed: Seed = 0,
+    json_file: Json = None,
+    report: Folder = Path("out/paper"),
+) -> None:
+    """Measure what a device of each federated method stores, sends and computes: Tables 1 and 5, Figure 3.
 
-    loaded = generate(synthetic) if data is None else load(data, format)
-    if not isinstance(loaded, Ratings):
-        raise CannotRunError("a prepared split has its own test: name a file of ratings, which the protocols can split")
-    return loaded
+    Formulas, ticks and the text's factors stand beside, each confirmed or refuted, which is no failure. LightFR is an
+    emulated device with the SDK; the others exchange encoded messages. Times are CPU time of a top 10, in turns.
+    """
+    from lightfr_harness.paper.costs import PARTS, CostsOptions, measure
+    from lightfr_harness.reports.pages import save
+    from lightfr_harness.reports.paper_costs import BYTE_HEADS, TIME_HEADS, about, byte_rows, time_rows
+
+    with errors_as_messages():
+        options = CostsOptions(dataset, open_rows, seed)
+        with progress_bar() as bar:
+            task = bar.add_task("paper costs", total=len(PARTS), detail="")
+            record = measure(
+                options, report / "costs.jsonl", lambda label, done: bar.update(task, completed=done, detail=label)
+            )
+        save(record, json_file, report)
+    if json_file != "-":
+        Console().print(about(record))
+        for heads, rows in ((BYTE_HEADS, byte_rows(record)), (TIME_HEADS, time_rows(record))):
+            table = Table(*heads)
+            for name, cells in rows:
+                table.add_row(name, *cells)
+            Console().print(table)
+        print_findings(record.findings)
+        _say_where(record, report)
+
+
+@app.command()
+def figures(
+    data: Files = None,
+    format: Formats = None,
+    synthetic: Synthetic = "small",
+    rounds: Rounds = 50,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs per point of Figures 4 to 6, averaged.")] = 1,
+    json_file: Json = None,
+    report: Folder = Path("out/paper"),
+) -> None:
+    """Draw the paper's Figures 1, 4, 5 and 6 anew, the last three for each data set, beside what its text says."""
+    from lightfr_harness.paper.figures import FiguresOptions, measure
+    from lightfr_harness.paper.sources import sources
+    from lightfr_harness.reports.pages import save
+
+    with errors_as_messages():
+        options = FiguresOptions(sources(data or [], format or ["ml-100k"], synthetic), rounds, seeds)
+        with progress_bar() as bar:
+            task = bar.add_task("paper figures", total=options.n_runs, detail="")
+            record = measure(
+                options, report / "figures.jsonl", lambda label, done: bar.update(task, completed=done, detail=label)
+            )
+        save(record, json_file, report)
+    if json_file != "-":
+        print_findings(record.findings)
+        _say_where(record, report)
+
+
+@app.command("all")
+def everything(
+    data: Files = None,
+    format: Formats = None,
+    synthetic: Synthetic = "small",
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Few rounds and steps, one seed: to see that it works, in minutes.")
+    ] = False,
+    report: Folder = Path("out/paper"),
+) -> None:
+    """Measure every table and figure of the paper, and put all on one page, each with its claim and what we make of it.
+
+    The page is written anew after each part. Ctrl-C keeps what is there, and the same command goes on.
+    """
+    from lightfr_harness.paper.everything import PAGE, measure
+    from lightfr_harness.paper.sources import sources
+
+    with errors_as_messages():
+        chosen = sources(data or [], format or ["ml-100k"], synthetic)
+        try:
+            with progress_bar() as bar:
+                task = bar.add_task("paper all", total=1.0, detail="")
+                measure(chosen, report, lambda what, share: bar.update(task, completed=share, detail=what), quick=quick)
+        except KeyboardInterrupt:
+            typer.echo(f"Interrupted: {report / PAGE} has what is there. The same command goes on.", err=True)
+            raise typer.Exit(code=INTERRUPTED_EXIT) from None
+    Console().print(f"page: {report / PAGE}")
+
+
+def _say_where(record: Record, report: Path) -> None:
+    Console().print(f"page: {report / f'{record.kind}.html'}   record: {report / f'{record.kind}.json'}")
 
 
 def _print(record: PaperAccuracyRecord) -> None:
@@ -101,6 +204,7 @@ def _print(record: PaperAccuracyRecord) -> None:
     for protocol in record.held_out:
         table = Table(*accuracy_heads(record), title=f"{protocol}, {record.data}")
         table.columns[0].min_width = 15
-        for name, cells in accuracy_rows(record, protocol):
+        rows = [each for each in record.rows if each["protocol"] == protocol]
+        for name, cells in accuracy_rows(record, rows):
             table.add_row(name, *cells)
         Console().print(table)

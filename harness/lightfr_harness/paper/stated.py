@@ -1,4 +1,4 @@
-"""What the paper states: HR@10 and NDCG@10 of its Tables 4 and 6, for all methods and data sets."""
+"""What the paper states: the ticks of its Table 1, the data sets of Table 3, HR@10 and NDCG@10 of Tables 4 and 6."""
 
 from __future__ import annotations
 
@@ -23,4 +23,21 @@ DATASETS = ("ml-1m", "filmtrust", "douban", "ciao")
 # By data set, then by method: HR@10 and NDCG@10.
 STATED: dict[str, dict[str, tuple[float, float]]] = {
     dataset: {method: figures[place] for method, figures in _TABLE.items()} for place, dataset in enumerate(DATASETS)
+}
+# Users, items, ratings and density in percent, as Table 3 has them.
+SHAPES = {
+    "ml-1m": (6_040, 3_952, 1_000_209, 4.19),
+    "filmtrust": (1_508, 2_071, 35_497, 1.14),
+    "douban": (2_964, 39_695, 894_888, 0.76),
+    "ciao": (7_375, 105_096, 282_619, 0.04),
+}
+COLUMNS = ("memory", "inference", "communication", "privacy")
+# By method, which columns have a tick in Table 1.
+TICKS = {
+    "FCF": (False, False, False, False),
+    "FedMF": (False, False, False, True),
+    "FedRec": (False, False, False, True),
+    "MetaMF": (True, False, True, False),
+    "PrivRec": (False, False, True, True),
+    "LightFR": (True, True, True, True),
 }

@@ -12,7 +12,15 @@ from lightfr_harness.records.bench import (
     RoundsRecord,
     TopkRecord,
 )
-from lightfr_harness.records.paper import PaperAccuracyRecord, PaperRow, SeedFigures
+from lightfr_harness.records.paper import (
+    PaperAccuracyRecord,
+    PaperCostRow,
+    PaperCostsRecord,
+    PaperFiguresRecord,
+    PaperRow,
+    PaperSweep,
+    SeedFigures,
+)
 from lightfr_harness.records.record import FORMAT, KINDS, Record, RecordError, from_dict, read, to_dict, write
 from lightfr_harness.records.training import (
     Accuracy,
@@ -53,7 +61,11 @@ __all__ = [
     "Look",
     "OpenRowsRecord",
     "PaperAccuracyRecord",
+    "PaperCostRow",
+    "PaperCostsRecord",
+    "PaperFiguresRecord",
     "PaperRow",
+    "PaperSweep",
     "PrivacyLossFigures",
     "PrivacyRecord",
     "PrivacyRun",

@@ -15,7 +15,7 @@ from lightfr_harness.records import (
     RoundsRecord,
     TopkRecord,
 )
-from lightfr_harness.reports.figures import bytes_tick, figure, in_bytes
+from lightfr_harness.reports.figures import bytes_tick, figure, in_bytes, in_time
 from lightfr_harness.reports.page import document, row, table
 from lightfr_harness.reports.svg import Series, bars, draw, log_axis
 
@@ -44,8 +44,8 @@ def topk_page(record: TopkRecord) -> str:
         ("faiss", record.faiss_ns, record.faiss_median_ns),
         ("float64", record.float64_ns, record.float64_median_ns),
     )
-    drawn = bars("CPU time of one call, minimum", [(name, least, _time(least)) for name, least, _ in times])
-    rows = [row(name, [_time(least), _time(median)]) for name, least, median in times]
+    drawn = bars("CPU time of one call, minimum", [(name, least, in_time(least)) for name, least, _ in times])
+    rows = [row(name, [in_time(least), in_time(median)]) for name, least, median in times]
     return _page(
         "Top-K benchmark", verdict, about, drawn + table("CPU time of one call", ("", "minimum", "median"), rows)
     )
@@ -62,7 +62,7 @@ def figure_1_page(record: Figure1Record) -> str:
             [
                 str(t.bits),
                 str(t.batch),
-                _time(t.ours_ns),
+                in_time(t.ours_ns),
                 f"{t.faiss_ratio:.2f} ({t.faiss_ratio_median:.2f})",
                 f"{t.float64_ratio:.1f} ({t.float64_ratio_median:.1f})",
                 f"{t.floor_ratio:.2f} ({t.floor_ratio_median:.2f})",
@@ -74,7 +74,7 @@ def figure_1_page(record: Figure1Record) -> str:
         (t for t in timings if t.bits == record.figure_bits and t.batch == 1), key=lambda timing: timing.items
     )
     inference = [
-        Series(name, [(t.items, ns / 1e6, f"{t.items:,} items: {_time(ns)}") for t, ns in points])
+        Series(name, [(t.items, ns / 1e6, f"{t.items:,} items: {in_time(ns)}") for t, ns in points])
         for name, points in (
             ("codes, our kernel", [(t, t.ours_ns) for t in chosen]),
             ("codes, faiss", [(t, t.faiss_ns) for t in chosen]),
@@ -117,8 +117,8 @@ def fit_page(record: FitRecord) -> str:
     verdict = f"<strong>{ratio:,.0f} times as fast as numpy</strong> (median {median:,.0f})."
     about = f"Ten sweeps over {record.rated} ratings at {record.bits} bits; both fit the same bits. {SHARED_MACHINE}"
     times = (("ours", record.ours_ns), ("numpy", record.ours_ns * record.numpy_ratio))
-    drawn = bars("CPU time of one fit, minimum", [(name, ns, _time(ns)) for name, ns in times])
-    figures = table("CPU time of one fit", ("", "minimum"), [row(name, [_time(ns)]) for name, ns in times])
+    drawn = bars("CPU time of one fit, minimum", [(name, ns, in_time(ns)) for name, ns in times])
+    figures = table("CPU time of one fit", ("", "minimum"), [row(name, [in_time(ns)]) for name, ns in times])
     return _page("Benchmark of the user fit", verdict, about, drawn + figures)
 
 
@@ -135,8 +135,8 @@ def open_rows_page(record: OpenRowsRecord) -> str:
         ("open rows, with a prior", record.prior_open_ns),
         ("all rows, with a prior", record.prior_full_ns),
     )
-    drawn = bars("CPU time of one search, minimum", [(name, ns, _time(ns)) for name, ns in times])
-    figures = table("CPU time of one search", ("", "minimum"), [row(name, [_time(ns)]) for name, ns in times])
+    drawn = bars("CPU time of one search, minimum", [(name, ns, in_time(ns)) for name, ns in times])
+    figures = table("CPU time of one search", ("", "minimum"), [row(name, [in_time(ns)]) for name, ns in times])
     return _page("Benchmark of open rows", verdict, about, drawn + figures)
 
 
@@ -146,13 +146,13 @@ def rounds_page(record: RoundsRecord) -> str:
     drawn = "".join(
         bars(
             f"CPU time of a device round against the {name}",
-            [(f"{int(n):,}", us, _time(1000 * us)) for n, us in by.items()],
+            [(f"{int(n):,}", us, in_time(1000 * us)) for n, us in by.items()],
             kind,
         )
         for kind, (name, by) in enumerate(sizes)
     )
     figures = [
-        row(f"{int(n):,} {name}", [_time(1000 * us), _time(1000 * us / int(n)) if name == "ratings" else "-"])
+        row(f"{int(n):,} {name}", [in_time(1000 * us), in_time(1000 * us / int(n)) if name == "ratings" else "-"])
         for name, by in sizes
         for n, us in by.items()
     ]
@@ -257,9 +257,3 @@ def device_page(record: DeviceRecord) -> str:
     ]
     drawn = bars("Bytes of a secure round's messages", calls)
     return _page("One device", verdict, about, table("Measured from outside", ("", "measured", "limit"), rows) + drawn)
-
-
-def _time(ns: float) -> str:
-    if ns >= 1e6:
-        return f"{ns / 1e6:,.2f} ms"
-    return f"{ns / 1e3:,.1f} us"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -13,7 +14,7 @@ from lightfr_harness.reports.svg import Series, draw, log_axis
 
 HEADINGS = ("of what", "predicted", "measured", "ratio", "95 % interval", "limit", "verdict")
 VARIED = {"bits": "bits of a code", "ratings": "ratings", "items": "items"}
-Finding = dict[str, Any]
+Finding = Mapping[str, Any]
 
 
 def page(record: dict[str, Any]) -> str:
@@ -27,12 +28,12 @@ def page(record: dict[str, Any]) -> str:
     return document("Cost audit", body)
 
 
-def verdict(findings: list[Finding]) -> str:
+def verdict(findings: Sequence[Finding]) -> str:
     """Our limits in one line, the paper's claims in another."""
-    return _ours(findings) + _of_the_paper(findings)
+    return _ours(findings) + of_the_paper(findings)
 
 
-def _ours(findings: list[Finding]) -> str:
+def _ours(findings: Sequence[Finding]) -> str:
     limits = [finding for finding in findings if finding["verdict"] in ("holds", "broken")]
     broken = [finding for finding in limits if finding["verdict"] == "broken"]
     if not limits:
@@ -49,7 +50,8 @@ def _ours(findings: list[Finding]) -> str:
     return f'<p class="verdict"><strong class="broken">{text}</strong></p><ul>{lines}</ul>'
 
 
-def _of_the_paper(findings: list[Finding]) -> str:
+def of_the_paper(findings: Sequence[Finding]) -> str:
+    """How many of the paper's claims are confirmed, and which are refuted."""
     confirmed, refuted = ([f for f in findings if f["verdict"] == name] for name in ("confirmed", "refuted"))
     lines = "".join(
         f"<li>{escape(f['claim'])}, {escape(f['mode'])}: the paper says {figure(f['predicted'], f['unit'])}, "
@@ -88,13 +90,13 @@ def _about(record: dict[str, Any], run: dict[str, Any]) -> str:
     )
 
 
-def claims(findings: list[Finding]) -> str:
+def claims(findings: Sequence[Finding]) -> str:
     """A table for each claim."""
     names = list(dict.fromkeys(finding["claim"] for finding in findings))
     return "".join(_claim(name, [f for f in findings if f["claim"] == name]) for name in names)
 
 
-def _claim(name: str, findings: list[Finding]) -> str:
+def _claim(name: str, findings: Sequence[Finding]) -> str:
     sources = ", ".join(dict.fromkeys(finding["source"] for finding in findings))
     said = [f"{f['mode']}: {f['note']}" for f in findings if f["note"]]
     caption = f"{name[0].upper() + name[1:]} (source: {sources})"
@@ -112,13 +114,20 @@ def _curves(record: dict[str, Any]) -> str:
     figure_1, training = record.get("figure_1", []), record.get("training", {})
     drawn = ""
     if figure_1:
-        drawn += "<h2>Figure 1: codes against real values</h2>"
-        drawn += _bytes("Storage on the device", "storage_bytes", figure_1)
-        drawn += _bytes("Communication of one round", "communication_bytes", figure_1)
-        drawn += _inference(figure_1) + _figure_1_table(figure_1)
+        drawn += f"<h2>Figure 1: codes against real values</h2>{figure_1_panels(figure_1)}"
     if training:
         drawn += "<h2>Training cost</h2>" + "".join(_training(name, training[name]) for name in training)
     return drawn
+
+
+def figure_1_panels(figure_1: list[dict[str, Any]]) -> str:
+    """The three panels, and all their points in a table."""
+    return (
+        _bytes("Storage on the device", "storage_bytes", figure_1)
+        + _bytes("Communication of one round", "communication_bytes", figure_1)
+        + _inference(figure_1)
+        + _figure_1_table(figure_1)
+    )
 
 
 def _against_items(title: str, unit: str, series: list[Series]) -> str:

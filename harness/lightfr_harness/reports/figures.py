@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 _PREFIXES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+_TIMES = ((3.6e12, "hours"), (1e9, "s"), (1e6, "ms"))
 
 
 def figure(value: float | None, unit: str) -> str:
@@ -31,6 +32,19 @@ def in_bytes(value: float) -> str:
         if value >= size:
             return f"{value / size:,.1f} {name}"
     return f"{value:,.0f} B"
+
+
+def in_time(ns: float) -> str:
+    """From nanoseconds."""
+    for size, name in _TIMES:
+        if ns >= size:
+            return f"{ns / size:,.2f} {name}"
+    return f"{ns / 1e3:,.1f} us"
+
+
+def times_tick(value: float) -> str:
+    """A factor on an axis."""
+    return f"{value:,.10g} x" if value < 1e6 else f"{value:.0e} x".replace("e+0", "e")
 
 
 def bytes_tick(value: float) -> str:

@@ -26,6 +26,9 @@ th:first-child, td:first-child { text-align: left } caption { text-align: left; 
 .note { text-align: left; font-size: .85rem } figure { margin: 1.5rem 0 }
 /* Narrower than this the text in it is too small: the figure scrolls instead. */
 svg { width: 100%; min-width: 30rem; max-width: 46rem }
+.panels { display: flex; flex-wrap: wrap; gap: 1rem 2rem } .panels figure { flex: 1 1 17rem; margin: 1rem 0 }
+.panels svg { min-width: 0; max-width: 26rem } .panels .mark { stroke: Canvas; stroke-width: 1.5 }
+.judged { margin: 1rem 0 }
 svg text { fill: currentColor; font-size: 12px } .grid { stroke: var(--line) } .line { fill: none; stroke-width: 2 }
 .limit { stroke: var(--bad); stroke-width: 2; stroke-dasharray: 6 4 } svg .limit-text { fill: var(--bad) }
 .reference { stroke: currentColor; stroke-width: 1.5; stroke-dasharray: 2 4 }

@@ -41,13 +41,15 @@ def _protocol(record: PaperAccuracyRecord, protocol: str) -> str:
     rows = [each for each in record.rows if each["protocol"] == protocol]
     said = [f"{each['title']}, {each['settings']}: {_in_words(each)}" for each in rows]
     return (
-        f"<h2>{escape(protocol)}</h2><p>Held out: {escape(record.held_out[protocol])}.</p>{_chart(rows)}"
-        f"{table('Accuracy', accuracy_heads(record), [row(*each) for each in accuracy_rows(record, protocol)])}"
+        f"<h2>{escape(protocol)}</h2><p>Held out: {escape(record.held_out[protocol])}.</p>"
+        f"{accuracy_chart(rows, protocol)}"
+        f"{table('Accuracy', accuracy_heads(record), [row(*each) for each in accuracy_rows(record, rows)])}"
         f"{notes(said)}"
     )
 
 
-def _chart(rows: list[PaperRow]) -> str:
+def accuracy_chart(rows: list[PaperRow], where: str) -> str:
+    """HR@10 of each method, as marks on a line."""
     places: dict[str, list[tuple[int, float]]] = {}
     for each in rows:
         drawn = places.setdefault(each["title"], [])
@@ -56,7 +58,7 @@ def _chart(rows: list[PaperRow]) -> str:
         if each["stated_hr"] is not None and (2, each["stated_hr"]) not in drawn:
             drawn.append((2, each["stated_hr"]))
     used = SERIES if any(each["stated_hr"] is not None for each in rows) else SERIES[:2]
-    return dots("HR@10 by method", list(places.items()), used)
+    return dots(f"HR@10 by method, {where}", list(places.items()), used)
 
 
 def accuracy_heads(record: PaperAccuracyRecord) -> list[str]:
@@ -64,12 +66,10 @@ def accuracy_heads(record: PaperAccuracyRecord) -> list[str]:
     return ["", "settings", "HR@10", "NDCG@10", *stated, "steps", "CPU s", "down, a round", "up, a round"]
 
 
-def accuracy_rows(record: PaperAccuracyRecord, protocol: str) -> list[tuple[str, list[str]]]:
-    """Each row under its method's title; a dash for what there is not."""
+def accuracy_rows(record: PaperAccuracyRecord, chosen: list[PaperRow]) -> list[tuple[str, list[str]]]:
+    """Some rows of the record, each under its method's title; a dash for what there is not."""
     rows = []
-    for each in record.rows:
-        if each["protocol"] != protocol:
-            continue
+    for each in chosen:
         figures = [_figure(each["hr"]), _figure(each["ndcg"])]
         if each["outcome"]:
             figures = ["diverged" if each["outcome"] == "diverged" else "not run", "-"]

@@ -8,6 +8,8 @@ from html import escape
 from math import ceil, floor, log10
 
 WIDTH, HEIGHT = 640, 320
+# Of figures that fit a phone as they are.
+NARROW = 350
 LEFT, RIGHT, TOP, BOTTOM = 80, 40, 20, 50
 # Marks and colours that tell series apart; the seventh series looks like the first.
 KINDS = 6
@@ -221,6 +223,48 @@ def bars(
     return _figure(title, bottom, words, "".join(drawn + written), "")
 
 
+@dataclass(frozen=True)
+class Bar:
+    """A named value, and perhaps another figure that is marked on the same line."""
+
+    name: str
+    value: float
+    text: str
+    mark: float | None = None
+
+
+def log_bars(title: str, rows: Sequence[Bar], axis: Callable[[float], str], names: tuple[str, str]) -> str:
+    """Bars on a logarithmic axis, narrow enough for a phone; `names` say what bars and marks are."""
+    values = [value for each in rows for value in (each.value, each.mark) if value]
+    low, high = 10.0 ** floor(log10(0.99 * min(values))), 10.0 ** ceil(log10(max(values)))
+    scale, height = (NARROW - 12) / (log10(high) - log10(low)), 40
+    bottom, body = height * len(rows) + 6, []
+    for power in _decades(low, high):
+        x = 6 + (power - log10(low)) * scale
+        body.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{bottom}"/>')
+        anchor = "start" if power == round(log10(low)) else "middle"
+        body.append(f'<text x="{x:.1f}" y="{bottom + 14}" text-anchor="{anchor}">{escape(axis(10.0**power))}</text>')
+    for place, each in enumerate(rows):
+        y, width = place * height, max(1.0, (log10(each.value) - log10(low)) * scale)
+        body.append(f'<text class="value" x="6" y="{y + 15}">{escape(each.name)}</text>')
+        text = f'x="{NARROW - 6}" y="{y + 15}" text-anchor="end"'
+        body.append(f'<text class="value" {text}>{escape(each.text)}</text>')
+        body.append(f'<rect class="s0" x="6" y="{y + 20}" width="{width:.1f}" height="12"/>')
+        if each.mark:
+            x = 6 + (log10(each.mark) - log10(low)) * scale
+            body.append(_mark(x, y + 26, f"{each.name}, {names[1]}: {axis(each.mark)}", 3))
+    words = "; ".join(f"{each.name}: {each.text}" for each in rows)
+    marks = f'<span class="entry"><span class="key s3">◆</span> {escape(names[1])}</span>'
+    legend = f'<span class="entry"><span class="key s0">■</span> {escape(names[0])}</span> {marks}'
+    return _figure(title, bottom + 20, words, "".join(body), legend, NARROW)
+
+
+def _decades(low: float, high: float) -> range:
+    """Powers of ten for ticks: four at most, so that their texts have room."""
+    first, last = round(log10(low)), round(log10(high))
+    return range(first, last, max(1, ceil((last - first) / 4)))
+
+
 def dots(title: str, rows: list[tuple[str, list[tuple[int, float]]]], names: Sequence[str]) -> str:
     """Shares as marks on one line for each name; a mark is (which of `names` it belongs to, its value)."""
     height = 24
@@ -246,9 +290,9 @@ def dots(title: str, rows: list[tuple[str, list[tuple[int, float]]]], names: Seq
     return _figure(title, bottom + height, "; ".join(words), "".join(body), legend)
 
 
-def _figure(title: str, height: int, words: str, body: str, legend: str) -> str:
+def _figure(title: str, height: int, words: str, body: str, legend: str, width: int = WIDTH) -> str:
     label = escape(f"{title}. {words}")
     return (
-        f'<figure class="scroll" tabindex="0"><svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{label}">'
+        f'<figure class="scroll" tabindex="0"><svg viewBox="0 0 {width} {height}" role="img" aria-label="{label}">'
         f"{body}</svg><figcaption>{escape(title)}. {legend}</figcaption></figure>"
     )

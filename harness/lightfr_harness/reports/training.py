@@ -139,7 +139,11 @@ def sweep_page(record: SweepRecord) -> str:
     popular = mean(point["popularity"]["hr"] for point in record.points)
     best = max(record.points, key=lambda point: point["hr"])
     where = f"{best['panel']}: {best['x']}" + (f", {best['line']}" if best["line"] != best["x"] else "")
-    panels = "".join(_panel(name, [point for point in record.points if point["panel"] == name]) for name in PANELS)
+    panels = "".join(
+        f"<h2>{escape(name[0].upper() + name[1:])}</h2>{sweep_panel(points)}"
+        for name in PANELS
+        if (points := [point for point in record.points if point["panel"] == name])
+    )
     body = (
         f"<h1>Sweep</h1>{_verdict(f'The best HR@10, at {escape(where)},', best['hr'], popular)}"
         f"<p>{escape(record.data)}, {record.rounds} rounds, {record.seeds} seed{'s' if record.seeds > 1 else ''}. "
@@ -158,10 +162,14 @@ def _means(points: list[SweepPoint], line: str | None) -> dict[str, tuple[float,
     }
 
 
-def _panel(name: str, points: list[SweepPoint]) -> str:
-    """The paper's lambdas lie far apart, so their axis counts places; the other axes are true to scale."""
+def sweep_panel(points: list[SweepPoint]) -> str:
+    """One panel in a figure and a table.
+
+    The paper's lambdas lie far apart, so their axis counts places; the other axes are true to scale.
+    """
     if not points:
         return ""
+    name = points[0]["panel"]
     places = sorted({float(point["x"]) for point in points})
     by_place = name == "lambda"
     series = []
@@ -192,7 +200,6 @@ def _panel(name: str, points: list[SweepPoint]) -> str:
         heights = ({at: y for at, y, _ in one.points}.get(place if by_place else x) for one in series)
         rows.append(row(f"{x:g}", ["-" if y is None else f"{y:.4f}" for y in heights]))
     return (
-        f"<h2>{escape(name[0].upper() + name[1:])}</h2>"
         f"{draw(f'Accuracy against {name}', across, share_axis('accuracy'), series, limit)}"
         f"{table(f'Accuracy against {name}', heads, rows)}"
     )

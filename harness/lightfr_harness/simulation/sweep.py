@@ -65,7 +65,7 @@ def run_all(
     """Run what is not in `path` yet, and add each run to it as a line, so that a stopped sweep goes on where it was."""
     journal, done = Journal(path), []
     for point in points:
-        done.append(journal.result(point.key, partial(_run, point)))
+        done.append(journal.result(point.key, partial(run, point)))
         step(point)
     return SweepRecord(
         points=done,
@@ -78,7 +78,8 @@ def run_all(
     )
 
 
-def _run(point: Point) -> SweepPoint:
+def run(point: Point) -> SweepPoint:
+    """Train, and keep what is drawn."""
     record = train(point.options).record
     if record.hr is None:
         raise InvalidInputError("a sweep ranks candidates: use ratings that --split last-out can split")

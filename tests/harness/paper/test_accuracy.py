@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from lightfr_harness.cli import app
 from lightfr_harness.data import generate
 from lightfr_harness.data.readers import READERS
-from lightfr_harness.paper import accuracy
+from lightfr_harness.paper import accuracy, sources
 from lightfr_harness.paper.accuracy import AccuracyOptions, measure
 from lightfr_harness.paper.stated import DATASETS, STATED
 from lightfr_harness.records import read
@@ -135,9 +135,7 @@ def test_the_command_writes_a_table_a_record_and_a_page(tmp_path):
 
 
 def test_a_prepared_split_is_refused(tmp_path, monkeypatch):
-    from lightfr_harness import data
-
-    monkeypatch.setattr(data, "load", lambda *arguments: object())
+    monkeypatch.setattr(sources, "load", lambda *arguments: object())
     result = CliRunner().invoke(app, ["paper", "accuracy", "--data", str(Path(tmp_path)), "--format", "prepared"])
     assert result.exit_code == 2
     assert "prepared split has its own test" in result.output

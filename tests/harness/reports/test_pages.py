@@ -10,7 +10,7 @@ import pytest
 from lightfr_harness.audits.cost import findings
 from lightfr_harness.compare import compare
 from lightfr_harness.records import CostRecord, from_dict
-from lightfr_harness.reports import comparison, cost
+from lightfr_harness.reports import comparison, cost, paper_all
 from lightfr_harness.reports.pages import page_of
 from tests.browser import CHROMIUM, REASON, browser
 from tests.harness.audits.cost import records
@@ -37,7 +37,13 @@ def compared(*audits):
     return comparison.page(before, after, compare(before, after))
 
 
+def all_of_the_paper():
+    accuracy, costs, figures = (EXAMPLES[f"paper-{part}"] for part in ("accuracy", "costs", "figures"))
+    return paper_all.page(paper_all.Parts([accuracy], costs, figures))
+
+
 PAGES = {
+    "paper-all": all_of_the_paper,
     "cost": lambda: cost.page(several_profiles()),
     "comparison": lambda: compared(audited(), several_profiles()),
     **{kind: lambda record=record: page_of(record) for kind, record in EXAMPLES.items() if kind != "cost"},
@@ -128,6 +134,16 @@ def test_it_loads_nothing_complains_of_nothing_and_fits(shown, pages, name, dark
     assert shown.value("document.documentElement.scrollWidth") <= width
     colours = "getComputedStyle(document.documentElement)"
     assert shown.value(f"{colours}.getPropertyValue('--bad').trim()") == ("#ff8a80" if dark else "#b3261e")
+
+
+@needs_browser
+@pytest.mark.parametrize("name", ["paper-all", "paper-costs"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_papers_pages_fit_and_their_bars_need_no_scrolling(shown, pages, name, width):
+    shown.show(pages / f"{name}.html", width=width)
+    assert shown.value("document.documentElement.scrollWidth") <= width
+    wide = "[...document.querySelectorAll('.panels figure')].map(each => each.scrollWidth - each.clientWidth)"
+    assert shown.value(wide) == [0, 0, 0]
 
 
 @needs_browser

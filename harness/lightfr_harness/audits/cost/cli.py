@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -72,7 +73,7 @@ def cost(
             record = run(options, lambda what, at: bar.update(task, description=what, completed=at), _earlier(report))
         save(from_dict(CostRecord, record), json_file, report)
     if json_file != "-":
-        _print_findings(record["findings"])
+        print_findings(record["findings"])
     if record["interrupted"]:
         typer.echo("Interrupted: the record is partial. The same command with --report goes on from there.", err=True)
         raise typer.Exit(code=INTERRUPTED_EXIT)
@@ -88,7 +89,7 @@ def _earlier(report: Path | None) -> dict[str, Any] | None:
         return None
 
 
-def _print_findings(findings: list[dict[str, Any]]) -> None:
+def print_findings(findings: Sequence[Mapping[str, Any]]) -> None:
     """A heading for each claim, which may be wider than a column, and its figures below in columns that line up."""
     console = Console()
     for claim in dict.fromkeys(finding["claim"] for finding in findings):
@@ -96,7 +97,7 @@ def _print_findings(findings: list[dict[str, Any]]) -> None:
         console.print(_columns([finding for finding in findings if finding["claim"] == claim]))
 
 
-def _columns(findings: list[dict[str, Any]]) -> Table:
+def _columns(findings: Sequence[Mapping[str, Any]]) -> Table:
     from lightfr_harness.reports.figures import figure, limit_of, ratio_of
 
     table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")

@@ -30,10 +30,26 @@ SOURCE = "the paper's cost table"
 STORAGE, COMMUNICATION = "storage by the paper's formula", "bytes of a round by the paper's formula"
 # Framing, such as the numbers of the rows that a message carries.
 FRAMING = 0.02
-ALL_GRADIENTS = "FCF, all gradients"
-ALL_GRADIENTS_NOTE = (
-    "FCF weighs every item, rated or not, so as published it uploads a row for each; the formula counts rated ones"
-)
+ALL_GRADIENTS, ALL_ROWS = "FCF, all gradients", "FedMF, all rows up"
+DECRYPTED_ONCE, MULTIPLIED = "FedMF, decrypted once", "MetaMF, server multiplies"
+# Other readings of a method: whose formula they are judged by, and how they differ.
+READINGS = {
+    ALL_GRADIENTS: (
+        FCF,
+        "FCF weighs every item, rated or not, so as published it uploads a row for each; the formula counts rated ones",
+    ),
+    ALL_ROWS: (FEDMF, "every row goes up, in ciphertexts of 2,048 bits, so that nobody sees which are rated"),
+    DECRYPTED_ONCE: (FEDMF, "the device decrypts what it downloads and keeps plain numbers"),
+    MULTIPLIED: (METAMF, "the server multiplies the user's A and B, so that the whole item table comes down"),
+}
+# These differ from their methods in what they send alone, and the other reading in what it stores.
+SENT_OTHERWISE = (ALL_GRADIENTS, ALL_ROWS, MULTIPLIED)
+# Why a measured figure is not the formula's.
+REASONS = {
+    FEDMF.name: "a key of 1,024 bits makes ciphertexts of 2,048 bits",
+    METAMF.name: "the layers are f h + 2 h + 1 numbers, down come A and B only, and gradients of rated rows go up",
+    LIGHTFR.name: "the formula has a byte for each bit; here bits are packed",
+}
 SHARES = ((FEDMF, 0.031), (METAMF, 0.081), (FCF, 0.08), (FEDREC, 0.08), (PRIVREC, 0.08))
 TEN_MILLION = Shape(items=10_000_000, ratings=0, bits=128)
 TEN_MILLION_REAL_BYTES, TEN_MILLION_CODE_BYTES = 10.2e9, 1.3e9
@@ -43,32 +59,42 @@ ROUNDING = 0.05
 
 def storage(shape: Shape, measured: Mapping[str, float]) -> list[Finding]:
     """What every method keeps on the device; `measured` holds bytes on disk by the method's name."""
-    return [_by_formula(STORAGE, method, method.storage(shape), measured.get(method.name)) for method in METHODS]
+    return _by_formulas(STORAGE, {method: method.storage(shape) for method in METHODS}, measured)
 
 
 def communication(shape: Shape, measured: Mapping[str, float]) -> list[Finding]:
-    """What every method sends in a round, up and down, and FCF as published; `measured` holds bytes by name."""
-    findings = [
-        _by_formula(COMMUNICATION, method, method.communication(shape), measured.get(method.name)) for method in METHODS
-    ]
-    if ALL_GRADIENTS in measured:
-        predicted, everything = FCF.communication(shape), measured[ALL_GRADIENTS]
-        findings.append(_table_finding(COMMUNICATION, predicted, everything, ALL_GRADIENTS, ALL_GRADIENTS_NOTE))
+    """What every method sends in a round, up and down; `measured` holds bytes by name."""
+    return _by_formulas(COMMUNICATION, {method: method.communication(shape) for method in METHODS}, measured)
+
+
+def _by_formulas(claim: str, predicted: Mapping[Method, float], measured: Mapping[str, float]) -> list[Finding]:
+    """The methods of the table, and those other readings of them that were measured."""
+    findings = []
+    for method, formula in predicted.items():
+        name = method.name
+        if name not in measured:
+            findings.append(formula_only(claim, SOURCE, formula, "bytes", name))
+        elif method in OURS:
+            what = counted(formula, measured[name])
+            findings.append(for_information(claim, "bits packed", what, "bytes", name))
+        else:
+            findings.append(_table_finding(claim, formula, measured[name], name, REASONS.get(name, "")))
+    for name, (method, note) in READINGS.items():
+        if name in measured:
+            findings.append(_table_finding(claim, predicted[method], measured[name], name, note))
     return findings
 
 
-def _by_formula(claim: str, method: Method, predicted: float, measured: float | None) -> Finding:
-    if measured is None:
-        return formula_only(claim, SOURCE, predicted, "bytes", method.name)
-    if method in OURS:
-        return for_information(claim, "bits packed", counted(predicted, measured), "bytes", method.name)
-    return _table_finding(claim, predicted, measured, method.name)
-
-
-def _table_finding(claim: str, predicted: float, measured: float, mode: str, note: str = "") -> Finding:
-    """Confirmed when the figures agree but for framing."""
+def _table_finding(claim: str, predicted: float, measured: float, mode: str, reason: str) -> Finding:
+    """Confirmed when the figures agree but for framing. The note has the factor, and the reason where they do not."""
     holds = abs(measured - predicted) <= FRAMING * predicted
+    note = times_stated(measured, predicted, "the formula's") + (f": {reason}" if reason and not holds else "")
     return of_the_paper(claim, SOURCE, counted(predicted, measured, note), "bytes", holds=holds, mode=mode)
+
+
+def times_stated(measured: float, stated: float, whose: str) -> str:
+    """The factor between two figures, as notes have it."""
+    return f"{measured / stated:.4g} times {whose}"
 
 
 def text_percentages() -> list[Finding]:

@@ -74,10 +74,16 @@ def traffic(shape: Shape, scenario: dict[str, Any], device: dict[str, Any]) -> l
     ]
 
 
+def first_round(device: dict[str, Any]) -> tuple[float, float]:
+    """Down and up, at the socket: handshakes, headers and all, but without the catalogue of item ids."""
+    down, up = (
+        float(sum(device["phases"][name][way] for name in ("sync", "round"))) for way in ("down_bytes", "up_bytes")
+    )
+    return down - device["disk_bytes"]["catalogue"], up
+
+
 def first_round_bytes(device: dict[str, Any]) -> float:
-    """Both ways, at the socket: handshakes, headers and all, but without the catalogue of item ids."""
-    phases = [device["phases"][name] for name in ("sync", "round")]
-    return float(sum(phase["up_bytes"] + phase["down_bytes"] for phase in phases) - device["disk_bytes"]["catalogue"])
+    return sum(first_round(device))
 
 
 def _round_bytes(device: dict[str, Any]) -> float:

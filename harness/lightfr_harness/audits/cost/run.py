@@ -124,15 +124,20 @@ def _baselines(options: CostOptions, earlier: Record | None, tell: Share) -> Rec
 
 
 def _figure_1(options: CostOptions, earlier: Record | None, tell: Share) -> list[Record]:
-    timings = []
+    points = []
     for items in FIGURE_1_ITEMS:
-        sizes = {
-            "storage_bytes": topk.storage_bytes(items, FIGURE_1_BITS),
-            "communication_bytes": topk.communication_bytes(items, FIGURE_1_RATED, FIGURE_1_BITS),
-        }
-        timings.append(_timed(items, FIGURE_1_BITS, options.plan.seed) | sizes)
-        tell(len(timings) / len(FIGURE_1_ITEMS))
-    return timings
+        points.append(figure_1_point(items, options.plan.seed))
+        tell(len(points) / len(FIGURE_1_ITEMS))
+    return points
+
+
+def figure_1_point(items: int, seed: int) -> Record:
+    """All three panels of the paper's Figure 1 at one number of items."""
+    sizes = {
+        "storage_bytes": topk.storage_bytes(items, FIGURE_1_BITS),
+        "communication_bytes": topk.communication_bytes(items, FIGURE_1_RATED, FIGURE_1_BITS),
+    }
+    return _timed(items, FIGURE_1_BITS, seed) | sizes
 
 
 def _timed(items: int, bits: int, seed: int) -> Record:
@@ -149,22 +154,27 @@ def _timed(items: int, bits: int, seed: int) -> Record:
     }
 
 
-def _search(scenario: Scenario, seed: int) -> Record:
-    """How many times faster a top 10 is when the closed items are one row, and not one each."""
-    rng, user = np.random.default_rng(seed), UserCode.random(scenario.bits)
-    n_open = scenario.open_rows or scenario.items
+def open_and_every_row(scenario: Scenario, seed: int) -> tuple[ItemCodes, ItemCodes]:
+    """The same random codes twice: the closed items share one row, or have one each."""
+    rng, n_open = np.random.default_rng(seed), scenario.open_rows or scenario.items
     rows = rng.integers(0, 256, (n_open + 1, scenario.bits // 8), dtype=np.uint8)
     full = rows[np.minimum(np.arange(scenario.items), n_open)]
     bitmap = np.packbits(np.arange(scenario.items) < n_open, bitorder="little").tobytes()
     opened = ItemCodes(rows.tobytes(), scenario.bits, OpenRows(bitmap, scenario.items))
+    return opened, ItemCodes(full.tobytes(), scenario.bits)
+
+
+def _search(scenario: Scenario, seed: int) -> Record:
+    """How many times faster a top 10 is when the closed items are one row, and not one each."""
+    (opened, full), user = open_and_every_row(scenario, seed), UserCode.random(scenario.bits)
     contenders: dict[str, Callable[[], object]] = {
         "open rows": partial(rank, user, opened, TOP),
-        "every item": partial(rank, user, ItemCodes(full.tobytes(), scenario.bits), TOP),
+        "every item": partial(rank, user, full, TOP),
     }
     samples = interleave_samples(contenders, TIMING_SECONDS, TURNS)
     every, own = samples["every item"], samples["open rows"]
     return {
-        "rows": len(rows),
+        "rows": (scenario.open_rows or scenario.items) + 1,
         "items": scenario.items,
         "open_rows_ns": statistics.median(own),
         "every_item_ns": statistics.median(every),

@@ -36,7 +36,7 @@ from lightfr_harness.simulation.baselines.item_factors import (
 )
 from lightfr_harness.simulation.baselines.lightfr_baselines_pb2 import EncryptedTable
 from lightfr_harness.simulation.baselines.method import FACTORS, FRACTION, DeviceCost, Entry, Floats
-from lightfr_harness.simulation.baselines.paillier import PrivateKey, generate
+from lightfr_harness.simulation.baselines.paillier import ARITHMETIC, PrivateKey, generate
 from lightfr_harness.simulation.baselines.sealing import Encrypted, Plain, Sealing
 from lightfr_harness.simulation.baselines.tables import best_unrated, stored_bytes
 
@@ -180,7 +180,11 @@ def cost(
         note=(
             f"{sample.size} numbers were encrypted. All ciphertexts have {key.public.ciphertext_bytes} bytes, so the "
             "length of a message is exact without encrypting the others. "
-            + ("The table is decrypted once and kept." if decrypted_once else "Each recommendation decrypts the table.")
+            + (
+                "The table is decrypted once and kept."
+                if decrypted_once
+                else f"Each recommendation decrypts the table, by {ARITHMETIC}'s arithmetic."
+            )
         ),
     )
 

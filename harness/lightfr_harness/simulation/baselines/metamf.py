@@ -298,8 +298,11 @@ class Metamf(Federated):
         return found
 
 
-def cost(n_items: int, n_ratings: int, seed: int) -> DeviceCost:
-    """A round of one device with a model of random numbers: at Ciao's size the generator alone has 430 million."""
+def cost(n_items: int, n_ratings: int, seed: int, *, multiplied: bool = False) -> DeviceCost:
+    """A round of one device with a model of random numbers: at Ciao's size the generator alone has 430 million.
+
+    With `multiplied` the server sends A B instead of A and B.
+    """
     draws = np.random.default_rng([seed, STREAM])
     rated = np.sort(draws.choice(n_items, n_ratings, replace=False)).astype(np.uint32)
     model = PrivateModel(**{name: draws.normal(size=shape) for name, shape in _shapes(n_items).items()})
@@ -307,14 +310,17 @@ def cost(n_items: int, n_ratings: int, seed: int) -> DeviceCost:
     answer = MetamfDevice(rated, np.ones(n_ratings), n_items, 0, draws).answer(download)
     table = model.left @ model.right
     layers = {name: getattr(model, name) for name in LAYERS}
+    if multiplied:
+        # B is left out: the items come in its stead, in A's place.
+        tables = {name: to_table(values) for name, values in (("left", table), *layers.items())}
+        download = GeneratedModel(**tables).SerializeToString()
+    down = "A B and the layers" if multiplied else "A, B and the layers, and the device multiplies and stores A B"
     return DeviceCost(
         stored_bytes(table, *layers.values()),
         len(download),
         len(answer),
         lambda k: best_unrated(model.predict(table)[0], rated, k),
-        f"Down come A, B and the layers, and the device multiplies and stores A B. If the server multiplies, "
-        f"{table.nbytes:,} bytes of items come down instead of {model.left.nbytes + model.right.nbytes:,}. Every user "
-        "has a private table, which no cache can serve.",
+        f"Down come {down}. Every user has a private table, which no cache can serve.",
     )
 
 

@@ -16,8 +16,10 @@ from lightfr.errors import InvalidInputError, OutOfRangeError
 
 try:
     from gmpy2 import powmod
+
+    ARITHMETIC = "gmpy2"
 except ImportError:
-    powmod = pow
+    powmod, ARITHMETIC = pow, "Python"
 
 BITS = 1024
 ROUNDS = 40  # of Miller and Rabin: a composite passes with a chance of 4^-40 at most

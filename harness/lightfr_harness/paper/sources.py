@@ -1,0 +1,54 @@
+"""Which ratings are measured on."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lightfr_harness.data import Ratings, generate, load
+from lightfr_harness.errors import CannotRunError
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file of ratings and its format; without a file, a synthetic set."""
+
+    path: Path | None
+    format: str
+    synthetic: str
+
+    @property
+    def name(self) -> str:
+        return str(self.path) if self.path else f"synthetic {self.synthetic}"
+
+    @property
+    def stated(self) -> str:
+        """The format, which says which of the paper's data sets this may be; a synthetic set is none of them."""
+        return self.format if self.path else ""
+
+    def load(self) -> Ratings:
+        loaded = generate(self.synthetic) if self.path is None else load(self.path, self.format)
+        if not isinstance(loaded, Ratings):
+            raise CannotRunError(
+                "a prepared split has its own test: name a file of ratings, which the protocols can split"
+            )
+        return loaded
+
+
+def sources(files: Sequence[Path], formats: Sequence[str], synthetic: str) -> list[Source]:
+    """One for each file, with its format at the same place; one format serves all files. No file: the synthetic set."""
+    if not files:
+        return [Source(None, formats[0], synthetic)]
+    if len(formats) not in (1, len(files)):
+        raise CannotRunError(
+            f"there are {len(files)} --data and {len(formats)} --format: give one format for all, or one for each"
+        )
+    return [Source(file, formats[place % len(formats)], synthetic) for place, file in enumerate(files)]
+
+
+def fingerprint(ratings: Ratings) -> str:
+    """Tells data sets apart in what is kept of finished runs. Another file of the same shape is other data."""
+    checksum = zlib.crc32(ratings.item_index.tobytes() + ratings.rating.tobytes() + ratings.timestamp.tobytes())
+    return f"{ratings.n_users}x{ratings.n_items}x{len(ratings)}-{checksum:08x}"
