@@ -16,6 +16,7 @@ from lightfr_harness.records import (
     FindingFields,
     FitRecord,
     LoadRecord,
+    MethodsPrivacyRecord,
     OpenRowsRecord,
     PaperAccuracyRecord,
     PrivacyRecord,
@@ -96,7 +97,7 @@ def _what(before: FindingFields | None, after: FindingFields | None) -> str:
 
 def findings_of(record: Record) -> list[FindingFields]:
     """An audit's findings, or the figures of another record in the same form."""
-    if isinstance(record, CostRecord | PrivacyRecord):
+    if isinstance(record, CostRecord | PrivacyRecord | MethodsPrivacyRecord):
         return record.findings
     return [_finding(*figure) for figure in FIGURES[type(record)](record)]
 

@@ -26,7 +26,7 @@ NEAR = 1e-9
 # Rows that offer lengths to try.
 PIVOTS = 30
 # Passes over one user's rows, and how many lengths are kept after the first of them.
-PASSES, KEPT = 6, 4
+PASSES, KEPT = 8, 16
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ NOTHING = Read(np.empty(0, np.uint32))
 
 def nearest(values: Floats, levels: Floats) -> Floats:
     """The step of the scale that is nearest to each value."""
-    return levels[np.abs(values[..., None] - levels).argmin(axis=-1)]
+    return np.asarray(levels[np.abs(values[..., None] - levels).argmin(axis=-1)])
 
 
 def direction(rows: Floats) -> Floats:
@@ -62,7 +62,7 @@ def lengths(k: Floats, a: Floats, levels: Floats) -> Floats:
     roots = np.sqrt(np.maximum(square, 0))
     below = np.concatenate([(levels + roots)[square >= 0], (levels - roots)[square >= 0]])
     tops = np.tile(np.broadcast_to(2 * k[:, None], square.shape)[square >= 0], 2)
-    return tops[below != 0] / below[below != 0]
+    return np.asarray(tops[below != 0] / below[below != 0])
 
 
 def read_fcf(table: Floats, gradients: Floats, options: FcfOptions, levels: Floats) -> Read:
@@ -169,7 +169,7 @@ def read_metamf(download: bytes, upload: bytes, levels: Floats) -> Read:
     scores, hidden = model.predict(table)
     known = (model.output_weights.T * (hidden[items] > 0)) @ model.hidden_weights.T
     errors = (gradients * known).sum(axis=1) / np.maximum((known**2).sum(axis=1), 1e-300)
-    return Read(items, nearest(scores[items] - errors / 2, levels), None, scores)
+    return Read(items, nearest(scores[items] - errors / 2, levels), None, scores.astype(np.float64))
 
 
 def read_pfedrec(table: Floats, items: Index, moves: Floats) -> Read:

@@ -184,7 +184,7 @@ WATCHED: dict[str, Callable[[Ratings], Subject]] = {
 
 @dataclass(frozen=True, repr=False)
 class Own:
-    """What a device of the last round keeps to itself: its factors, if it has any, and its list, without rated items."""
+    """What a device of the last round keeps to itself: its factors, if any, and its list, without rated items."""
 
     vector: Floats | None
     best: Index
@@ -218,7 +218,7 @@ def own_scores(method: Federated, device: int, download: bytes) -> tuple[Floats 
     """A device's factors after its round, and its scores of all items with the table that it has."""
     if isinstance(method, Metamf):
         model = PrivateModel.decode(download)
-        return None, model.predict(model.left @ model.right)[0]
+        return None, model.predict(model.left @ model.right)[0].astype(np.float64)
     if isinstance(method, Pfedrec):
         weights = method.devices[device].weights
         return weights, decode_table(download) @ weights
