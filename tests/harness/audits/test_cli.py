@@ -61,6 +61,25 @@ def test_the_same_seed_gives_the_same_record(audited, tmp_path):
     assert audit(tmp_path)[1] == audited[2]
 
 
+def test_other_methods_stand_in_one_table_beside_our_modes(audited, tmp_path):
+    arguments = ["audit", "privacy", "--synthetic", "tiny", "--rounds", "2", "--method", "pfedrec", "--method", "fcf"]
+    arguments += ["--beside", str(audited[0] / "privacy.json"), "--report", str(tmp_path)]
+    answer = CliRunner(env={"COLUMNS": "200"}).invoke(app, arguments)
+    assert answer.exit_code == 0, answer.output
+    record = json.loads((tmp_path / "privacy-methods.json").read_text())
+    assert [each["mode"] for each in record["findings"] if each["claim"] == "rated items named"] == ["PFedRec", "FCF"]
+    assert record["options"]["rounds"] == 2
+    ours = {each["mode"] for each in record["beside"]}
+    assert ours == {"secagg, cohort 38", "secagg+dp, cohort 38", "clear"}
+    page = (tmp_path / "privacy-methods.html").read_text()
+    for name in ("PFedRec", "FCF", *(f"LightFR, {mode}" for mode in ours)):
+        assert f'<th scope="row">{name}</th>' in page
+    lines = {
+        line.split("│")[1].strip(): line.split("│")[2].strip() for line in answer.output.splitlines() if "│" in line
+    }
+    assert (lines["FCF"], lines["LightFR, clear"]) == ("1", "2")
+
+
 class Page(HTMLParser):
     """Collects what a self-contained and readable page must and must not have."""
 
@@ -104,6 +123,10 @@ def test_the_page_stands_alone_and_can_be_read_aloud(audited):
         (["--rounds-per-device", "0"], "rounds_per_device is 0"),
         (["--cohort", "0"], "a cohort of 0"),
         (["--mode", "secagg+dp", "--epsilon", "0"], "epsilon is 0"),
+        (["--method", "fedprox"], "unknown method"),
+        (["--method", "fcf", "--rounds", "0"], "rounds is 0"),
+        (["--method", "fcf", "--mode", "clear"], "two audits"),
+        (["--beside", "privacy.json"], "needs --method"),
     ],
 )
 def test_bad_options_end_as_one_sentence(option, reason):
