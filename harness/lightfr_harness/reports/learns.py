@@ -61,7 +61,7 @@ def runs(record: MethodsPrivacyRecord) -> list[str]:
     said = [f"Run 1 is this audit: {_in_words(record.options)}, constants of the methods' authors."]
     if record.beside_options is not None:
         modes = ", ".join(record.beside_options["modes"])
-        per_device = record.beside_options["rounds_per_device"]
+        per_device = record.beside_options.get("rounds_per_device", record.beside_options["rounds"])
         said.append(
             f"Run 2 is an audit of LightFR's modes {modes}: {_in_words(record.beside_options)}, at most {per_device} "
             "for a device; in the clear at most 10."

@@ -7,7 +7,9 @@ from html.parser import HTMLParser
 import pytest
 from typer.testing import CliRunner
 
+from lightfr_harness import records
 from lightfr_harness.cli import app
+from tests.harness.record_examples import EXAMPLES
 
 ARGUMENTS = ["audit", "privacy", "--synthetic", "tiny", "--rounds", "2"]
 MODES = [word for mode in ("secagg", "secagg+dp", "clear") for word in ("--mode", mode)]
@@ -74,10 +76,16 @@ def test_other_methods_stand_in_one_table_beside_our_modes(audited, tmp_path):
     page = (tmp_path / "privacy-methods.html").read_text()
     for name in ("PFedRec", "FCF", *(f"LightFR, {mode}" for mode in ours)):
         assert f'<th scope="row">{name}</th>' in page
-    lines = {
-        line.split("│")[1].strip(): line.split("│")[2].strip() for line in answer.output.splitlines() if "│" in line
-    }
-    assert (lines["FCF"], lines["LightFR, clear"]) == ("1", "2")
+    printed = [line.split("│") for line in answer.output.splitlines() if "│" in line]
+    run_of = {cells[1].strip(): cells[2].strip() for cells in printed}
+    assert (run_of["FCF"], run_of["LightFR, clear"]) == ("1", "2")
+
+
+def test_only_a_record_of_our_modes_stands_beside_other_methods(tmp_path):
+    records.write(EXAMPLES["fit"], tmp_path / "fit.json")
+    answer = CliRunner().invoke(app, ["audit", "privacy", "--method", "fcf", "--beside", str(tmp_path / "fit.json")])
+    assert answer.exit_code == 1
+    assert "a record of kind fit" in answer.output
 
 
 class Page(HTMLParser):
