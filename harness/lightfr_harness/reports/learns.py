@@ -23,12 +23,14 @@ HEADS = ("", "run", *COLUMNS, "epsilon", "Table 1 says")
 
 def page(record: MethodsPrivacyRecord) -> str:
     """One self-contained HTML page of `audit privacy --method`."""
-    said = [f"{each['mode']}: {each['note']}" for each in (*record.findings, *record.beside) if each["note"]]
+    said = [
+        f"{each['mode']}: {each['note']}" for each in (*record.findings, *record.beside) if each["claim"] == EPSILON
+    ]
     rows = [row(name, cells, verdict) for name, cells, verdict in learned(record)]
     caption = "Percent that the server reads, and in brackets what it guesses without any upload"
     body = (
         f"<h1>{TITLE}</h1>{_verdict(record)}"
-        f"<p>{'</p><p>'.join(map(escape, runs(record)))}</p>{table(caption, HEADS, rows, TITLE)}"
+        f"<p>{'</p><p>'.join(map(escape, runs(record)))}</p>{table(caption, HEADS, rows, TITLE, dense=True)}"
         f"<p>{escape(ATTACKER)}</p>{notes(said)}"
     )
     return document(TITLE, body)
@@ -82,8 +84,8 @@ def _cell(findings: list[FindingFields]) -> str:
 
 def _verdict(record: MethodsPrivacyRecord) -> str:
     """How much of the paper's column on privacy holds; there are no limits here."""
-    told = [each for each in record.findings if each["claim"] == TABLE_1]
-    refuted = [each["mode"] for each in told if each["verdict"] == "refuted"]
+    told = [each for each in (*record.findings, *record.beside) if each["claim"] == TABLE_1]
+    refuted = [name for name, _, verdict in learned(record) if verdict == "refuted"]
     if not told:
         return '<p class="verdict"><strong>None of these methods is in the paper\'s Table 1.</strong></p>'
     said = f"The paper's Table 1 on privacy is refuted in {len(refuted)} of {len(told)} settings"
