@@ -121,7 +121,7 @@ def _methods(options: MethodOptions, beside: Path | None, json_file: str | None,
             record = run(options, ours, lambda what, share: bar.update(task, description=what, completed=share))
         save(record, json_file, report)
     if json_file != "-":
-        table = Table(*HEADS, title=f"{TITLE}, in percent (guessing)", caption=" ".join(runs(record)))
+        table = Table(*HEADS, "Table 1 says", title=f"{TITLE}, in percent (guessing)", caption=" ".join(runs(record)))
         for name, cells, verdict in learned(record):
             table.add_row(name, *cells, verdict)
         Console().print(table)

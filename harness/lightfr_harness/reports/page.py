@@ -40,7 +40,7 @@ svg .value, svg .limit-text, svg .reference-text { paint-order: stroke; stroke: 
 .line.s0, .line.s1, .line.s2, .line.s3, .line.s4, .line.s5 { fill: none }
 /* Many columns of few digits, with what may stand below in brackets. */
 @media (max-width: 40rem) {
-  .dense { font-size: .72rem } .dense th, .dense td { padding: .2rem .15rem; hyphens: auto; white-space: normal }
+  .dense { font-size: .68rem } .dense th, .dense td { padding: .2rem .1rem; hyphens: auto; white-space: normal }
 }
 @media print {
   body { margin: 0; max-width: none; font-size: 10pt }

@@ -74,11 +74,9 @@ def test_other_methods_stand_in_one_table_beside_our_modes(audited, tmp_path):
     ours = {each["mode"] for each in record["beside"]}
     assert ours == {"secagg, cohort 38", "secagg+dp, cohort 38", "clear"}
     page = (tmp_path / "privacy-methods.html").read_text()
-    for name in ("PFedRec", "FCF", *(f"LightFR, {mode}" for mode in ours)):
+    for name in ("PFedRec (1)", "FCF (1)", *(f"LightFR, {mode} (2)" for mode in ours)):
         assert f'<th scope="row">{name}</th>' in page
-    printed = [line.split("│") for line in answer.output.splitlines() if "│" in line]
-    run_of = {cells[1].strip(): cells[2].strip() for cells in printed}
-    assert (run_of["FCF"], run_of["LightFR, clear"]) == ("1", "2")
+        assert f"{name} " in answer.output
 
 
 def test_only_a_record_of_our_modes_stands_beside_other_methods(tmp_path):
