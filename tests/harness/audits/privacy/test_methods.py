@@ -1,13 +1,14 @@
 """What the servers of other methods learn: every attack works on small data, and where nothing is read, it guesses."""
 
 import secrets
+from dataclasses import replace
 from random import Random
 
 import numpy as np
 import pytest
 
 from lightfr_harness.audits.privacy import method_audit, methods
-from lightfr_harness.audits.privacy.method_attacks import read_fedrec
+from lightfr_harness.audits.privacy.method_attacks import NOTHING, read_fedrec
 from lightfr_harness.simulation.baselines.fedmf import FedMFOptions
 from lightfr_harness.simulation.baselines.fedrec import FedRecDevice, FedRecOptions
 from lightfr_harness.simulation.baselines.item_factors import decode_rows, histories
@@ -97,6 +98,14 @@ def test_fedrec_is_read_from_one_upload_and_by_what_comes_up_again():
 def test_with_every_item_in_every_upload_of_fedrec_the_intersection_tells_nothing():
     subject = methods.watched_fedrec(TRAIN, FedRecOptions(rho=4, fraction=1.0))
     assert guesses(audited(subject, rounds=8)[""], method_audit.OVER_ROUNDS)
+
+
+def test_an_attack_that_reads_nothing_scores_what_guessing_scores():
+    subject = methods.watched_fedrec(TRAIN, FedRecOptions(rho=4, fraction=1.0))
+    found = audited(replace(subject, attacks={"": lambda *exchange: NOTHING}), rounds=8)[""]
+    assert found[method_audit.VECTORS].predicted > 0
+    assert all(each.measured == each.predicted for each in found.values())
+    assert found[method_audit.TABLE_1].verdict == "confirmed"
 
 
 def test_real_ratings_of_fedrec_are_told_from_virtual_ones_without_the_order_of_rows():
