@@ -16,6 +16,7 @@ from lightfr_harness.records import (
     FindingFields,
     FitRecord,
     LoadRecord,
+    MethodsPrivacyRecord,
     OpenRowsRecord,
     PaperAccuracyRecord,
     PaperCostsRecord,
@@ -98,7 +99,7 @@ def _what(before: FindingFields | None, after: FindingFields | None) -> str:
 
 def findings_of(record: Record) -> list[FindingFields]:
     """An audit's findings, or the figures of another record in the same form."""
-    if isinstance(record, CostRecord | PrivacyRecord | PaperCostsRecord | PaperFiguresRecord):
+    if isinstance(record, WITH_FINDINGS):
         return record.findings
     return [_finding(*figure) for figure in FIGURES[type(record)](record)]
 
@@ -232,6 +233,8 @@ def _demo(record: DemoRecord) -> Figures:
     ]
 
 
+# Audits, which have figures with their verdicts already.
+WITH_FINDINGS = (CostRecord, PrivacyRecord, MethodsPrivacyRecord, PaperCostsRecord, PaperFiguresRecord)
 FIGURES: dict[type[Record], Callable[[Any], Figures]] = {
     TrainRecord: _train,
     SweepRecord: _sweep,

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
+from lightfr.errors import InvalidInputError
 from lightfr_harness.audits.cost.cli import cost
 from lightfr_harness.audits.finding import Finding, broken
 from lightfr_harness.audits.privacy.plan import MODES, ROUNDS_PER_DEVICE, AuditOptions
 from lightfr_harness.console import Json, Report, progress_bar
 from lightfr_harness.errors import errors_as_messages
 from lightfr_harness.simulation.cli import Bits, Data, Format, Seed, Synthetic
+
+if TYPE_CHECKING:
+    from lightfr_harness.audits.privacy.method_audit import MethodOptions
 
 app = typer.Typer(no_args_is_help=True, help="Try the claims; exit code 1 when a limit is broken.")
 app.command()(cost)
@@ -23,11 +27,21 @@ app.command()(cost)
 @app.command()
 def privacy(
     mode: Annotated[list[str] | None, typer.Option(help=f"One or more of {', '.join(MODES)}. Default: all.")] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Instead of our modes, what the server learns of another method: one or more of fcf, fedmf-part, "
+            "fedmf-full, fedrec, metamf, privrec, pfedrec."
+        ),
+    ] = None,
+    beside: Annotated[
+        Path | None, typer.Option(help="With --method: a record of our modes, to stand in the same table.")
+    ] = None,
     data: Data = None,
     format: Format = "ml-100k",
     synthetic: Synthetic = "small",
     rounds: Annotated[
-        int, typer.Option(help="Rounds of the campaign that is attacked; in clear modes 10 at most.")
+        int, typer.Option(help="Rounds of the campaign that is attacked; in clear modes and with --method 10 at most.")
     ] = 200,
     rounds_per_device: Annotated[
         int, typer.Option(help="Rounds that a device takes part in at most; then the campaign lacks devices and ends.")
@@ -51,11 +65,24 @@ def privacy(
     Every figure stands beside what guessing reaches. Modes paper and clear are not private; they are there to compare
     with. Modes secagg and secagg+dp must stay within 2 points of guessing. In the first round of each run the SDK masks
     the uploads; in the other rounds the sum is made without masks.
+
+    With --method the server of another method is the attacker. Options on cohorts, bits and epsilon are ours alone.
     """
+    if method:
+        from lightfr_harness.audits.privacy.method_audit import MethodOptions
+
+        with errors_as_messages():
+            if mode:
+                raise InvalidInputError("--method and --mode are two audits: run one, then the other with --beside")
+            asked = MethodOptions(tuple(dict.fromkeys(method)), data, format, synthetic, rounds, seed)
+        _methods(asked, beside, json_file, report)
+        return
     from lightfr_harness.audits.privacy.run import run
     from lightfr_harness.reports.pages import save
 
     with errors_as_messages():
+        if beside is not None:
+            raise InvalidInputError("--beside needs --method: it names a record to stand beside other methods")
         options = AuditOptions(
             modes=tuple(mode or MODES),
             data=data,
@@ -77,6 +104,27 @@ def privacy(
         Console().print(_table(audited.findings))
     if broken(audited.findings):
         raise typer.Exit(code=1)
+
+
+def _methods(options: MethodOptions, beside: Path | None, json_file: str | None, report: Path | None) -> None:
+    from lightfr_harness import records
+    from lightfr_harness.audits.privacy.method_audit import run
+    from lightfr_harness.reports.learns import HEADS, TITLE, learned, runs
+    from lightfr_harness.reports.pages import save
+
+    with errors_as_messages():
+        ours = records.read(beside) if beside is not None else None
+        if ours is not None and not isinstance(ours, records.PrivacyRecord):
+            raise InvalidInputError(f"{beside} is a record of kind {ours.kind}; --beside takes one of kind privacy")
+        with progress_bar() as bar:
+            task = bar.add_task("audit", total=1.0, detail="")
+            record = run(options, ours, lambda what, share: bar.update(task, description=what, completed=share))
+        save(record, json_file, report)
+    if json_file != "-":
+        table = Table(*HEADS, "Table 1 says", title=f"{TITLE}, in percent (guessing)", caption=" ".join(runs(record)))
+        for name, cells, verdict in learned(record):
+            table.add_row(name, *cells, verdict)
+        Console().print(table)
 
 
 @app.command()

@@ -1,6 +1,6 @@
 """Records: what a command measured, as dataclasses that are written to JSON and read back. See docs/records.md."""
 
-from lightfr_harness.records.audits import CostRecord, FindingFields, PrivacyRecord, PrivacyRun
+from lightfr_harness.records.audits import CostRecord, FindingFields, MethodsPrivacyRecord, PrivacyRecord, PrivacyRun
 from lightfr_harness.records.bench import (
     DeviceRecord,
     Figure1Record,
@@ -59,6 +59,7 @@ __all__ = [
     "LoadRecord",
     "LoadUnits",
     "Look",
+    "MethodsPrivacyRecord",
     "OpenRowsRecord",
     "PaperAccuracyRecord",
     "PaperCostRow",

@@ -72,3 +72,17 @@ class PrivacyRecord(Record):
     isa: str
     machine: str
     lightfr: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodsPrivacyRecord(Record):
+    """`lightfr-harness audit privacy --method`."""
+
+    kind: ClassVar[str] = "privacy-methods"
+
+    options: dict[str, Any]
+    findings: list[FindingFields]
+    beside: list[FindingFields]
+    beside_options: dict[str, Any] | None
+    machine: str
+    lightfr: str

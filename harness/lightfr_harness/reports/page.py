@@ -41,6 +41,10 @@ svg .value, svg .limit-text, svg .reference-text { paint-order: stroke; stroke: 
 .s4 { fill: var(--s4); stroke: var(--s4); color: var(--s4) }
 .s5 { fill: var(--s5); stroke: var(--s5); color: var(--s5) }
 .line.s0, .line.s1, .line.s2, .line.s3, .line.s4, .line.s5 { fill: none }
+/* Many columns of few digits, with what may stand below in brackets. */
+@media (max-width: 40rem) {
+  .dense { font-size: .68rem } .dense th, .dense td { padding: .2rem .1rem; hyphens: auto; white-space: normal }
+}
 @media print {
   body { margin: 0; max-width: none; font-size: 10pt }
   table, figure { break-inside: avoid } .scroll { overflow: visible } svg { min-width: 0 }
@@ -58,12 +62,13 @@ def document(title: str, body: str) -> str:
     )
 
 
-def table(caption: str, heads: Sequence[str], rows: Sequence[str], label: str = "") -> str:
-    """A table of finished rows, in a region that scrolls where the page is narrow."""
+def table(caption: str, heads: Sequence[str], rows: Sequence[str], label: str = "", *, dense: bool = False) -> str:
+    """A table of finished rows, in a region that scrolls where the page is narrow; a dense one is made to fit there."""
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in heads)
+    opening = '<table class="dense">' if dense else "<table>"
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(label or caption)}">'
-        f"<table><caption>{escape(caption)}</caption>"
+        f"{opening}<caption>{escape(caption)}</caption>"
         f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 from lightfr_harness import records
 from lightfr_harness.console import write_text
 from lightfr_harness.records import Record
-from lightfr_harness.reports import bench, cost, demo, paper, paper_costs, paper_figures, privacy, training
+from lightfr_harness.reports import bench, cost, demo, learns, paper, paper_costs, paper_figures, privacy, training
 
 # Pages of audits are drawn from what JSON has.
 PAGES: dict[type[Record], Callable[[Any], str]] = {
@@ -26,6 +26,7 @@ PAGES: dict[type[Record], Callable[[Any], str]] = {
     records.DemoRecord: demo.page,
     records.CostRecord: lambda record: cost.page(records.to_dict(record)),
     records.PrivacyRecord: privacy.page,
+    records.MethodsPrivacyRecord: learns.page,
     records.PaperAccuracyRecord: paper.accuracy_page,
     records.PaperCostsRecord: paper_costs.page,
     records.PaperFiguresRecord: paper_figures.page,

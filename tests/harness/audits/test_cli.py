@@ -7,7 +7,9 @@ from html.parser import HTMLParser
 import pytest
 from typer.testing import CliRunner
 
+from lightfr_harness import records
 from lightfr_harness.cli import app
+from tests.harness.record_examples import EXAMPLES
 
 ARGUMENTS = ["audit", "privacy", "--synthetic", "tiny", "--rounds", "2"]
 MODES = [word for mode in ("secagg", "secagg+dp", "clear") for word in ("--mode", mode)]
@@ -61,6 +63,29 @@ def test_the_same_seed_gives_the_same_record(audited, tmp_path):
     assert audit(tmp_path)[1] == audited[2]
 
 
+def test_other_methods_stand_in_one_table_beside_our_modes(audited, tmp_path):
+    arguments = ["audit", "privacy", "--synthetic", "tiny", "--rounds", "2", "--method", "pfedrec", "--method", "fcf"]
+    arguments += ["--beside", str(audited[0] / "privacy.json"), "--report", str(tmp_path)]
+    answer = CliRunner(env={"COLUMNS": "200"}).invoke(app, arguments)
+    assert answer.exit_code == 0, answer.output
+    record = json.loads((tmp_path / "privacy-methods.json").read_text())
+    assert [each["mode"] for each in record["findings"] if each["claim"] == "rated items named"] == ["PFedRec", "FCF"]
+    assert record["options"]["rounds"] == 2
+    ours = {each["mode"] for each in record["beside"]}
+    assert ours == {"secagg, cohort 38", "secagg+dp, cohort 38", "clear"}
+    page = (tmp_path / "privacy-methods.html").read_text()
+    for name in ("PFedRec (1)", "FCF (1)", *(f"LightFR, {mode} (2)" for mode in ours)):
+        assert f'<th scope="row">{name}</th>' in page
+        assert f"{name} " in answer.output
+
+
+def test_only_a_record_of_our_modes_stands_beside_other_methods(tmp_path):
+    records.write(EXAMPLES["fit"], tmp_path / "fit.json")
+    answer = CliRunner().invoke(app, ["audit", "privacy", "--method", "fcf", "--beside", str(tmp_path / "fit.json")])
+    assert answer.exit_code == 1
+    assert "a record of kind fit" in answer.output
+
+
 class Page(HTMLParser):
     """Collects what a self-contained and readable page must and must not have."""
 
@@ -104,6 +129,10 @@ def test_the_page_stands_alone_and_can_be_read_aloud(audited):
         (["--rounds-per-device", "0"], "rounds_per_device is 0"),
         (["--cohort", "0"], "a cohort of 0"),
         (["--mode", "secagg+dp", "--epsilon", "0"], "epsilon is 0"),
+        (["--method", "fedprox"], "unknown method"),
+        (["--method", "fcf", "--rounds", "0"], "rounds is 0"),
+        (["--method", "fcf", "--mode", "clear"], "two audits"),
+        (["--beside", "privacy.json"], "needs --method"),
     ],
 )
 def test_bad_options_end_as_one_sentence(option, reason):

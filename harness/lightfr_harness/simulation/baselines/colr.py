@@ -93,7 +93,7 @@ class Colr(Pfedrec):
     """CoLR as a simulation. Devices that have caught up have the same table, so one is kept for all."""
 
     _server: ColrServer
-    _devices: Sequence[ColrDevice]
+    devices: Sequence[ColrDevice]
 
     def __init__(self, options: ColrOptions) -> None:
         super().__init__(options)
@@ -102,7 +102,7 @@ class Colr(Pfedrec):
     def begin(self, train: Ratings, seed: int) -> None:
         self._draws = np.random.default_rng([seed, STREAM])
         self._server = ColrServer(train.n_items, self._colr_options, seed, self._draws)
-        self._devices = [
+        self.devices = [
             ColrDevice(rated, self._options, np.random.default_rng([seed, STREAM, 0, user]))
             for user, rated in enumerate(rated_by_user(train))
         ]
@@ -110,10 +110,13 @@ class Colr(Pfedrec):
     def round(self, users: list[int]) -> Traffic:
         directions, now = self._server.directions(), len(self._server.steps)
         down, answers = 0, []
-        for device in (self._devices[user] for user in users):
-            down += sum(map(len, self._server.catch_up(device.rounds_seen)))
+        for user in users:
+            device = self.devices[user]
+            download = b"".join(self._server.catch_up(device.rounds_seen))
             device.rounds_seen = now
             answers.append(device.compressed_answer(self._server.table, directions))
+            self.observer(user, download, answers[-1])
+            down += len(download)
         self._server.learn(answers)
         return Traffic(len(users), down, sum(map(len, answers)))
 

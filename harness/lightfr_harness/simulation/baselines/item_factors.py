@@ -84,6 +84,7 @@ class ItemFactorMethod(Federated):
         item_factors = self.opened(download)
         for user in users:
             upload = self.devices[user].answer(item_factors, len(self.rounds))
+            self.observer(user, download, upload)
             up_bytes += len(upload)
             self.server.receive(upload)
         self.server.step()

@@ -283,6 +283,8 @@ class Metamf(Federated):
             trace, models = self._server.generate(batch)
             downloads = [model.encode() for model in models]
             answers = [self._devices[user].answer(part) for user, part in zip(batch, downloads, strict=True)]
+            for exchange in zip(batch.tolist(), downloads, answers, strict=True):
+                self.observer(*exchange)
             self._server.learn(trace, models, answers)
             down, up = down + sum(map(len, downloads)), up + sum(map(len, answers))
         return Traffic(len(users), down, up)

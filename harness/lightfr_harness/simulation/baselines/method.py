@@ -16,6 +16,8 @@ Floats = npt.NDArray[np.float64]
 Settings = Mapping[str, float]
 # Called after each step with the number of steps done; says whether to stop.
 AfterStep = Callable[[int], bool]
+# Called with every exchange as the server has it: the device, what it was sent and what it answered, both encoded.
+Observer = Callable[[int, bytes, bytes], None]
 
 FACTORS = 32
 # Rounds of a federated method, and at most so many passes of a centralised one.
@@ -68,6 +70,7 @@ class Federated(Method):
 
     def __init__(self) -> None:
         self.rounds: list[Traffic] = []
+        self.observer: Observer = lambda device, download, upload: None
 
     @property
     @abstractmethod

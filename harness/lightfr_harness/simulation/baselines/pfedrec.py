@@ -136,7 +136,7 @@ class Pfedrec(Federated):
     """PFedRec as a simulation."""
 
     _server: PfedrecServer
-    _devices: Sequence[PfedrecDevice]
+    devices: Sequence[PfedrecDevice]
 
     def __init__(self, options: PfedrecOptions) -> None:
         super().__init__()
@@ -144,7 +144,7 @@ class Pfedrec(Federated):
 
     @property
     def n_users(self) -> int:
-        return len(self._devices)
+        return len(self.devices)
 
     @property
     def draws(self) -> np.random.Generator:
@@ -153,7 +153,7 @@ class Pfedrec(Federated):
     def begin(self, train: Ratings, seed: int) -> None:
         self._draws = np.random.default_rng([seed, STREAM])
         self._server = PfedrecServer(train.n_items, self._options.factors, self._draws)
-        self._devices = [
+        self.devices = [
             PfedrecDevice(rated, self._options, np.random.default_rng([seed, STREAM, user]))
             for user, rated in enumerate(rated_by_user(train))
         ]
@@ -161,14 +161,16 @@ class Pfedrec(Federated):
     def round(self, users: list[int]) -> Traffic:
         download = self._server.download()
         table = from_table(Table.FromString(download))
-        answers = [self._devices[user].answer(table) for user in users]
+        answers = [self.devices[user].answer(table) for user in users]
+        for user, answer in zip(users, answers, strict=True):
+            self.observer(user, download, answer)
         self._server.learn(answers)
         return Traffic(len(users), len(users) * len(download), sum(map(len, answers)))
 
     def scores(self, users: Index, items: Index) -> Floats:
         found = np.empty(len(users))
         for user, positions in positions_by_user(users):
-            found[positions] = self._devices[user].scores(self._server.table, items[positions])
+            found[positions] = self.devices[user].scores(self._server.table, items[positions])
         return found
 
 
