@@ -28,9 +28,10 @@ from lightfr_harness.audits.privacy.scoring import MARGIN, named, share_by_user,
 from lightfr_harness.data import Ratings
 from lightfr_harness.data.ratings import Index
 from lightfr_harness.records import FindingFields, MethodsPrivacyRecord, PrivacyRecord
-from lightfr_harness.simulation.baselines.item_factors import best_unrated, histories
+from lightfr_harness.simulation.baselines.item_factors import histories
 from lightfr_harness.simulation.baselines.method import FRACTION, STEPS, Floats
 from lightfr_harness.simulation.baselines.privrec import DELTA, PrivRec, epsilon
+from lightfr_harness.simulation.baselines.tables import best_unrated
 from lightfr_harness.simulation.options import TrainOptions
 from lightfr_harness.simulation.train import load_split
 

@@ -28,13 +28,7 @@ from lightfr_harness.data.ratings import Index
 from lightfr_harness.simulation.baselines.fcf import Fcf, FcfOptions
 from lightfr_harness.simulation.baselines.fedmf import FedMF, FedMFOptions
 from lightfr_harness.simulation.baselines.fedrec import FedRec, FedRecOptions
-from lightfr_harness.simulation.baselines.item_factors import (
-    ItemFactorMethod,
-    best_unrated,
-    decode_rows,
-    decode_table,
-    parsed,
-)
+from lightfr_harness.simulation.baselines.item_factors import ItemFactorMethod
 from lightfr_harness.simulation.baselines.lightfr_baselines_pb2 import GeneratedModelGradient
 from lightfr_harness.simulation.baselines.metamf import Metamf, PrivateModel
 from lightfr_harness.simulation.baselines.metamf import make as make_metamf
@@ -44,6 +38,7 @@ from lightfr_harness.simulation.baselines.pfedrec import make as make_pfedrec
 from lightfr_harness.simulation.baselines.privrec import PrivRec, PrivRecDevice, PrivRecOptions
 from lightfr_harness.simulation.baselines.registry import METHODS
 from lightfr_harness.simulation.baselines.sealing import FixedPoint, Sealing
+from lightfr_harness.simulation.baselines.tables import best_unrated, decode_rows, decode_table, parsed
 
 # From what was sent, what came back, and the number of the round, from 0, to what is read of the device.
 Attack = Callable[[bytes, bytes, int], Read]

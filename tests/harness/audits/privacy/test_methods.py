@@ -11,10 +11,11 @@ from lightfr_harness.audits.privacy import method_audit, methods
 from lightfr_harness.audits.privacy.method_attacks import NOTHING, read_fedrec
 from lightfr_harness.simulation.baselines.fedmf import FedMFOptions
 from lightfr_harness.simulation.baselines.fedrec import FedRecDevice, FedRecOptions
-from lightfr_harness.simulation.baselines.item_factors import decode_rows, histories
+from lightfr_harness.simulation.baselines.item_factors import histories
 from lightfr_harness.simulation.baselines.paillier import generate
 from lightfr_harness.simulation.baselines.privrec import PrivRecOptions
 from lightfr_harness.simulation.baselines.sealing import Encrypted
+from lightfr_harness.simulation.baselines.tables import decode_rows
 from tests.harness.simulation.baselines.made import made_ratings
 
 TRAIN = made_ratings(40, 60, 12)
