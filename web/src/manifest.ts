@@ -38,7 +38,7 @@ const RANKING: Schema = {
   3: ["recency", "int32"],
   4: ["refine", "bool"],
 };
-const MANIFEST: Schema = {
+export const MANIFEST: Schema = {
   1: ["wireVersion", "uint32"],
   2: ["modelVersion", "uint64"],
   4: ["model", ROUND_MODEL],
@@ -52,7 +52,7 @@ const MANIFEST: Schema = {
   12: ["candidates", RANKING, "repeated"],
   13: ["removedItems", ARTIFACT],
 };
-const SIGNED_MANIFEST: Schema = { 1: ["manifest", "bytes"], 2: ["signature", "bytes"], 3: ["keyId", "bytes"] };
+export const SIGNED_MANIFEST: Schema = { 1: ["manifest", "bytes"], 2: ["signature", "bytes"], 3: ["keyId", "bytes"] };
 
 // The same as they are read: what is absent may be undefined.
 interface ArtifactMessage {

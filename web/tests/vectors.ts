@@ -7,7 +7,8 @@ import { applyDelta } from "../src/deltas.js";
 import { ArtifactError, ManifestError } from "../src/errors.js";
 import { Fitter, Recency, weigh, type WeighedItem, weightOfAge } from "../src/fit.js";
 import { type Kernel } from "../src/kernel.js";
-import { readManifest } from "../src/manifest.js";
+import { MANIFEST, readManifest, SIGNED_MANIFEST } from "../src/manifest.js";
+import { decode, MalformedMessage, type Schema } from "../src/proto.js";
 import { priorOf, RankBy, score } from "../src/rankings.js";
 import { type Case, equal, type ReadVector, refuses, unhex } from "./check.js";
 
@@ -31,6 +32,7 @@ export function vectorCases(kernel: Kernel, read: ReadVector): Case[] {
     ["catalogue.json: refusals", async () => badCatalogues(await load("catalogue.json"))],
     ["deltas.json: good ones", async () => deltas(await load("deltas.json"))],
     ["deltas.json: refusals", async () => badDeltas(await load("deltas.json"))],
+    ["messages.json: fields in any order, and unknown ones", async () => messages(await load("messages.json"))],
     ["manifest.json: good ones", async () => manifests(await load("manifest.json"), await read("manifest.bin"))],
     ["manifest.json: refusals", async () => badManifests(await load("manifest.json"))],
   ];
@@ -244,4 +246,42 @@ async function badManifests(vector: any): Promise<void> {
   const keys = [unhex(vector.public_key)];
   for (const { name, signed_manifest: signed } of vector.refused)
     await refuses(() => readManifest(unhex(signed), keys), ManifestError, name);
+}
+
+// Of messages that a page never meets, what the known answers need.
+const CAPABILITIES: Schema = { 1: ["wireVersions", "uint32", "repeated"], 2: ["uploadKinds", "int32", "repeated"] };
+const SCHEMAS: Record<string, Schema> = {
+  Manifest: MANIFEST,
+  SignedManifest: SIGNED_MANIFEST,
+  Capabilities: CAPABILITIES,
+  GetRoundStatusResponse: { 1: ["state", "int32"], 2: ["uploadCount", "uint32"] },
+  GetManifestRequest: { 1: ["capabilities", CAPABILITIES] },
+  EnrollRequest: { 1: ["token", "string"] },
+};
+
+/** As proto3's JSON has it: zeros are absent. Names are sorted, for fields come in any order. */
+const shown = (message: unknown): unknown =>
+  JSON.parse(
+    JSON.stringify(message, (_, part: unknown) => {
+      if (part === 0) return undefined;
+      if (part instanceof Uint8Array) return btoa(String.fromCharCode(...part));
+      if (part === "UPLOAD_KIND_TERNARY") return 1;
+      if (part instanceof Object && !Array.isArray(part)) return Object.fromEntries(Object.entries(part).sort());
+      return typeof part === "bigint" ? String(part) : part;
+    }),
+  );
+
+async function messages({ messages, read_as: readAs, refused }: any): Promise<void> {
+  for (const { message, bytes, json, other_order: other, unknown_fields: unknown } of messages) {
+    const schema = SCHEMAS[message];
+    if (!schema || !message.endsWith("Manifest")) continue;
+    const read = decode(schema, unhex(bytes));
+    for (const [name, kind] of Object.values(schema))
+      if (["bytes", "string", "uint64"].includes(kind as string)) equal(shown(read[name]), json[name], name);
+    for (const same of [other, unknown]) equal(shown(decode(schema, unhex(same))), shown(read), message);
+  }
+  for (const { name, message, bytes, json } of readAs.filter((c: any) => c.message in SCHEMAS))
+    equal(shown(decode(SCHEMAS[message], unhex(bytes))), shown(json), name);
+  for (const { name, message, bytes } of refused)
+    await refuses(() => decode(SCHEMAS[message], unhex(bytes)), MalformedMessage, name);
 }
