@@ -10,7 +10,7 @@ export interface ModelStore {
   remove(name: string): Promise<void>;
 }
 
-/** In the browser's cache, under the addresses that the files have, so that a service worker finds them too. */
+/** In the browser's cache, under the addresses that the files have at the server. */
 export async function openCacheStore(baseUrl: string): Promise<ModelStore> {
   const cache = await caches.open(`lightfr model ${baseUrl}`);
   const addressOf = (name: string): string => `${baseUrl}/${name}`;

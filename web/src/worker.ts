@@ -1,5 +1,6 @@
-// A service worker, so that a page works offline: register it with { type: "module" } from the folder of the page.
-// What Model.load has stored is answered from there; the page itself, its scripts and the kernel are kept as they come.
+// A service worker, so that a page works offline: register it with { type: "module" } for the folder of the page.
+// It keeps the page, its scripts and the kernel. The model needs no worker: Model.load finds the stored one by itself,
+// and can then say that the server is out of reach.
 export {};
 
 interface FetchEvent extends Event {
@@ -16,24 +17,21 @@ const worker = globalThis as unknown as Worker;
 const PAGES = "lightfr pages";
 
 /** The parts of a page that it cannot begin without. Whatever else it asks for is its own business. */
-function isPageFile(request: Request): boolean {
-  const { origin, pathname } = new URL(request.url);
-  if (origin !== worker.location.origin) return false;
-  return ["document", "script", "style"].includes(request.destination) || pathname.endsWith(".wasm");
+function isPageFile({ url, method, destination }: Request): boolean {
+  const { origin, pathname } = new URL(url);
+  if (method !== "GET" || origin !== worker.location.origin) return false;
+  return ["document", "script", "style"].includes(destination) || pathname.endsWith(".wasm");
 }
 
-const isArtifact = ({ url }: Request): boolean => /\/artifacts\/[0-9a-f]{64}$/.test(url);
-
+/** From the network, of which a copy is kept; without a network the last copy. */
 async function answer(request: Request): Promise<Response> {
-  // The name of an artifact is its content: what is stored under it never changes.
-  const stored = isArtifact(request) ? await caches.match(request.url) : undefined;
-  if (stored) return stored;
+  const pages = await caches.open(PAGES);
   try {
     const fresh = await fetch(request);
-    if (fresh.ok && isPageFile(request)) await (await caches.open(PAGES)).put(request.url, fresh.clone());
+    if (fresh.ok) await pages.put(request.url, fresh.clone());
     return fresh;
   } catch (error) {
-    const kept = await caches.match(request.url);
+    const kept = await pages.match(request.url);
     if (kept) return kept;
     throw error;
   }
@@ -45,7 +43,5 @@ worker.addEventListener("activate", (event) =>
 );
 worker.addEventListener("fetch", (event) => {
   const { request } = event as FetchEvent;
-  const isManifest = request.url.endsWith("/manifest");
-  if (request.method === "GET" && (isPageFile(request) || isArtifact(request) || isManifest))
-    (event as FetchEvent).respondWith(answer(request));
+  if (isPageFile(request)) (event as FetchEvent).respondWith(answer(request));
 });
