@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 BUILT := pyproject.toml harness/pyproject.toml setup.py $(wildcard csrc/*.c csrc/*.h sdk/*.py harness/*.py harness/lightfr_harness/*/*.c)
 INSTALL = $(BIN)/python tools/install.py $(VENV)
 
-.PHONY: help test demo bench bench-accuracy bench-load fuzz lint format gen gen-check baseline test-arm test-sanitize size dist wheel test-protobuf coverage kill adversary bench-device test-conformance test-interop node-there web-kernel web-check test-web clean
+.PHONY: help test demo bench bench-accuracy bench-load fuzz lint format gen gen-check baseline test-arm test-sanitize size dist wheel test-protobuf coverage kill adversary bench-device test-conformance test-interop node-there web-kernel web-check test-web bench-web clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
@@ -50,7 +50,7 @@ $(INTEROP)/node_modules/.package-lock.json: $(INTEROP)/package-lock.json
 	@touch $@
 
 node-there:
-	@{ command -v node && command -v npm; } >/dev/null || { echo "test-interop needs Node.js 18.19 or later and npm: install them (Debian: apt-get install nodejs npm)." >&2; exit 1; }
+	@{ command -v node && command -v npm; } >/dev/null || { echo "This target needs Node.js 18.19 or later and npm: install them (Debian: apt-get install nodejs npm)." >&2; exit 1; }
 
 test-interop: node-there $(VENV)/installed ## Try lightfr with other programs: curl, nginx, a coordinator in Node.js (takes minutes)
 	@$(MAKE) --no-print-directory $(INTEROP)/node_modules/.package-lock.json
@@ -75,6 +75,20 @@ web-check: .venv-zig/installed ## Check that the kernel for web pages is that of
 	@$(MAKE) --no-print-directory -B -C web/kernel BUILD=$(abspath build/web-check) ZIG="$(ZIG)"
 	@for kind in simd plain; do cmp build/web-check/kernel.$$kind.wasm web/src/kernel.$$kind.wasm || \
 	  { echo "The kernel for web pages is stale: run 'make web-kernel'." >&2; exit 1; }; done
+
+web/node_modules/.package-lock.json: web/package-lock.json
+	@cd web && npm ci --silent
+	@touch $@
+
+test-web: node-there $(VENV)/installed ## Try lightfr-web in Node.js and in Chromium (Debian: nodejs npm chromium)
+	@$(MAKE) --no-print-directory web-check web/node_modules/.package-lock.json
+	@cd web && npm run --silent build && npm run --silent lint && npm test --silent
+	$(BIN)/python -m pytest --numprocesses 2 tests/web
+
+bench-web: node-there $(VENV)/installed ## Time the kernel in Chromium against plain JavaScript and floats
+	@$(MAKE) --no-print-directory web/node_modules/.package-lock.json
+	@cd web && npm run --silent build
+	$(BIN)/python -m tests.web.bench
 
 kill: $(VENV)/installed ## Kill the store, the device and the coordinator 200 times each, also while items change, and look for anything lost (takes minutes)
 	$(BIN)/python -m tests.campaigns.kill_store --kills 200
@@ -181,6 +195,6 @@ test-protobuf: dist ## Try the SDK's wheel on the newest and the oldest protobuf
 	done
 
 clean: ## Remove everything that was built
-	rm -rf $(VENV) build dist out *.egg-info sdk/*.egg-info harness/*.egg-info harness/build csrc/build examples/c/build
+	rm -rf $(VENV) build dist out *.egg-info sdk/*.egg-info harness/*.egg-info harness/build csrc/build examples/c/build web/dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	find sdk harness -name '*.so' -delete

@@ -17,14 +17,16 @@ class _Files(SimpleHTTPRequestHandler):
     extensions_map = {".js": "text/javascript", ".html": "text/html", ".wasm": "application/wasm", "": "text/plain"}  # noqa: RUF012
 
     def do_GET(self):
-        """Pages are made of the name of their script; all else are files."""
+        """What a test put here; pages, which are made of the name of their script; and files of the folders."""
         path = self.path.partition("?")[0]
-        if not path.endswith(".html"):
+        body = self.server.files.get(path)
+        if body is None and path.endswith(".html"):
+            script = path.removesuffix(".html").removeprefix("/")
+            body = f'<!doctype html><script type="module" src="/web/{script}.js"></script>'.encode()
+        if body is None:
             return super().do_GET()
-        script = path.removesuffix(".html").removeprefix("/")
-        body = f'<!doctype html><title>{script}</title><script type="module" src="/web/{script}.js"></script>'.encode()
         self.send_response(200)
-        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Type", self.guess_type(path))
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -32,6 +34,9 @@ class _Files(SimpleHTTPRequestHandler):
     def end_headers(self):
         # A worker may then answer for all pages, though its script lies deeper.
         self.send_header("Service-Worker-Allowed", "/")
+        # Alone in its process, a page has precise clocks and may measure its memory.
+        self.send_header("Cross-Origin-Opener-Policy", "same-origin")
+        self.send_header("Cross-Origin-Embedder-Policy", "require-corp")
         super().end_headers()
 
     def translate_path(self, path):
@@ -45,9 +50,10 @@ class _Files(SimpleHTTPRequestHandler):
 
 
 @contextmanager
-def serving_pages():
-    """Serve; the address, which a browser takes for a secure one."""
+def serving_pages(files=None):
+    """Serve, these files by path too; the address, which a browser takes for a secure one."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Files)
+    server.files = {} if files is None else files
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:

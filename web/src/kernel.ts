@@ -66,6 +66,11 @@ export class KernelMemory {
     this.#top = exports.__heap_base.value as number;
   }
 
+  /** All of it, taken or not. */
+  get byteLength(): number {
+    return this.#exports.memory.buffer.byteLength;
+  }
+
   /** Takes so many bytes, which hold anything, and returns their address. Views that were made before may be gone. */
   take(byteLength: number): number {
     const address = Math.ceil(this.#top / ALIGNMENT) * ALIGNMENT;

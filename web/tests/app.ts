@@ -1,4 +1,5 @@
 // A page as an app would have it, for tests/web/test_offline.py: it loads a model, keeps opinions, and recommends.
+import { hex } from "../src/bytes.js";
 import { Model, Ratings } from "../src/index.js";
 
 const asked = new URLSearchParams(location.search);
@@ -16,6 +17,7 @@ async function run(): Promise<object> {
     version: Number(model.version),
     before,
     list: await model.recommend(ratings),
+    startCode: hex((await ratings.startCode(model.codes.codeBits)).reveal()),
     updateError: model.updateError?.name ?? "",
   };
 }

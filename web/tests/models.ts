@@ -1,8 +1,15 @@
 // Loading, keeping and replacing a model, and what it recommends, with a server that may lie.
 import { type Bytes, hex, sha256 } from "../src/bytes.js";
 import { UserCode } from "../src/codes.js";
-import { ArtifactError, InvalidInputError, LightFRError, ManifestError, RatingError } from "../src/errors.js";
-import { ServerUnavailableError } from "../src/errors.js";
+import {
+  ArtifactError,
+  InvalidInputError,
+  LightFRError,
+  ManifestError,
+  RatingError,
+  ServerUnavailableError,
+  UnsupportedBrowserError,
+} from "../src/errors.js";
 import { type Kernel } from "../src/kernel.js";
 import { readTrustedKeys } from "../src/manifest.js";
 import { Model, type UserOpinions } from "../src/model.js";
@@ -26,6 +33,7 @@ export function modelCases(kernel: Kernel): Case[] {
     ["whatever is wrong with a new version, the old one stays", () => keepsOld(load)],
     ["a damaged file of the store is fetched again", () => mends(load)],
     ["without a stored model the error is thrown", () => throws(load)],
+    ["a browser without Ed25519 says so", () => withoutEd25519(load)],
     ["trusted keys are PEM text or 32 bytes", trustedKeys],
     ["ratings become the levels of the SDK", levels],
   ];
@@ -158,6 +166,17 @@ async function throws(load: Load): Promise<void> {
   await refuses(() => load(server, memoryStore()), ArtifactError, "spoilt codes");
   server.isDown = true;
   await refuses(() => load(server, memoryStore()), ServerUnavailableError, "a server that is gone");
+}
+
+async function withoutEd25519(load: Load): Promise<void> {
+  const server = await published();
+  const { importKey } = SubtleCrypto.prototype;
+  SubtleCrypto.prototype.importKey = () => Promise.reject(new DOMException("Unrecognized name", "NotSupportedError"));
+  try {
+    await refuses(() => load(server, memoryStore()), UnsupportedBrowserError, "Ed25519");
+  } finally {
+    SubtleCrypto.prototype.importKey = importKey;
+  }
 }
 
 async function trustedKeys(): Promise<void> {

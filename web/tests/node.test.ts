@@ -1,10 +1,14 @@
 // The cases in Node.js, with both builds of the kernel. tests/page.ts runs the same in a browser.
+import { webcrypto } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { Kernel } from "../src/kernel.js";
 import { agreementCases } from "./agreement.js";
 import { modelCases } from "./models.js";
 import { vectorCases } from "./vectors.js";
+
+// Node.js 18 has them, though not as globals.
+if (!globalThis.crypto) Object.assign(globalThis, { crypto: webcrypto, SubtleCrypto: webcrypto.subtle.constructor });
 
 const VECTORS = new URL("../../../vectors/v1/", import.meta.url);
 const read = async (file: string) => new Uint8Array(await readFile(new URL(file, VECTORS)));
