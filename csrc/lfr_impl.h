@@ -24,6 +24,9 @@
 #if defined(__aarch64__)
 #define LFR_HAVE_NEON 1
 #endif
+#if defined(__wasm_simd128__)
+#define LFR_HAVE_WASM 1
+#endif
 
 /* always_inline, so that what is written once is compiled with the instruction set of the function it lands in. */
 #define LFR_INLINE static inline __attribute__((always_inline))
@@ -130,6 +133,9 @@ void lfr_hamming_batch_avx2(const uint8_t* items, uint32_t first, uint32_t last,
 #endif
 #ifdef LFR_HAVE_NEON
 extern const lfr_variant lfr_neon;
+#endif
+#ifdef LFR_HAVE_WASM
+extern const lfr_variant lfr_wasm;
 #endif
 
 const lfr_variant* lfr_current(void);

@@ -84,15 +84,15 @@ class Browser:
 
 
 @contextmanager
-def browser():
-    """Start Chromium; it reads commands from its descriptor 3 and answers on 4."""
+def browser(*flags):
+    """Start Chromium, with further flags; it reads commands from its descriptor 3 and answers on 4."""
     command_end, to_browser = os.pipe()
     from_browser, answer_end = os.pipe()
     # High numbers first, so that neither is overwritten by the other on its way to 3 and 4.
     passed = [os.dup(end) for end in (command_end, answer_end)]
     redirect = 'exec "$@" 3<&{} 4>&{}'.format(*passed)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        command = ["bash", "-c", redirect, "bash", CHROMIUM, *FLAGS, *QUIET, f"--user-data-dir={profile}"]
+        command = ["bash", "-c", redirect, "bash", CHROMIUM, *FLAGS, *QUIET, *flags, f"--user-data-dir={profile}"]
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         child = subprocess.Popen(command, pass_fds=passed, **quiet)
         for end in (command_end, answer_end, *passed):

@@ -1,5 +1,6 @@
 """The C library as others get it: what is installed, under which names and versions, and what it exports."""
 
+import json
 import re
 import tomllib
 
@@ -118,6 +119,7 @@ def test_the_first_commands_of_the_manual_work_as_printed(tmp_path):
 def test_header_package_and_python_have_one_version_and_the_soname_is_the_abi(staged, built_by_cmake):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["version"] == VERSION
+    assert json.loads((ROOT / "web/package.json").read_text())["version"] == VERSION
     assert run("pkg-config", "--modversion", "lightfr", variables=pkg_config(staged)).strip() == VERSION
     for root in (staged, built_by_cmake / "root"):
         assert soname(root / "usr/lib/machine/liblightfr.so") == f"liblightfr.so.{ABI}"

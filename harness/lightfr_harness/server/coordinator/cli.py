@@ -38,6 +38,17 @@ def serve(
     operations_port: Annotated[
         int, typer.Option(min=0, max=65535, help="Loopback port for /metrics and the status page.")
     ] = 8445,
+    web_port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="Port for web pages: manifests and artifacts, read-only. Default: none."),
+    ] = None,
+    web_origin: Annotated[
+        str, typer.Option(help="https://HOST[:PORT] of the pages that may read the answers of --web-port.")
+    ] = "",
+    web_certificate: Annotated[
+        Path | None, typer.Option(help="PEM file of a certificate that browsers trust. Default: the coordinator's own.")
+    ] = None,
+    web_key: Annotated[Path | None, typer.Option(help="PEM file of the key of --web-certificate.")] = None,
     goal: Annotated[
         int | None, typer.Option(help="Uploads that a round waits for. Default: 512; in mode clear 64.")
     ] = None,
@@ -101,6 +112,7 @@ def serve(
     # Here, so that the other commands start without aiohttp.
     from lightfr_harness.server.authority import Credentials
     from lightfr_harness.server.authority.keys import COORDINATOR
+    from lightfr_harness.server.coordinator.browsers import BrowserPort
     from lightfr_harness.server.coordinator.options import ItemList, Settings, SettingsError, read_codes
     from lightfr_harness.server.coordinator.rounds import Plan
     from lightfr_harness.server.coordinator.serving import Addresses, serve_until_stopped
@@ -129,7 +141,10 @@ def serve(
         if place is None or (authority and credentials):
             raise SettingsError("name --authority to start both, or --credentials to start the coordinator alone")
         shown = Credentials(place)
-        wanted = Addresses(host, port, operations_port, enrollment_port)
+        if web_port is None and (web_origin or web_certificate or web_key):
+            raise SettingsError("--web-origin, --web-certificate and --web-key need --web-port")
+        browsers = None if web_port is None else BrowserPort(web_port, web_origin, web_certificate, web_key)
+        wanted = Addresses(host, port, operations_port, enrollment_port, browsers)
         is_good = asyncio.run(serve_until_stopped(folder, shown, items, settings, plan, wanted, authority=authority))
         raise typer.Exit(0 if is_good else 1)
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lightfr_harness.server.authority.credentials import Credentials
-from lightfr_harness.server.coordinator import operations
+from lightfr_harness.server.coordinator import browsers, operations
 from lightfr_harness.server.coordinator.beside import authority_beside
+from lightfr_harness.server.coordinator.browsers import FOR_BROWSERS, BrowserPort, Certificate
 from lightfr_harness.server.coordinator.coordinator import Coordinator
 from lightfr_harness.server.coordinator.folder import write_atomically
 from lightfr_harness.server.coordinator.limits import FOR_DEVICES, FOR_OPERATORS, Connections, Limits
@@ -38,11 +39,15 @@ class Addresses:
     operations_port: int = 0
     # None: the authority runs elsewhere.
     enrollment_port: int | None = None
+    # None: web pages get nothing.
+    browsers: BrowserPort | None = None
 
     def as_json(self) -> str:
         addresses = {"server": address(self.host, self.port)}
         if self.enrollment_port is not None:
             addresses["enrollment"] = address(self.host, self.enrollment_port)
+        if self.browsers is not None:
+            addresses["web"] = address(self.host, self.browsers.port)
         return json.dumps({**addresses, "operations": f"http://127.0.0.1:{self.operations_port}"})
 
 
@@ -98,10 +103,10 @@ async def serving(
     observer: Observer | None = None,
     for_devices: Limits = FOR_DEVICES,
 ) -> AsyncIterator[Addresses]:
-    """Listen for devices and the operator; on leaving, answer the requests that were begun."""
+    """Listen for devices, the operator and, if wanted, web pages; on leaving, answer the requests that were begun."""
     service, metrics = CoordinatorService(coordinator), coordinator.metrics
     devices = HttpService(service, credentials.device_of, metrics, log, for_devices, observer)
-    applications = (
+    applications = [
         (
             devices.application(coordinator.artifacts, coordinator.artifact_kind),
             wanted.host,
@@ -116,8 +121,13 @@ async def serving(
             None,
             Connections(FOR_OPERATORS),
         ),
-    )
-    runners, ports = [], []
+    ]
+    runners, ports, refreshing = [], [], None
+    if wanted.browsers is not None:
+        certificate, connections = Certificate(wanted.browsers, credentials.folder), Connections(FOR_BROWSERS)
+        pages = browsers.application(coordinator, wanted.browsers.origin, connections)
+        applications.append((pages, wanted.host, wanted.browsers.port, certificate.context(), connections))
+        refreshing = asyncio.create_task(keep_fresh(certificate.refresh, log))
     try:
         for application in applications:
             runner, port = await listen(*application)
@@ -125,8 +135,11 @@ async def serving(
             ports.append(port)
         listening = runners[0].server
         metrics.connections.set_function(lambda: len(listening.connections) if listening else 0)
-        yield Addresses(wanted.host, *ports)
+        for_pages = None if wanted.browsers is None else replace(wanted.browsers, port=ports[2])
+        yield Addresses(wanted.host, ports[0], ports[1], browsers=for_pages)
     finally:
+        if refreshing is not None:
+            refreshing.cancel()
         devices.is_closing = True
         coordinator.steps.wake()
         for runner in runners:

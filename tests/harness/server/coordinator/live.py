@@ -36,11 +36,12 @@ class Live:
         observer=None,
         for_devices=FOR_DEVICES,
         for_newcomers=FOR_NEWCOMERS,
+        browsers=None,
         **plan,
     ):
         self.folder, self.authority, self.log = folder, authority, io.StringIO()
         self._make_rule, self._observer = make_rule, observer
-        self._limits = (for_devices, for_newcomers)
+        self._limits, self._wanted = (for_devices, for_newcomers), Addresses(browsers=browsers)
         self.credentials = Credentials(authority.coordinator, now=authority._now)
         self._admission = authority.admission()
         self._made = (items, settings, Plan(**{"goal": 3, "over_selection": 1.5, **plan}))
@@ -67,7 +68,7 @@ class Live:
         await self.coordinator.start()
         rounds = asyncio.create_task(self.coordinator.run())
         for_devices, for_newcomers = self._limits
-        served = serving(self.coordinator, self.credentials, Addresses(), log, self._observer, for_devices)
+        served = serving(self.coordinator, self.credentials, self._wanted, log, self._observer, for_devices)
         newcomers = serving_authority(self.authority, self._admission, "127.0.0.1", 0, log, for_newcomers)
         async with served as addresses, newcomers as port:
             self.addresses = json.loads(replace(addresses, enrollment_port=port).as_json())

@@ -1,0 +1,10 @@
+export { Catalogue, type ItemId } from "./catalogue.js";
+export { type Hit, ItemCodes, type Search, type Step, UserCode } from "./codes.js";
+export * from "./errors.js";
+export { Fitter, LEVELS, MIDDLE, type Opinion, Recency } from "./fit.js";
+export { Kernel } from "./kernel.js";
+export { type Artifact, type Manifest, readManifest, readTrustedKeys } from "./manifest.js";
+export { type LoadOptions, Model, type Recommendation, type UserOpinions } from "./model.js";
+export { rank, type Ranked, RankBy, type Ranking, score } from "./rankings.js";
+export { type ItemOpinion, Ratings, type RatingScale } from "./ratings.js";
+export { memoryStore, type ModelStore } from "./store.js";
