@@ -34,7 +34,7 @@ $(VENV)/installed-lint: $(VENV)/installed
 	@touch $@
 
 test: $(VENV)/installed ## Run all tests (under 5 minutes)
-	$(BIN)/python -m pytest --numprocesses 3
+	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile
 	@$(MAKE) --no-print-directory -C csrc check
 
 coverage: $(VENV)/installed ## Check that tests walk at least 95 % of the branches of cryptography, store and wire
