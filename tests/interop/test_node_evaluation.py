@@ -172,7 +172,7 @@ def test_sums_of_any_evaluations_choose_the_same_rankings():
         )
     sent = [
         [
-            {"candidates": [_as_sent(one) for one in to_messages(c)], "hits": hits.tolist(), "variance": 64}
+            {"candidates": [_as_sent(one) for one in to_messages(c)], "hits": hits.tolist(), "variance": 128}
             for c, hits in history
         ]
         for history in histories
