@@ -93,15 +93,15 @@ def evaluation_forgets():
 
 @mutant("worst-is-chosen", "the candidate that counts least is chosen", "evaluation.choice", KIT)
 def worst_is_chosen():
-    @around(Evaluated, "nets")
-    def _(original, self, group=None):
+    @around(Evaluated, "likely_nets")
+    def _(original, self, group):
         return -original(self, group)
 
 
 @mutant("dislikes-count-for-it", "disliked items count as liked ones", "evaluation.dislikes", KIT)
 def dislikes_count_for_it():
-    @around(Evaluated, "nets")
-    def _(original, self, group=None):
+    @around(Evaluated, "likely_nets")
+    def _(original, self, group):
         return original(replace(self, sums=np.stack([self.sums.sum(axis=1), 0 * self.sums[:, 0]], axis=1)), group)
 
 
