@@ -65,15 +65,6 @@ class ItemFactorMethod(Federated):
 
     server: Server
     devices: Sequence[Device]
-    _draws: np.random.Generator
-
-    @property
-    def n_users(self) -> int:
-        return len(self.devices)
-
-    @property
-    def draws(self) -> np.random.Generator:
-        return self._draws
 
     def opened(self, download: bytes) -> Floats:
         """What a device reads from the download: the same for everybody, so it is read once a round."""

@@ -251,21 +251,13 @@ class Metamf(Federated):
         super().__init__()
         self._options = options
 
-    @property
-    def n_users(self) -> int:
-        return len(self._devices)
-
-    @property
-    def draws(self) -> np.random.Generator:
-        return self._draws
-
     def begin(self, train: Ratings, seed: int) -> None:
         self._n_items, self._draws = train.n_items, np.random.default_rng([seed, STREAM])
         self._server = MetamfServer(train.n_users, train.n_items, self._options, self._draws)
         order = np.lexsort((train.item_index, train.user_index))
         cuts = np.cumsum(np.bincount(train.user_index, minlength=train.n_users))[:-1]
         targets = np.ones(len(train)) if self._options.negatives else train.rating
-        self._devices = [
+        self.devices = [
             MetamfDevice(
                 train.item_index[rows],
                 targets[rows],
@@ -282,7 +274,7 @@ class Metamf(Federated):
             batch = in_order[first : first + self._options.devices]
             trace, models = self._server.generate(batch)
             downloads = [model.encode() for model in models]
-            answers = [self._devices[user].answer(part) for user, part in zip(batch, downloads, strict=True)]
+            answers = [self.devices[user].answer(part) for user, part in zip(batch, downloads, strict=True)]
             for exchange in zip(batch.tolist(), downloads, answers, strict=True):
                 self.observer(*exchange)
             self._server.learn(trace, models, answers)

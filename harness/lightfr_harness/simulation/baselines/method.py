@@ -67,28 +67,21 @@ class Federated(Method):
     """A server and its devices, which exchange encoded messages only. A step is a round of a share of the devices."""
 
     fraction = FRACTION
+    # One for each user. `begin` makes them, and the stream that decides, among other things, who takes part.
+    devices: Sequence[object]
+    _draws: np.random.Generator
 
     def __init__(self) -> None:
         self.rounds: list[Traffic] = []
         self.observer: Observer = lambda device, download, upload: None
-
-    @property
-    @abstractmethod
-    def n_users(self) -> int:
-        """How many devices there are."""
-
-    @property
-    @abstractmethod
-    def draws(self) -> np.random.Generator:
-        """Decides who takes part."""
 
     @abstractmethod
     def round(self, users: list[int]) -> Traffic:
         """One round of these devices: encoded messages go down and up, and the server learns from what came."""
 
     def step(self) -> None:
-        size = max(1, round(self.fraction * self.n_users))
-        users = self.draws.choice(self.n_users, size, replace=False)
+        size = max(1, round(self.fraction * len(self.devices)))
+        users = self._draws.choice(len(self.devices), size, replace=False)
         self.rounds.append(self.round(sorted(users.tolist())))
 
 

@@ -142,14 +142,6 @@ class Pfedrec(Federated):
         super().__init__()
         self._options = options
 
-    @property
-    def n_users(self) -> int:
-        return len(self.devices)
-
-    @property
-    def draws(self) -> np.random.Generator:
-        return self._draws
-
     def begin(self, train: Ratings, seed: int) -> None:
         self._draws = np.random.default_rng([seed, STREAM])
         self._server = PfedrecServer(train.n_items, self._options.factors, self._draws)
