@@ -32,7 +32,7 @@ from lightfr_harness.simulation.baselines.item_factors import ItemFactorMethod
 from lightfr_harness.simulation.baselines.lightfr_baselines_pb2 import GeneratedModelGradient
 from lightfr_harness.simulation.baselines.metamf import Metamf, PrivateModel
 from lightfr_harness.simulation.baselines.metamf import make as make_metamf
-from lightfr_harness.simulation.baselines.method import Federated, Floats
+from lightfr_harness.simulation.baselines.method import Floats
 from lightfr_harness.simulation.baselines.pfedrec import Pfedrec
 from lightfr_harness.simulation.baselines.pfedrec import make as make_pfedrec
 from lightfr_harness.simulation.baselines.privrec import PrivRec, PrivRecDevice, PrivRecOptions
@@ -42,6 +42,8 @@ from lightfr_harness.simulation.baselines.tables import best_unrated, decode_row
 
 # From what was sent, what came back, and the number of the round, from 0, to what is read of the device.
 Attack = Callable[[bytes, bytes, int], Read]
+# What can be watched: of each it is known where a device's own factors stand.
+Watchable = ItemFactorMethod | Metamf | Pfedrec
 LIST = 10
 
 
@@ -50,7 +52,7 @@ class Subject:
     """A method to watch, and the attacks on it, by what the server has beside its messages."""
 
     title: str
-    method: Federated
+    method: Watchable
     attacks: dict[str, Attack]
     items_of: Callable[[bytes], Index] | None
     """The items that an upload names; None where it has a row for every item."""
@@ -209,7 +211,7 @@ class Watch:
             self.own[device] = Own(vector, best_unrated(scores, self.rated[device], min(LIST, len(scores))))
 
 
-def own_scores(method: Federated, device: int, download: bytes) -> tuple[Floats | None, Floats]:
+def own_scores(method: Watchable, device: int, download: bytes) -> tuple[Floats | None, Floats]:
     """A device's factors after its round, and its scores of all items with the table that it has."""
     if isinstance(method, Metamf):
         model = PrivateModel.decode(download)
@@ -217,8 +219,6 @@ def own_scores(method: Federated, device: int, download: bytes) -> tuple[Floats 
     if isinstance(method, Pfedrec):
         weights = method.devices[device].weights
         return weights, decode_table(download) @ weights
-    if not isinstance(method, ItemFactorMethod):
-        raise NotImplementedError(f"{type(method).__name__} has no factors to compare with")
     table = method.opened(download)
     vector = method.devices[device].factors(table)
     return vector, table @ vector
