@@ -51,7 +51,7 @@ def power(base: int, exponent: int, modulus: int) -> int:
 
 @dataclass(frozen=True)
 class PublicKey:
-    """Encrypts, adds, and multiplies. Numbers reach from -n/3 to n/3; what lies between wraps around and is refused."""
+    """Encrypts and adds. Numbers reach from -n/3 to n/3; what lies between wraps around and is refused."""
 
     n: int
 
@@ -77,11 +77,6 @@ class PublicKey:
 
     def add(self, left: int, right: int) -> int:
         return left * right % self.square
-
-    def multiply(self, ciphertext: int, number: int) -> int:
-        """The ciphertext of the product with a number that is not encrypted."""
-        self.require_ciphertext(ciphertext)
-        return power(ciphertext, number % self.n, self.square)
 
     def require_ciphertext(self, ciphertext: int) -> None:
         if not 0 < ciphertext < self.square or gcd(ciphertext, self.n) != 1:
