@@ -15,11 +15,10 @@ def combined(sums, survivors):
 
 def case(name, survivors, sums):
     """`sums` has a list of numbers for each cohort."""
-    if len(sums) == 1:
-        return {"name": name, "survivors": survivors, "sums": sums, "combined": sums[0]}
-    return {"name": name, "survivors": survivors, "sums": sums, "combined": [
-        combined(numbers, survivors) for numbers in zip(*sums, strict=True)
-    ]}  # fmt: skip
+    result = [
+        sum(numbers) if len(numbers) < 3 else combined(numbers, survivors) for numbers in zip(*sums, strict=True)
+    ]
+    return {"name": name, "survivors": survivors, "sums": sums, "combined": result}
 
 
 def drawn(label, cohorts, reach):

@@ -13,6 +13,8 @@ import numpy as np
 
 from lightfr_harness.server.rules.plausible import Numbers
 
+# Clamping two cohorts by each other cost .014 HR@10 in honest rounds.
+_FEWEST_TO_COMPARE = 3
 # What a device says on the average is compared in parts of 2^20.
 _PARTS_SHIFT = 20
 _NUMBERS_AT_A_TIME = 1 << 20
@@ -44,10 +46,11 @@ class Combined:
 def combined(sums: Sequence[Numbers], survivors: Sequence[int]) -> Numbers:
     """Add up cohorts, number by number: none goes further from zero, to either side, than another one goes.
 
-    What counts is what a device of a cohort says on the average. One cohort stays as it is.
+    What counts is what a device of a cohort says on the average. One cohort stays as it is, and two, of which nobody
+    can say which one goes too far, are merely added.
     """
-    if len(sums) == 1:
-        return sums[0]
+    if len(sums) < _FEWEST_TO_COMPARE:
+        return np.sum(sums, axis=0, dtype=np.int64)
     sizes = np.array(survivors, np.int64)[:, None]
     result = np.empty_like(sums[0])
     for first in range(0, len(result), _NUMBERS_AT_A_TIME):

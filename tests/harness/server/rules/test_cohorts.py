@@ -42,9 +42,11 @@ def test_cohorts_that_agree_are_added_up_exactly_whatever_their_sizes():
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
-        ([5, 3], 6),
-        ([-5, -3], -6),
-        ([5, -3], 0),
+        ([5, 3], 8),
+        ([5, -3], 2),
+        ([5, 3, 0], 6),
+        ([-5, -3, 0], -6),
+        ([5, -3, 0], 0),
         ([1, 2, 9], 5),
         ([1, 2, -9], 2),
         ([-1, -2, 9], -2),
