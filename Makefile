@@ -97,9 +97,10 @@ kill: $(VENV)/installed ## Kill the store, the device and the coordinator 200 ti
 	$(BIN)/python -m tests.campaigns.kill_coordinator --kills 200 --privacy secagg
 	$(BIN)/python -m tests.campaigns.living_catalogue --updates 10 --kills 6
 
-adversary: $(VENV)/installed ## Attack 512 devices with a server that lies, and let devices drop out of 1,000 rounds (takes half an hour)
+adversary: $(VENV)/installed ## Attack 512 devices with a server that lies, let devices drop out of 1,000 rounds, and let one lie in a round of many cohorts (takes an hour)
 	$(BIN)/python -m tests.campaigns.lying_server
 	$(BIN)/python -m tests.campaigns.dropout
+	$(BIN)/python -m tests.campaigns.lying_cohorts --cohorts 8
 
 bench-device: $(VENV)/installed ## Measure one real device from outside: memory, CPU, bytes at the TLS socket
 	$(BIN)/lightfr-harness bench device

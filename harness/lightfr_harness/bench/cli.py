@@ -136,6 +136,9 @@ def load(
         float, typer.Option(min=0, max=0.25, help="secagg: the share of devices that leave before the upload.")
     ] = 0.05,
     processes: Annotated[int, typer.Option(min=1, help="secagg: processes of the devices.")] = 2,
+    deadline_seconds: Annotated[
+        float, typer.Option(min=1, help="secagg: how long a phase waits for devices that have left.")
+    ] = 30,
     json_file: Json = None,
     report: Report = None,
 ) -> None:
@@ -143,7 +146,7 @@ def load(
     if privacy not in ("clear", "secagg"):
         raise typer.BadParameter(f"'{privacy}' is neither clear nor secagg", param_hint="--privacy")
     if privacy == "secagg":
-        _load_secure(SecureLoad(cohort, open_rows, runs, dropout, processes), json_file, report)
+        _load_secure(SecureLoad(cohort, open_rows, runs, dropout, processes, deadline_seconds), json_file, report)
         return
     from lightfr_harness.bench import load as bench
 
@@ -170,7 +173,7 @@ def _load_secure(load: SecureLoad, json_file: str | None, report: Path | None) -
         save(record, json_file, report)
     if json_file == "-":
         return
-    table = Table(title=f"masked rounds of {record.cohort} devices, {record.open_rows:,} open rows of {record.bits} bits")
+    table = Table(title=f"masked rounds of {record.cohort} devices, {record.open_rows:,} rows of {record.bits} bits")
     heads = ("uploaded", "left", "errors", "p50 ms", "p99", "client CPU ms", "server", "KB written", "seconds", "load")
     for name in heads:
         table.add_column(name, justify="right")
