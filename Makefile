@@ -1,6 +1,8 @@
 # Every target makes what it needs, the virtual environment included. `make help` lists them.
 .DEFAULT_GOAL := help
 PYTHON ?= python3
+# Tests start some hundred programs: each would compile what it imports anew.
+unexport PYTHONDONTWRITEBYTECODE
 VENV := .venv
 BIN := $(VENV)/bin
 # What an editable install is made from: the rest of both packages is read where it lies.

@@ -97,8 +97,8 @@ def test_a_port_of_the_authority_that_is_taken_is_two_sentences(tmp_path, author
     assert "the authority's process ended with exit code 1, so the coordinator was stopped too" in result.output
 
 
-def test_killed_six_times_it_loses_nothing_and_counts_nothing_twice(tmp_path):
-    summary = kill_coordinator.run(kills=6, seed=1, base=tmp_path, progress=lambda _: None)
+def test_killed_three_times_it_loses_nothing_and_counts_nothing_twice(tmp_path):
+    summary = kill_coordinator.run(kills=3, seed=1, base=tmp_path, progress=lambda _: None)
     assert summary.is_good(), summary
 
 
