@@ -140,7 +140,9 @@ def test_only_the_kernel_package_loads_c():
     assert loading
     assert shown(found for found in loading if not is_within(found.importer, "lightfr._kernel")) == []
     # The harness has C of its own, the benchmark's floor, and reaches the kernel through the SDK alone.
-    assert shown(found for found in imports("lightfr_harness") if is_within(found.imported, "lightfr._kernel._lfr")) == []
+    assert (
+        shown(found for found in imports("lightfr_harness") if is_within(found.imported, "lightfr._kernel._lfr")) == []
+    )
 
 
 def test_only_the_wire_opens_connections():
@@ -268,7 +270,9 @@ ALLOWED_SETTINGS = {
 
 
 def test_nothing_shipped_replaces_what_another_module_defines():
-    found = {f"{path.relative_to(ROOT)}: {ast.unparse(node)}" for _, path, tree in files() for node in replacements(tree)}
+    found = {
+        f"{path.relative_to(ROOT)}: {ast.unparse(node)}" for _, path, tree in files() for node in replacements(tree)
+    }
     assert found == ALLOWED_SETTINGS
 
 

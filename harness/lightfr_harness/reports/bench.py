@@ -212,37 +212,48 @@ def load_page(record: LoadRecord) -> str:
     )
 
 
-def device_rows(record: DeviceRecord) -> list[tuple[str, str, str]]:
-    """What was measured of one device, and its limit: name, figure, limit."""
+def device_rows(record: DeviceRecord) -> list[tuple[str, str, str, str]]:
+    """What was measured of one device: name, figure, limit, and whether the limit holds or is broken."""
     secure: Mapping[str, Any] = record.secure
     kind = f"{secure['open_rows']:,} open rows" if secure["open_rows"] else "counting who rates what"
-    loaded, secure_loaded = (", ".join(each) or "none" for each in (record.loaded, secure["loaded"]))
-    return [
-        ("import lightfr, CPU ms over bare Python, minimum", f"{record.import_cpu_ms_min:.1f}", "30"),
-        ("the same, median", f"{record.import_cpu_ms_median:.1f}", "30"),
-        ("peak memory, MiB", f"{record.peak_rss_bytes / MIB:.1f}", "48"),
-        ("bare Python, MiB", f"{record.bare_rss_bytes / MIB:.1f}", ""),
-        ("threads", str(record.most_threads), "1"),
-        ("numpy, grpc, aiohttp, sqlite3, asyncio, x509 loaded", loaded, "none"),
-        (
-            "first sync above codes and catalogue, bytes",
-            f"{record.first_sync_over_codes_bytes:,}",
-            f"{record.first_sync_limit_bytes:,}",
-        ),
-        (f"codes, {record.open_items:,} items open, bytes", f"{record.codes_bytes:,}", ""),
-        ("catalogue of item ids, bytes", f"{record.catalogue_bytes:,}", ""),
-        ("delta sync, bytes", f"{record.delta_sync_bytes:,}", ""),
-        ("upload overhead, bytes", f"{record.upload_overhead_bytes:,}", "600"),
-        ("delta sync / changed rows", f"{record.delta_ratio:.3f}", "1.2"),
-        (f"among {secure['cohort']} devices, {kind}: peak memory, MiB", f"{secure['peak_rss_bytes'] / MIB:.1f}", "48"),
-        ("CPU ms of the round", f"{secure['cpu_ms']:.0f}", ""),
-        ("threads, modules as above", f"{secure['most_threads']}, {secure_loaded}", "1, none"),
-        ("bytes sent and received, in all", f"{secure['up_bytes']:,} and {secure['down_bytes']:,}", ""),
-        *(
-            (f"{name}, {call['count']} times", f"{call['request_bytes']:,} and {call['answer_bytes']:,}", "")
-            for name, call in secure["calls"].items()
-        ),
+    calls = [
+        (f"{name}, {call['count']} times", f"{call['request_bytes']:,} and {call['answer_bytes']:,}", "", "")
+        for name, call in secure["calls"].items()
     ]
+    return [
+        _limited("import lightfr, CPU ms over bare Python, minimum", record.import_cpu_ms_min, 30, ".1f"),
+        _limited("the same, median", record.import_cpu_ms_median, 30, ".1f"),
+        _limited("peak memory, MiB", record.peak_rss_bytes / MIB, 48, ".1f"),
+        ("bare Python, MiB", f"{record.bare_rss_bytes / MIB:.1f}", "", ""),
+        _limited("threads", record.most_threads, 1),
+        _none_of("numpy, grpc, aiohttp, sqlite3, asyncio, x509 loaded", record.loaded),
+        _limited(
+            "first sync above codes and catalogue, bytes",
+            record.first_sync_over_codes_bytes,
+            record.first_sync_limit_bytes,
+        ),
+        (f"codes, {record.open_items:,} items open, bytes", f"{record.codes_bytes:,}", "", ""),
+        ("catalogue of item ids, bytes", f"{record.catalogue_bytes:,}", "", ""),
+        ("delta sync, bytes", f"{record.delta_sync_bytes:,}", "", ""),
+        _limited("upload overhead, bytes", record.upload_overhead_bytes, 600),
+        _limited("delta sync / changed rows", record.delta_ratio, 1.2, ".3f"),
+        _limited(
+            f"among {secure['cohort']} devices, {kind}: peak memory, MiB", secure["peak_rss_bytes"] / MIB, 48, ".1f"
+        ),
+        ("CPU ms of the round", f"{secure['cpu_ms']:.0f}", "", ""),
+        _limited("threads of the round", secure["most_threads"], 1),
+        _none_of("modules as above loaded in the round", secure["loaded"]),
+        ("bytes sent and received, in all", f"{secure['up_bytes']:,} and {secure['down_bytes']:,}", "", ""),
+        *calls,
+    ]
+
+
+def _limited(name: str, measured: float, limit: float, shown: str = ",") -> tuple[str, str, str, str]:
+    return name, f"{measured:{shown}}", f"{limit:,}", "holds" if measured <= limit else "broken"
+
+
+def _none_of(name: str, loaded: Sequence[str]) -> tuple[str, str, str, str]:
+    return name, ", ".join(loaded) or "none", "none", "broken" if loaded else "holds"
 
 
 def device_page(record: DeviceRecord) -> str:
@@ -250,10 +261,12 @@ def device_page(record: DeviceRecord) -> str:
     clear, secure = record.peak_rss_bytes / MIB, record.secure["peak_rss_bytes"] / MIB
     verdict = f"<strong>Peak memory {clear:.1f} MiB</strong> in the clear, {secure:.1f} MiB in a secure round."
     about = f"{record.items:,} items of {record.bits} bits, {record.ratings} ratings."
-    rows = [row(name, [measured, limit]) for name, measured, limit in device_rows(record)]
+    rows = [row(name, [measured, limit], verdict or "-") for name, measured, limit, verdict in device_rows(record)]
     calls = [
         (name, n := call["request_bytes"] + call["answer_bytes"], in_bytes(n))
         for name, call in record.secure["calls"].items()
     ]
     drawn = bars("Bytes of a secure round's messages", calls)
-    return _page("One device", verdict, about, table("Measured from outside", ("", "measured", "limit"), rows) + drawn)
+    return _page(
+        "One device", verdict, about, table("Measured from outside", ("", "measured", "limit", "verdict"), rows) + drawn
+    )
