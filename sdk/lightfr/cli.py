@@ -191,10 +191,10 @@ def _participate(options: argparse.Namespace) -> None:
 
 
 def _show_stage(client: Client, stage: RoundStage) -> None:
-    """Say on stderr how far the device has come, and for how many others it waits."""
+    """Say how far the device has come, and for how many others it waits."""
     others = client.status().others_in_round
     waiting = "" if others is None else f"; waiting for {others:,} others"
-    print(f"  {_STAGES[stage]}{waiting if stage != 'revealed' else ''}", file=sys.stderr, flush=True)
+    print(f"  {_STAGES[stage]}{waiting}", flush=True)
 
 
 def _recommend(options: argparse.Namespace) -> None:

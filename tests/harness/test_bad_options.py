@@ -34,8 +34,8 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-# tests/harness/test_hostile_values.py walks every option by itself; here are options that do not go together, files that
-# hold something else, and what is lost if it is noticed after the work.
+# test_hostile_values.py walks every option by itself; here are options that do not go together, files that hold
+# something else, and what is lost if it is noticed after the work.
 @pytest.mark.parametrize(
     ("command", "said"),
     [
@@ -57,14 +57,14 @@ def folder(tmp_path, monkeypatch):
         (["paper", "figures", "--data", "nowhere", "--format", "ml-1m"], "nowhere: it does not exist"),
         (["paper", "all", "--data", "nowhere", "--format", "ml-1m"], "nowhere: it does not exist"),
         (["audit", "privacy", "--data", "ratings.inter"], "Declare --rating-min and --rating-max"),
-        ([*TOPK, "--bits", "7"], "7 bits are not whole bytes"),
+        ([*TOPK, "--bits", "12"], "12 bits are not whole bytes"),
         (["bench", "topk", "--items", "1000000000000"], "--items"),
         (["bench", "open-rows", "--items", "10", "--open-items", "11"], "there are 10 items"),
         (["bench", "device", "--items", "1000", "--ratings", "1001"], "more than the 1000 items"),
         (["serve", "state", *SERVE, "--web-origin", "https://app.example"], "need --web-port"),
         (["serve", "state", *SERVE, "--web-port", "0", "--web-origin", "app.example"], "--web-origin is app.example"),
         (["serve", "state", *SERVE, "--web-port", "0", "--web-key", "file"], "--web-certificate and --web-key"),
-        (["serve", "state", *SERVE, "--privacy", "secagg+dp", "--noise-rows", "nan"], "not a finite number"),
+        (["serve", "state", *SERVE, "--privacy", "secagg+dp", "--noise-rows", "nan"], "--noise-rows"),
         (["serve", "file", *SERVE], "cannot use file"),
         ([*TOKEN, "--enrollment", "https://localhost:port"], "https://localhost:port' is no address"),
         ([*TOKEN, "--enrollment", "https://[::1"], "https://[::1' is no address"),
@@ -78,15 +78,10 @@ def test_what_cannot_be_done_ends_in_one_sentence_that_names_it(command, said):
 
 
 def test_a_file_is_read_in_the_format_that_it_looks_like_and_the_guess_is_shown(folder):
-    (folder / "scored.csv").write_text(
-        "userId,movieId,rating,timestamp\n"
-        + "".join(f"{u},{i},{(u * i) % 5 + 1},{u + i}\n" for u in range(9) for i in range(12))
-    )
+    (folder / "scored.csv").write_text("userId,movieId,rating,timestamp\n7,20,3.0,881\n7,21,4.0,882\n")
     answer = run("data", "show", "scored.csv")
     assert answer.exit_code == 0, answer.output
-    assert (
-        "scored.csv looks like a MovieLens ratings.csv: reading it as ml-csv (--format names another)" in answer.stderr
-    )
+    assert answer.stderr.startswith("scored.csv looks like a MovieLens ratings.csv: reading it as ml-csv (--format")
     with_scale = run("data", "show", "ratings.inter", "--rating-min", "1", "--rating-max", "5")
     assert "reading it as inter" in with_scale.stderr
     assert with_scale.exit_code == 0, with_scale.output

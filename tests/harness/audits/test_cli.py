@@ -86,7 +86,7 @@ def test_other_methods_stand_in_one_table_beside_our_modes(audited, tmp_path):
 def test_only_a_record_of_our_modes_stands_beside_other_methods(tmp_path):
     records.write(EXAMPLES["fit"], tmp_path / "fit.json")
     answer = CliRunner().invoke(app, ["audit", "privacy", "--method", "fcf", "--beside", str(tmp_path / "fit.json")])
-    assert answer.exit_code == 1
+    assert answer.exit_code == 2
     assert "a record of kind fit" in answer.output
 
 
@@ -141,5 +141,5 @@ def test_the_page_stands_alone_and_can_be_read_aloud(audited):
 )
 def test_bad_options_end_as_one_sentence(option, reason):
     answer = CliRunner().invoke(app, ["audit", "privacy", *option])
-    assert answer.exit_code == 1
+    assert answer.exit_code == 2
     assert reason in answer.output

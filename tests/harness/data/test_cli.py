@@ -44,7 +44,7 @@ def test_show_tells_that_a_prepared_folder_is_split(tmp_path):
 
 def test_a_broken_file_ends_in_one_sentence_and_exit_code_1(ratings_file):
     result = run("show", ratings_file, "--format", "ml-1m")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "line 1" in result.stderr
     assert "Traceback" not in result.stderr + result.stdout
 
@@ -66,7 +66,7 @@ def test_fetch_prints_the_path_of_what_is_already_there(tmp_path):
 
 def test_fetch_of_an_unknown_name_lists_the_known_ones(tmp_path):
     result = run("fetch", "netflix", "--to", tmp_path)
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "ml-latest-small" in result.stderr
 
 

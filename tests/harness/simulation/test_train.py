@@ -208,6 +208,6 @@ def test_options_outside_their_domain_are_refused(options, reason):
 @pytest.mark.parametrize("arguments", [["--bits", "12"], ["--data", "/nowhere/u.data"], ["--synthetic", "huge"]])
 def test_bad_arguments_end_as_one_sentence(arguments):
     answer = CliRunner().invoke(app, ["train", "--rounds", "1", *arguments])
-    assert answer.exit_code == 1
+    assert answer.exit_code == 2
     assert "Error: " in answer.output
     assert "Traceback" not in answer.output

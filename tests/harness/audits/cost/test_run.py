@@ -136,5 +136,5 @@ def test_progress_never_goes_back_and_ends_with_all_done(whole):
 )
 def test_bad_options_end_as_one_sentence(option, reason):
     answer = CliRunner().invoke(app, [*SMALL, *option])
-    assert answer.exit_code == 1
+    assert answer.exit_code == 2
     assert reason in answer.output

@@ -59,7 +59,7 @@ def test_it_says_where_it_listens_and_stops_when_asked(tmp_path, authority, item
 )
 def test_options_that_cannot_be_are_one_sentence(tmp_path, authority, items, more, says):
     result = CliRunner().invoke(app, command(tmp_path, authority, items, *more))
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert says in result.output
     assert not (tmp_path / "folder").exists()
 
@@ -68,7 +68,7 @@ def test_options_that_cannot_be_are_one_sentence(tmp_path, authority, items, mor
 def test_it_wants_an_authority_or_credentials(tmp_path, authority, items, both):
     named = ["--authority", str(authority.folder), "--credentials", str(authority.coordinator)] if both else []
     result = CliRunner().invoke(app, ["serve", str(tmp_path / "folder"), "--catalogue", str(items), *named])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "name --authority to start both, or --credentials" in result.output
 
 
@@ -76,7 +76,7 @@ def test_it_wants_an_authority_or_credentials(tmp_path, authority, items, both):
 def test_a_folder_that_is_none_says_how_to_get_one(tmp_path, items, option):
     named = [option, str(tmp_path / "absent")]
     result = CliRunner().invoke(app, ["serve", str(tmp_path / "folder"), "--catalogue", str(items), *named])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "lightfr-harness ca init" in result.output
 
 
@@ -84,7 +84,7 @@ def test_a_port_that_is_taken_is_one_sentence(tmp_path, authority, items):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         result = CliRunner().invoke(app, command(tmp_path, authority, items, "--operations-port", port))
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert f"cannot listen on 127.0.0.1, port {port}" in result.output
 
 
