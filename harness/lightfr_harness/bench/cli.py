@@ -31,7 +31,7 @@ FIT_ITEMS = 1682
 
 app = typer.Typer(no_args_is_help=True, help="Time our kernel against contenders, interleaved, by CPU time.")
 
-Seconds = Annotated[float, number("CPU seconds to spend on one configuration.", least=0.001, most=3600)]
+Seconds = Annotated[float, number("CPU seconds to spend on one configuration.", least=0, most=3600)]
 Items = Annotated[int, whole("Items in the catalogue.", least=10, most=MOST_ITEMS)]
 
 

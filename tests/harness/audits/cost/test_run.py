@@ -126,12 +126,9 @@ def test_progress_never_goes_back_and_ends_with_all_done(whole):
 @pytest.mark.parametrize(
     ("option", "reason"),
     [
-        (["--dataset", "netflix"], "unknown data set"),
         (["--profile", "fridge"], "no profile 'fridge'"),
         (["--ratings", "600"], "number of ratings is 600"),
         (["--bits", "12"], "12 bits"),
-        (["--privacy", "secret"], "choose one of secagg"),
-        (["--cohort", "1"], "cohort is 1"),
     ],
 )
 def test_bad_options_end_as_one_sentence(option, reason):

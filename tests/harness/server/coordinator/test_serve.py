@@ -51,7 +51,6 @@ def test_it_says_where_it_listens_and_stops_when_asked(tmp_path, authority, item
     ("more", "says"),
     [
         (["--host", "10.0.0.1", "--privacy", "clear"], "--allow-clear-uploads"),
-        (["--goal", "0"], "goal is 0"),
         (["--bits", "60"], "60 bits"),
         (["--integer-ids"], "line 1"),
         (["--artifacts-address", "cache.example"], "--artifacts-address must be https://HOST:PORT"),
@@ -92,7 +91,7 @@ def test_a_port_of_the_authority_that_is_taken_is_two_sentences(tmp_path, author
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         result = CliRunner().invoke(app, command(tmp_path, authority, items, "--enrollment-port", port))
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert f"Error: cannot listen on 127.0.0.1, port {port}" in capfd.readouterr().err
     assert "the authority's process ended with exit code 1, so the coordinator was stopped too" in result.output
 
