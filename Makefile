@@ -52,7 +52,7 @@ $(INTEROP)/node_modules/.package-lock.json: $(INTEROP)/package-lock.json
 node-there:
 	@{ command -v node && command -v npm; } >/dev/null || { echo "This target needs Node.js 18.19 or later and npm: install them (Debian: apt-get install nodejs npm)." >&2; exit 1; }
 
-test-interop: node-there $(VENV)/installed ## Try lightfr with other programs: curl, nginx, a coordinator in Node.js (takes minutes)
+test-interop: node-there $(VENV)/installed ## Try lightfr with other programs: curl, nginx, Prometheus, a coordinator in Node.js (takes minutes)
 	@$(MAKE) --no-print-directory $(INTEROP)/node_modules/.package-lock.json
 	@cd $(INTEROP) && npm run --silent build && npm run --silent lint && npm test --silent
 	$(BIN)/python -m pytest --numprocesses 3 --maxschedchunk 1 tests/interop
