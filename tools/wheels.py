@@ -32,6 +32,7 @@ class Target:
 
     @property
     def is_mac(self) -> bool:
+        """Whether the linker is told as Apple's is."""
         return self.tag.startswith("macosx")
 
 
@@ -63,7 +64,7 @@ NARROW = """#include_next <pyconfig.h>
 def build(target: Target, source: Path, out: Path, work: Path) -> Path:
     """Build the wheel of one target from the unpacked source, and return it."""
     compiler = f"{sys.executable} -m ziglang cc -target {target.zig}"
-    linking = "-bundle -undefined dynamic_lookup" if target.is_mac else "-shared"
+    linking = "-shared -undefined dynamic_lookup" if target.is_mac else "-shared -s"
     narrow = work / "narrow"
     narrow.mkdir(exist_ok=True)
     (narrow / "pyconfig.h").write_text(NARROW)
@@ -74,7 +75,7 @@ def build(target: Target, source: Path, out: Path, work: Path) -> Path:
         "CC": compiler,
         # The path of the sources would end up in the bytes.
         "CFLAGS": f"{flags} -ffile-prefix-map={source}=. -Wno-date-time",
-        "LDSHARED": f"{compiler} {linking} -s",
+        "LDSHARED": f"{compiler} {linking}",
         "_PYTHON_HOST_PLATFORM": target.platform,
         "ARCHFLAGS": "",
         "MACOSX_DEPLOYMENT_TARGET": "11.0",
@@ -82,7 +83,9 @@ def build(target: Target, source: Path, out: Path, work: Path) -> Path:
     }
     command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", work / target.tag]
     option = f"--config-setting=--build-option=--plat-name={target.tag}"
-    done = subprocess.run([*command, option, source], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(  # noqa: S603
+        [*command, option, source], env=environment, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         raise SystemExit(f"{target.tag} could not be built:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
     (wheel,) = (work / target.tag).glob("*.whl")
@@ -92,14 +95,14 @@ def build(target: Target, source: Path, out: Path, work: Path) -> Path:
 def commit_time() -> str:
     """Seconds of the last commit; without git, a time that never changes."""
     command = ["git", "-C", ROOT, "log", "-1", "--format=%ct"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     return done.stdout.strip() or "1672531200"
 
 
 def unpacked_source(work: Path) -> Path:
     """The source distribution, unpacked: what a stranger would build from."""
     command = [sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", work, ROOT]
-    subprocess.run(command, check=True, capture_output=True)
+    subprocess.run(command, check=True, capture_output=True)  # noqa: S603
     (archive,) = work.glob("*.tar.gz")
     with tarfile.open(archive) as file:
         file.extractall(work, filter="data")
@@ -107,6 +110,7 @@ def unpacked_source(work: Path) -> Path:
 
 
 def main() -> None:
+    """Build what was asked for, and print size, digest and name of each wheel."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out", type=Path, help="folder for the wheels")
     parser.add_argument("--only", choices=[target.tag for target in TARGETS], help="one platform")
