@@ -81,10 +81,10 @@ def build(target: Target, source: Path, out: Path, work: Path) -> Path:
         "MACOSX_DEPLOYMENT_TARGET": "11.0",
         "SOURCE_DATE_EPOCH": commit_time(),
     }
-    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", work / target.tag]
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(work / target.tag)]
     option = f"--config-setting=--build-option=--plat-name={target.tag}"
     done = subprocess.run(  # noqa: S603
-        [*command, option, source], env=environment, capture_output=True, text=True, check=False
+        [*command, option, str(source)], env=environment, capture_output=True, text=True, check=False
     )
     if done.returncode:
         raise SystemExit(f"{target.tag} could not be built:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
@@ -94,14 +94,14 @@ def build(target: Target, source: Path, out: Path, work: Path) -> Path:
 
 def commit_time() -> str:
     """Seconds of the last commit; without git, a time that never changes."""
-    command = ["git", "-C", ROOT, "log", "-1", "--format=%ct"]
+    command = ["git", "-C", str(ROOT), "log", "-1", "--format=%ct"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     return done.stdout.strip() or "1672531200"
 
 
 def unpacked_source(work: Path) -> Path:
     """The source distribution, unpacked: what a stranger would build from."""
-    command = [sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", work, ROOT]
+    command = [sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", str(work), str(ROOT)]
     subprocess.run(command, check=True, capture_output=True)  # noqa: S603
     (archive,) = work.glob("*.tar.gz")
     with tarfile.open(archive) as file:
