@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from lightfr_harness.bench.load_options import SecureLoad
 from lightfr_harness.console import Json, Report, progress_bar
 from lightfr_harness.errors import errors_as_messages
 from lightfr_harness.records import AccuracyRecord, DeviceRecord, LoadRecord, TopkRecord, from_dict
@@ -120,16 +121,30 @@ def rounds(
 
 @app.command()
 def load(
-    rate: Annotated[float, typer.Option(min=1, help="New connections a second, each a check-in and an upload.")] = 160,
-    seconds: Annotated[float, typer.Option(min=1, help="Seconds of load.")] = 60,
+    privacy: Annotated[str, typer.Option(help="clear: uploads on a schedule. secagg: masked rounds.")] = "clear",
+    rate: Annotated[
+        float, typer.Option(min=1, help="clear: new connections a second, each a check-in and an upload.")
+    ] = 160,
+    seconds: Annotated[float, typer.Option(min=1, help="clear: seconds of load.")] = 60,
     runs: Annotated[
-        int, typer.Option(min=1, help="How often to repeat it; the machine may be busy with other things.")
+        int, typer.Option(min=1, help="How often to repeat it, or rounds; the machine may be busy with other things.")
     ] = 1,
-    kept: Annotated[int, typer.Option(min=1, help="Connections to hold open at once afterwards.")] = 2000,
+    kept: Annotated[int, typer.Option(min=1, help="clear: connections to hold open at once afterwards.")] = 2000,
+    cohort: Annotated[int, typer.Option(min=4, help="secagg: devices of a round.")] = 512,
+    open_rows: Annotated[int, typer.Option(min=1, help="secagg: rows that each device uploads.")] = 2000,
+    dropout: Annotated[
+        float, typer.Option(min=0, max=0.25, help="secagg: the share of devices that leave before the upload.")
+    ] = 0.05,
+    processes: Annotated[int, typer.Option(min=1, help="secagg: processes of the devices.")] = 2,
     json_file: Json = None,
     report: Report = None,
 ) -> None:
-    """A coordinator under new mutual-TLS connections that upload, then under many that stay."""
+    """A coordinator under new mutual-TLS connections that upload, then under many that stay; or in masked rounds."""
+    if privacy not in ("clear", "secagg"):
+        raise typer.BadParameter(f"'{privacy}' is neither clear nor secagg", param_hint="--privacy")
+    if privacy == "secagg":
+        _load_secure(SecureLoad(cohort, open_rows, runs, dropout, processes), json_file, report)
+        return
     from lightfr_harness.bench import load as bench
 
     with errors_as_messages():
@@ -145,6 +160,32 @@ def load(
             f"{held['errors']} errors; the server held {held['server_rss_bytes'] / 1e6:.0f} MB, "
             f"{held['kilobytes_each']:.0f} KB for each"
         )
+
+
+def _load_secure(load: SecureLoad, json_file: str | None, report: Path | None) -> None:
+    from lightfr_harness.bench import load_secure as bench
+
+    with errors_as_messages():
+        record = bench.run(load)
+        save(record, json_file, report)
+    if json_file == "-":
+        return
+    table = Table(title=f"masked rounds of {record.cohort} devices, {record.open_rows:,} open rows of {record.bits} bits")
+    heads = ("uploaded", "left", "errors", "p50 ms", "p99", "client CPU ms", "server", "KB written", "seconds", "load")
+    for name in heads:
+        table.add_column(name, justify="right")
+    for one in record.rounds:
+        table.add_row(
+            *(str(one["uploaded"]), str(one["dropped"]), str(sum(one["errors"].values()))),
+            *(f"{one['latency_ms'][name]:.0f}" for name in ("p50", "p99")),
+            f"{one['client_cpu_ms_each']:.1f}",
+            f"{one['server_cpu_ms_each']:.1f}",
+            f"{one['server_written_bytes_each'] / 1000:.0f}",
+            f"{one['seconds']:.1f}",
+            f"{one['load_average']:.1f}",
+        )
+    Console().print(table)
+    Console().print(f"the server held {record.server_peak_rss_bytes / 1e6:.0f} MB at most")
 
 
 def _load_table(record: LoadRecord) -> Table:
