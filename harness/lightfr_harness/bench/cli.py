@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from lightfr.cohorts import MAX_DEVICES, MIN_DEVICES
+from lightfr_harness.bench.load_options import SecureLoad
 from lightfr_harness.console import (
     MOST_ITEMS,
     Bits,
@@ -131,18 +132,32 @@ def rounds(
 
 @app.command()
 def load(
+    privacy: Annotated[
+        str, choice(("clear", "secagg"), "clear: uploads on a schedule. secagg: masked rounds.")
+    ] = "clear",
     rate: Annotated[
-        float, number("New connections a second, each a check-in and an upload.", least=1, most=10_000)
+        float, number("clear: new connections a second, each a check-in and an upload.", least=1, most=10_000)
     ] = 160,
-    seconds: Annotated[float, number("Seconds of load.", least=1, most=3600)] = 60,
+    seconds: Annotated[float, number("clear: seconds of load.", least=1, most=3600)] = 60,
     runs: Annotated[
-        int, whole("How often to repeat it; the machine may be busy with other things.", least=1, most=100)
+        int, whole("How often to repeat it, or rounds; the machine may be busy with other things.", least=1, most=100)
     ] = 1,
-    kept: Annotated[int, whole("Connections to hold open at once afterwards.", least=1, most=50_000)] = 2000,
+    kept: Annotated[int, whole("clear: connections to hold open at once afterwards.", least=1, most=50_000)] = 2000,
+    cohort: Annotated[int, whole("secagg: devices of a round.", least=4, most=MAX_DEVICES)] = 512,
+    open_rows: Annotated[int, whole("secagg: rows that each device uploads.", least=1, most=MOST_ITEMS)] = 2000,
+    dropout: Annotated[
+        float, number("secagg: the share of devices that leave before the upload.", least=0, most=0.25)
+    ] = 0.05,
+    processes: Annotated[int, whole("secagg: processes of the devices.", least=1, most=64)] = 2,
     json_file: Json = None,
     report: Report = None,
 ) -> None:
-    """A coordinator under new mutual-TLS connections that upload, then under many that stay."""
+    """A coordinator under new mutual-TLS connections that upload, then under many that stay; or in masked rounds."""
+    if privacy not in ("clear", "secagg"):
+        raise typer.BadParameter(f"'{privacy}' is neither clear nor secagg", param_hint="--privacy")
+    if privacy == "secagg":
+        _load_secure(SecureLoad(cohort, open_rows, runs, dropout, processes), json_file, report)
+        return
     from lightfr_harness.bench import load as bench
 
     with errors_as_messages():
@@ -158,6 +173,34 @@ def load(
             f"{held['errors']} errors; the server held {held['server_rss_bytes'] / 1e6:.0f} MB, "
             f"{held['kilobytes_each']:.0f} KB for each"
         )
+
+
+def _load_secure(load: SecureLoad, json_file: str | None, report: Path | None) -> None:
+    from lightfr_harness.bench import load_secure as bench
+
+    with errors_as_messages():
+        record = bench.run(load)
+        save(record, json_file, report)
+    if json_file == "-":
+        return
+    table = Table(
+        title=f"masked rounds of {record.cohort} devices, {record.open_rows:,} open rows of {record.bits} bits"
+    )
+    heads = ("uploaded", "left", "errors", "p50 ms", "p99", "client CPU ms", "server", "KB written", "seconds", "load")
+    for name in heads:
+        table.add_column(name, justify="right")
+    for one in record.rounds:
+        table.add_row(
+            *(str(one["uploaded"]), str(one["dropped"]), str(sum(one["errors"].values()))),
+            *(f"{one['latency_ms'][name]:.0f}" for name in ("p50", "p99")),
+            f"{one['client_cpu_ms_each']:.1f}",
+            f"{one['server_cpu_ms_each']:.1f}",
+            f"{one['server_written_bytes_each'] / 1000:.0f}",
+            f"{one['seconds']:.1f}",
+            f"{one['load_average']:.1f}",
+        )
+    Console().print(table)
+    Console().print(f"the server held {record.server_peak_rss_bytes / 1e6:.0f} MB at most")
 
 
 def _load_table(record: LoadRecord) -> Table:

@@ -13,6 +13,7 @@ from lightfr_harness.records import (
     LoadRecord,
     OpenRowsRecord,
     RoundsRecord,
+    SecureLoadRecord,
     TopkRecord,
 )
 from lightfr_harness.reports.figures import bytes_tick, figure, in_bytes, in_time
@@ -210,6 +211,40 @@ def load_page(record: LoadRecord) -> str:
         + table("New connections", heads, rows)
         + table("Kept connections", ("", "measured"), [row(name, [text]) for name, text in kept.items()]),
     )
+
+
+def secure_load_page(record: SecureLoadRecord) -> str:
+    """A coordinator in masked rounds."""
+    each = [one["server_cpu_ms_each"] for one in record.rounds]
+    failed = sum(sum(one["errors"].values()) for one in record.rounds)
+    verdict = (
+        f"A device costs the server <strong>{figure(min(each), 'ms')} of CPU</strong> at least, "
+        f"{figure(max(each), 'ms')} at most; {failed:,} failed. "
+        f"The server held {in_bytes(record.server_peak_rss_bytes)} at most."
+    )
+    about = (
+        f"Cohorts of {record.cohort:,} devices in {record.processes} processes, {record.open_rows:,} open rows of "
+        f"{record.bits} bits; a share of {record.dropout:g} leaves before the upload. The times are those of deliveries."
+    )
+    quantiles = ("min", "p50", "p95", "p99", "max")
+    heads = ("", "uploaded", "left", "failed", *quantiles, "client CPU", "server CPU", "written", "load")
+    rows = [
+        row(
+            f"round {place}",
+            [
+                f"{one['uploaded']:,}",
+                f"{one['dropped']:,}",
+                f"{sum(one['errors'].values()):,}",
+                *(figure(one["latency_ms"][name], "ms") for name in quantiles),
+                figure(one["client_cpu_ms_each"], "ms"),
+                figure(one["server_cpu_ms_each"], "ms"),
+                in_bytes(one["server_written_bytes_each"]),
+                f"{one['load_average']:.1f}",
+            ],
+        )
+        for place, one in enumerate(record.rounds, start=1)
+    ]
+    return _page("Coordinator in masked rounds", verdict, about, table("Rounds", heads, rows))
 
 
 def device_rows(record: DeviceRecord) -> list[tuple[str, str, str, str]]:
