@@ -16,6 +16,7 @@ import numpy as np
 from lightfr import _wire
 from lightfr.secagg.noise import row_variance, ternary_room, user_sum_thousandths, weight_thousandths
 from lightfr.training.constants import LEAST_CATALOGUE_RATINGS
+from lightfr.v1 import model_pb2
 from lightfr_harness.server.rules import CatalogueRule
 from lightfr_harness.server.rules.bits import unpack_signs
 from lightfr_harness.server.rules.cohorts import CohortSum, combined
@@ -183,9 +184,7 @@ def garbage(fleets: Fleets, rows: Numbers) -> Numbers:
     return np.random.default_rng(fleets.round).integers(-fleets.shape[1], fleets.shape[1], rows.shape)
 
 
-def trial(
-    options: TrainOptions, cohorts: int, size: int, way: str, honest: int, lying: int, lies: Sequence[str]
-) -> str:
+def trial(options: TrainOptions, cohorts: int, size: int, way: str, honest: int, lying: int, lies: Sequence[str]) -> str:
     """One line of figures."""
     fleets = Fleets(options, cohorts, size, way)
     fleets.train(honest)
@@ -193,9 +192,7 @@ def trial(
     start, figures = fleets.state(), {}
     if "honest" in lies:
         fleets.train(lying)
-        figures["honest"] = (
-            "%.4f/%.4f" % fleets.accuracy() + " " + " ".join(f"{share:.3f}" for share in fleets.shares().values())
-        )
+        figures["honest"] = "%.4f/%.4f" % fleets.accuracy() + " " + " ".join(f"{share:.3f}" for share in fleets.shares().values())
     if "push" in lies:
         fleets.restore(start)
         fleets.train(1, push)
@@ -226,9 +223,7 @@ def main() -> None:
     args = parser.parse_args()
     for seed in args.seeds:
         for way in args.ways:
-            options = TrainOptions(
-                data=args.data, synthetic=args.synthetic, privacy="secagg", gate=args.gate, seed=seed
-            )
+            options = TrainOptions(data=args.data, synthetic=args.synthetic, privacy="secagg", gate=args.gate, seed=seed)
             print(trial(options, args.cohorts, args.size, way, args.honest, args.lying, args.lies), flush=True)
 
 

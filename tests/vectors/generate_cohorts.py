@@ -15,7 +15,9 @@ def combined(sums, survivors):
 
 def case(name, survivors, sums):
     """`sums` has a list of numbers for each cohort."""
-    result = [sum(numbers) if len(numbers) < 3 else combined(numbers, survivors) for numbers in zip(*sums, strict=True)]
+    result = [
+        sum(numbers) if len(numbers) < 3 else combined(numbers, survivors) for numbers in zip(*sums, strict=True)
+    ]
     return {"name": name, "survivors": survivors, "sums": sums, "combined": result}
 
 

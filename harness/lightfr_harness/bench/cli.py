@@ -153,8 +153,6 @@ def load(
     report: Report = None,
 ) -> None:
     """A coordinator under new mutual-TLS connections that upload, then under many that stay; or in masked rounds."""
-    if privacy not in ("clear", "secagg"):
-        raise typer.BadParameter(f"'{privacy}' is neither clear nor secagg", param_hint="--privacy")
     if privacy == "secagg":
         _load_secure(SecureLoad(cohort, open_rows, runs, dropout, processes), json_file, report)
         return

@@ -118,3 +118,4 @@ def _round(server: MeasuredServer, pipes: Sequence[Pipe]) -> LoadRound:
         "server_written_bytes_each": (server.written_bytes() - written) / devices,
         "load_average": os.getloadavg()[0],
     }
+

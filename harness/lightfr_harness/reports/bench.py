@@ -224,7 +224,7 @@ def secure_load_page(record: SecureLoadRecord) -> str:
     )
     about = (
         f"Cohorts of {record.cohort:,} devices in {record.processes} processes, {record.open_rows:,} open rows of "
-        f"{record.bits} bits; a share of {record.dropout:g} leaves before the upload. The times are those of deliveries."
+        f"{record.bits} bits; a share of {record.dropout:g} leaves before the upload. Times are those of deliveries."
     )
     quantiles = ("min", "p50", "p95", "p99", "max")
     heads = ("", "uploaded", "left", "failed", *quantiles, "client CPU", "server CPU", "written", "load")
