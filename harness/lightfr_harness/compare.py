@@ -211,12 +211,12 @@ def _load(record: LoadRecord) -> Figures:
 
 def _device(record: DeviceRecord) -> Figures:
     return [
-        ("peak memory", "session in the clear", record.peak_rss_bytes, "bytes"),
+        ("peak memory", "session in the clear", record.peak_rss_bytes, "bytes of memory"),
         ("CPU time of import lightfr", "minimum", record.import_cpu_ms_min, "ms"),
         ("first sync", "above codes and catalogue", record.first_sync_over_codes_bytes, "bytes"),
         ("upload", "above its payload", record.upload_overhead_bytes, "bytes"),
         ("delta sync", "against the changed rows", record.delta_ratio, ""),
-        ("peak memory", "secure round", record.secure["peak_rss_bytes"], "bytes"),
+        ("peak memory", "secure round", record.secure["peak_rss_bytes"], "bytes of memory"),
         ("CPU time of a round", "secure round", record.secure["cpu_ms"], "ms"),
         ("bytes up", "secure round", record.secure["up_bytes"], "bytes"),
     ]

@@ -1,73 +1,84 @@
-"""The privacy audit as one page: the verdict first, then a table per claim, then leakage against bytes and cohorts."""
+"""The privacy audit as one page: the verdict first, then what is read against accuracy and bytes, then the claims."""
 
 from __future__ import annotations
 
-from html import escape
+from collections.abc import Callable
 
 from lightfr_harness.records import FindingFields, PrivacyRecord, PrivacyRun
-from lightfr_harness.reports.page import document, notes, row, table
-from lightfr_harness.reports.svg import Series, plot
+from lightfr_harness.reports.page import Panels, Part, Row, Section, Table, Text, Verdict, document, notes, table
+from lightfr_harness.reports.svg import Axis, Limit, Plot, Series, draw, linear_axis, log_axis, plot, share_axis
 
 HEADINGS = ("mode", "guessing", "measured", "95 % interval", "limit", "verdict")
-BY_BYTES = ("user codes read from uploads", "ratings recovered exactly", "rated items named")
+BY_RUN = ("user codes read from uploads", "ratings recovered exactly", "rated items named")
 BY_COHORT = ("user codes read from one sum", "uploaded rows named from one sum")
 
 
 def page(record: PrivacyRecord) -> str:
     """One self-contained HTML page of a privacy audit's record."""
     findings = record.findings
-    claims = list(dict.fromkeys(finding["claim"] for finding in findings))
-    tables = ""
-    for claim in claims:
+    by_accuracy = _by_run(record, "HR@10", lambda run: run["accuracy"]["hr"], lambda name, hrs: linear_axis(name, [1.0], _percent))
+    by_bytes = _by_run(record, "bytes of an upload", lambda run: run["upload_bytes"], log_axis)
+    parts = [
+        *_about(record),
+        Section("What is read, against accuracy", [Text(_READ), Panels(by_accuracy), _runs_table(record.runs)]),
+        Section("What is read, against the bytes of an upload", [Panels(by_bytes)]),
+        *_by_cohort(findings),
+        Section("Claims", _claims(findings)),
+    ]
+    return document("Privacy audit", _verdict(findings), parts)
+
+
+_READ = (
+    "Each point is a mode, named beside it: the further down, the less an attacker reads; the further to the right, "
+    "the better its recommendations. The line across is what guessing reads, without any upload."
+)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _claims(findings: list[FindingFields]) -> list[Part]:
+    parts: list[Part] = []
+    for claim in dict.fromkeys(finding["claim"] for finding in findings):
         same = [finding for finding in findings if finding["claim"] == claim]
         caption = f"{claim[0].upper() + claim[1:]} ({same[0]['unit']})"
         said = [f"{finding['mode']}: {finding['note']}" for finding in same if finding["note"]]
-        tables += table(caption, HEADINGS, [_row(finding) for finding in same], claim) + notes(said)
-    body = (
-        f"<h1>Privacy audit</h1>{_verdict(findings)}{_about(record)}<h2>Leakage against bytes, accuracy and cohort</h2>"
-        f"{_by_bytes(record)}{_runs_table(record.runs)}{_by_cohort(findings)}<h2>Claims</h2>{tables}"
-    )
-    return document("Privacy audit", body)
+        parts += [Table(caption, HEADINGS, [_row(finding) for finding in same]), *notes(said)]
+    return parts
 
 
-def _verdict(findings: list[FindingFields]) -> str:
+def _verdict(findings: list[FindingFields]) -> Verdict:
     broken = [finding for finding in findings if finding["verdict"] == "broken"]
     limits = sum(finding["limit"] is not None for finding in findings)
     if not broken:
-        return f'<p class="verdict"><strong class="holds">All {limits} limits hold.</strong></p>'
-    lines = "".join(
-        f"<li>{escape(f['mode'])}: {escape(f['claim'])}: {_share(f['measured'])}, limit {_limit(f)}</li>"
-        for f in broken
-    )
-    said = f"{len(broken)} of {limits} limits are broken."
-    return f'<p class="verdict"><strong class="broken">{said}</strong></p><ul>{lines}</ul>'
+        return Verdict("The one limit holds." if limits == 1 else f"All {limits} limits hold.", "holds")
+    lines = [f"{f['mode']}: {f['claim']}: {_share(f['measured'])}, limit {_limit(f)}" for f in broken]
+    return Verdict(f"{len(broken)} of {limits} limits are broken.", "broken", lines=lines)
 
 
-def _about(record: PrivacyRecord) -> str:
+def _about(record: PrivacyRecord) -> list[Part]:
     options = record.options
     data = "the data set given" if options["data"] else f"synthetic data ({options['synthetic']})"
     per_device = options.get("rounds_per_device", options["rounds"])
-    return (
-        f"<p>At most {options['rounds']} rounds, and {per_device} for a device; "
-        f"{options['bits']} bits, seed {options['seed']}, {escape(data)}. "
-        "Guessing is the best that an attacker without the capture does, on the same users. "
-        "The attacker is the coordinator with 5 % of the devices colluding. "
-        "Modes paper and clear promise nothing; secagg and secagg+dp promise something to cohorts of at least "
+    about = (
+        f"At most {options['rounds']} rounds, and {per_device} for a device; {options['bits']} bits, seed "
+        f"{options['seed']}, {data}. Guessing is the best that an attacker without the capture does, on the same users. "
+        "The attacker is the coordinator with 5 % of the devices colluding. Modes paper and clear promise nothing; "
+        "secagg and secagg+dp promise something to cohorts of at least "
         f"{options['minimum_cohort']} devices. Intervals are Wilson's for shares of codes, and a bootstrap over users "
-        f"elsewhere. Masked uploads: {escape(record.masked_uploads)}.</p>{_epsilons(record.runs)}"
+        f"elsewhere. Masked uploads: {record.masked_uploads}."
     )
-
-
-def _epsilons(runs: list[PrivacyRun]) -> str:
-    losses = {run["mode"]: run["privacy_loss"] for run in runs if run["privacy_loss"]}
-    return "".join(
-        f"<p>{escape(mode)}: epsilon {loss['epsilon']:.1f} at delta {loss['delta']:g}, for a user who is in all "
-        f"{loss['rounds']} rounds, each with the noise of {loss['honest_devices']} devices that do not collude.</p>"
+    losses = {run["mode"]: run["privacy_loss"] for run in record.runs if run["privacy_loss"]}
+    epsilons = [
+        f"{mode}: epsilon {loss['epsilon']:.1f} at delta {loss['delta']:g}, for a user who is in all "
+        f"{loss['rounds']} rounds, each with the noise of {loss['honest_devices']} devices that do not collude."
         for mode, loss in losses.items()
-    )
+    ]
+    return [Text(about), *map(Text, epsilons)]
 
 
-def _row(finding: FindingFields) -> str:
+def _row(finding: FindingFields) -> Row:
     low, high = finding["interval"]
     cells = (
         _share(finding["predicted"]),
@@ -75,24 +86,38 @@ def _row(finding: FindingFields) -> str:
         f"{_share(low)} to {_share(high)}",
         _limit(finding),
     )
-    return row(finding["mode"], cells, finding["verdict"])
+    return Row(finding["mode"], cells, finding["verdict"])
 
 
-def _by_bytes(record: PrivacyRecord) -> str:
-    size = {run["mode"]: run["upload_bytes"] for run in record.runs}
-    series = []
-    for claim in BY_BYTES:
-        found = [f for f in record.findings if f["claim"] == claim]
-        points = [(size[f["mode"]], f["measured"] or 0.0, f"{f['mode']}: {_share(f['measured'])}") for f in found]
-        series.append(Series(claim, points, joined=False))
-    return plot("What is read of a device against the bytes it uploads", "bytes of an upload", "share read", series)
+def _by_run(
+    record: PrivacyRecord, name: str, place: Callable[[PrivacyRun], float], axis: Callable[[str, list[float]], Axis]
+) -> list[Plot]:
+    """A panel for each claim about runs, with a point for each mode."""
+    places = {run["mode"]: place(run) for run in record.runs}
+    drawn = []
+    for claim in BY_RUN:
+        found = [f for f in record.findings if f["claim"] == claim and f["mode"] in places]
+        series = [
+            Series(
+                f["mode"],
+                [(places[f["mode"]], f["measured"] or 0.0, f"{f['mode']}: {_share(f['measured'])}")],
+                tag=f["mode"].replace(", cohort", ""),
+            )
+            for f in found
+        ]
+        if series:
+            guess = max(f["predicted"] for f in found)
+            limit = Limit(guess, f"guessing, {_share(guess)}", is_reference=True)
+            title = claim[0].upper() + claim[1:]
+            drawn.append(draw(title, axis(name, list(places.values())), share_axis("share read"), series, limit))
+    return drawn
 
 
-def _runs_table(runs: list[PrivacyRun]) -> str:
+def _runs_table(runs: list[PrivacyRun]) -> Table:
     """The same in numbers, with the accuracy that the mode reaches in these few rounds."""
     names = ("mode", "cohort", "gate", "open rows", "bytes of an upload", "epsilon", "HR@10", "NDCG@10")
     rows = [
-        row(
+        (
             run["mode"],
             [
                 str(run["cohort"]),
@@ -106,10 +131,10 @@ def _runs_table(runs: list[PrivacyRun]) -> str:
         )
         for run in runs
     ]
-    return table("The runs", names, rows, "Runs")
+    return table("The runs", names, rows)
 
 
-def _by_cohort(findings: list[FindingFields]) -> str:
+def _by_cohort(findings: list[FindingFields]) -> list[Part]:
     """Each mode's figures, and beside them the guessing of the first mode: the tables have it of all."""
     series = []
     for claim in BY_COHORT:
@@ -126,7 +151,8 @@ def _by_cohort(findings: list[FindingFields]) -> str:
                 if its_mode == mode:
                     points.append((float(n), share, f"{n} devices: {_share(share)}"))
             series.append(Series(f"{mode}: {claim}{', guessing' if is_guess else ''}", points))
-    return plot("What one sum says of its devices against their number", "devices in the sum", "share read", series)
+    drawn = plot("What one sum says of its devices against their number", "devices in the sum", "share read", series)
+    return [Section("What one sum says", [drawn])] if drawn else []
 
 
 def _share(value: float | None) -> str:
