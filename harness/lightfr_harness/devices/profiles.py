@@ -38,7 +38,7 @@ class Profile:
     round_ms: float
     up_mib_per_day: float
     down_mib_per_day: float
-    # For estimates of energy: of the core under load, of bytes (10^6 are a MB), and of the radio from waking to sleeping.
+    # For estimates of energy: of the core under load, of 10^6 bytes, and of the radio from waking to sleeping.
     core_watts: float
     up_joules_per_mb: float
     down_joules_per_mb: float

@@ -15,8 +15,8 @@ from lightfr_harness.records import (
     TopkRecord,
 )
 from lightfr_harness.reports.figures import MIB, bytes_tick, figure, in_bytes, in_mib, in_time
-from lightfr_harness.reports.page import Panels, Part, Section, Text, Verdict, document, facts_table, table
-from lightfr_harness.reports.svg import Plot, Series, bars, draw, log_axis
+from lightfr_harness.reports.page import Facts, Panels, Part, Section, Text, Verdict, document, table
+from lightfr_harness.reports.svg import Plot, Series, bars, log_axis
 
 SHARED_MACHINE = "Only ratios within one run are worth quoting: on a shared machine times move by a factor of two."
 
@@ -25,11 +25,12 @@ def _page(title: str, verdict: Verdict, about: str, *parts: Part) -> str:
     return document(title, verdict, [Text(about), *parts])
 
 
-def _timed(title: str, verdict: Verdict, about: str, of_what: str, times: Mapping[str, float]) -> str:
-    """A page of shortest times: drawn, and in numbers."""
-    drawn = bars(f"CPU time of one {of_what}, minimum", [(name, ns, in_time(ns)) for name, ns in times.items()])
-    told = table(f"CPU time of one {of_what}", ("", "minimum"), [(name, [in_time(ns)]) for name, ns in times.items()])
-    return _page(title, verdict, f"{about} {SHARED_MACHINE}", drawn, told)
+def _timed(title: str, verdict: Verdict, about: str, of_what: str, times: Mapping[str, Sequence[float]]) -> str:
+    """A page of shortest times, and perhaps medians: drawn, and in numbers."""
+    drawn = bars(f"CPU time of one {of_what}, minimum", [(name, ns[0], in_time(ns[0])) for name, ns in times.items()])
+    heads = ("", "minimum", "median")[: 1 + len(next(iter(times.values())))]
+    rows = [(name, [in_time(each) for each in ns]) for name, ns in times.items()]
+    return _page(title, verdict, f"{about} {SHARED_MACHINE}", drawn, table(f"CPU time of one {of_what}", heads, rows))
 
 
 def topk_page(record: TopkRecord) -> str:
@@ -42,19 +43,15 @@ def topk_page(record: TopkRecord) -> str:
     about = (
         f"{record.items:,} {record.codes} codes of {record.bits} bits, {record.batch} "
         f"{'query' if record.batch == 1 else 'queries'} at a time, top {record.k}, one thread, {record.isa}, seed "
-        f"{record.seed}. {SHARED_MACHINE}"
+        f"{record.seed}."
     )
-    times = (
-        ("a plain read", record.floor_ns, record.floor_median_ns),
-        ("ours", record.ours_ns, record.ours_median_ns),
-        ("faiss", record.faiss_ns, record.faiss_median_ns),
-        ("float64", record.float64_ns, record.float64_median_ns),
-    )
-    drawn = bars("CPU time of one call, minimum", [(name, least, in_time(least)) for name, least, _ in times])
-    rows = [(name, [in_time(least), in_time(median)]) for name, least, median in times]
-    return _page(
-        "Top-K benchmark", verdict, about, drawn, table("CPU time of one call", ("", "minimum", "median"), rows)
-    )
+    times = {
+        "a plain read": (record.floor_ns, record.floor_median_ns),
+        "ours": (record.ours_ns, record.ours_median_ns),
+        "faiss": (record.faiss_ns, record.faiss_median_ns),
+        "float64": (record.float64_ns, record.float64_median_ns),
+    }
+    return _timed("Top-K benchmark", verdict, about, "call", times)
 
 
 def figure_1_page(record: Figure1Record) -> str:
@@ -117,7 +114,7 @@ def against_items(title: str, unit: str, series: Sequence[Series]) -> Plot:
     """A figure with two logarithmic axes."""
     counts, values = ([x for one in series for x, _, _ in one.points], [y for one in series for _, y, _ in one.points])
     up = log_axis(unit, values, bytes_tick) if unit == "bytes" else log_axis(unit, values)
-    return draw(title, log_axis("items", counts), up, series)
+    return Plot(title, log_axis("items", counts), up, series)
 
 
 def fit_page(record: FitRecord) -> str:
@@ -126,7 +123,7 @@ def fit_page(record: FitRecord) -> str:
         f"{record.numpy_ratio:,.0f} times as fast as numpy", rest=f"(median {record.numpy_ratio_median:,.0f})."
     )
     about = f"Ten sweeps over {record.rated} ratings at {record.bits} bits; both fit the same bits."
-    times = {"ours": record.ours_ns, "numpy": record.ours_ns * record.numpy_ratio}
+    times = {"ours": [record.ours_ns], "numpy": [record.ours_ns * record.numpy_ratio]}
     return _timed("Benchmark of the user fit", verdict, about, "fit", times)
 
 
@@ -138,10 +135,10 @@ def open_rows_page(record: OpenRowsRecord) -> str:
         "give the same ranking."
     )
     times = {
-        "open rows": record.open_ns,
-        "all rows": record.full_ns,
-        "open rows, with a prior": record.prior_open_ns,
-        "all rows, with a prior": record.prior_full_ns,
+        "open rows": [record.open_ns],
+        "all rows": [record.full_ns],
+        "open rows, with a prior": [record.prior_open_ns],
+        "all rows, with a prior": [record.prior_full_ns],
     }
     return _timed("Benchmark of open rows", verdict, about, "search", times)
 
@@ -204,7 +201,7 @@ def load_page(record: LoadRecord) -> str:
         "resident memory of the server": in_mib(held["server_rss_bytes"]),
         "memory of one connection": in_mib(1000 * held["kilobytes_each"]),
     }
-    parts = (latencies, table("New connections", heads, rows), facts_table("Kept connections", kept))
+    parts = (latencies, table("New connections", heads, rows), Section("Kept connections", [Facts(kept)]))
     return _page("Coordinator under load", verdict, about, *parts)
 
 

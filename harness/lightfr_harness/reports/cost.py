@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lightfr_harness.reports import devices
 from lightfr_harness.reports.bench import against_items, bytes_panel
-from lightfr_harness.reports.figures import figure, in_bytes, interval_of, limit_of, ratio_of
-from lightfr_harness.reports.page import Lines, Panels, Part, Row, Section, Table, Text, Verdict, document, notes, table
-from lightfr_harness.reports.svg import Plot, Series, draw, log_axis
+from lightfr_harness.reports.figures import in_bytes
+from lightfr_harness.reports.findings import claims, of_limits, of_the_paper, paper_sentence
+from lightfr_harness.reports.page import Panels, Part, Section, Table, Text, document, table
+from lightfr_harness.reports.svg import Plot, Series, log_axis
 
-HEADINGS = ("of what", "predicted", "measured", "ratio", "95 % interval", "limit", "verdict")
 VARIED = {"bits": "bits of a code", "ratings": "ratings", "items": "items"}
-Finding = Mapping[str, Any]
 
 
 def page(record: dict[str, Any]) -> str:
@@ -28,41 +26,7 @@ def page(record: dict[str, Any]) -> str:
         Section("Claims", [*of_the_paper(findings), *claims(findings)]),
         *_curves(record),
     ]
-    return document("Cost audit", verdict(findings), parts)
-
-
-def verdict(findings: Sequence[Finding]) -> Verdict:
-    """Our limits, and how many of the paper's claims hold."""
-    limits = [finding for finding in findings if finding["verdict"] in ("holds", "broken")]
-    broken = [finding for finding in limits if finding["verdict"] == "broken"]
-    if not limits:
-        return Verdict("No limit was tried.", rest=_of_the_paper(findings))
-    if not broken:
-        return Verdict(f"All {len(limits)} of our limits hold.", "holds", _of_the_paper(findings))
-    lines = []
-    for finding in broken:
-        measured = figure(finding["measured"], finding["unit"])
-        moment = f" ({finding['note']})" if finding["note"] else ""
-        lines.append(f"{finding['mode']}: {finding['claim']}: {measured}, {limit_of(finding)}{moment}")
-    text = f"{len(broken)} of our {len(limits)} limits {'is' if len(broken) == 1 else 'are'} broken."
-    return Verdict(text, "broken", _of_the_paper(findings), lines)
-
-
-def _of_the_paper(findings: Sequence[Finding]) -> str:
-    confirmed, refuted = (sum(f["verdict"] == name for f in findings) for name in ("confirmed", "refuted"))
-    return f"Of the paper's claims, {confirmed} are confirmed and {refuted} refuted."
-
-
-def of_the_paper(findings: Sequence[Finding]) -> list[Part]:
-    """How many of the paper's claims are confirmed, and which are refuted."""
-    lines = [
-        f"{f['claim']}, {f['mode']}: the paper says {figure(f['predicted'], f['unit'])}, "
-        f"we find {figure(f['measured'], f['unit'])}"
-        for f in findings
-        if f["verdict"] == "refuted"
-    ]
-    said = "A refuted claim is a result about the paper, not a failure of this software."
-    return [Text(said, _of_the_paper(findings)), *([Lines(lines)] if lines else [])]
+    return document("Cost audit", of_limits(findings, paper_sentence(findings)), parts)
 
 
 def _about(record: dict[str, Any], run: dict[str, Any]) -> list[Part]:
@@ -87,25 +51,6 @@ def _about(record: dict[str, Any], run: dict[str, Any]) -> list[Part]:
         *([Text(partial, kind="broken")] if record["interrupted"] else []),
         Text(f"{sizes}{data}, seed {record['seed']}.{how} {mode} {units}"),
     ]
-
-
-def claims(findings: Sequence[Finding]) -> list[Part]:
-    """A table for each claim."""
-    names = list(dict.fromkeys(finding["claim"] for finding in findings))
-    return [part for name in names for part in _claim(name, [f for f in findings if f["claim"] == name])]
-
-
-def _claim(name: str, findings: Sequence[Finding]) -> list[Part]:
-    sources = ", ".join(dict.fromkeys(finding["source"] for finding in findings))
-    said = [f"{f['mode']}: {f['note']}" for f in findings if f["note"]]
-    caption = f"{name[0].upper() + name[1:]} (source: {sources})"
-    return [Table(caption, HEADINGS, [_row(finding) for finding in findings]), *notes(said)]
-
-
-def _row(finding: Finding) -> Row:
-    values = (figure(finding[name], finding["unit"]) for name in ("predicted", "measured"))
-    cells = (*values, ratio_of(finding), interval_of(finding), limit_of(finding))
-    return Row(finding["mode"], cells, finding["verdict"])
 
 
 def _curves(record: dict[str, Any]) -> list[Part]:
@@ -158,4 +103,4 @@ def _training(name: str, sweep: dict[str, Any]) -> tuple[Plot, Table]:
     across, up = log_axis(VARIED[name], [x for x, _ in points]), log_axis("CPU ms", [y for _, y in points])
     title = f"A fit against the {VARIED[name]} ({sweep['note']})"
     rows = [(f"{size:,.0f}", [f"{ms:.3g} ms"]) for size, ms in points]
-    return draw(title, across, up, series), table(title, (VARIED[name], "CPU time, median"), rows)
+    return Plot(title, across, up, series), table(title, (VARIED[name], "CPU time, median"), rows)

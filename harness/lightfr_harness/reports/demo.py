@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from lightfr_harness.records import DemoRecord
-from lightfr_harness.reports.page import Section, Table, Text, Verdict, document, facts_table, table
-from lightfr_harness.reports.svg import Limit, Series, draw, linear_axis, share_axis
+from lightfr_harness.reports.page import Facts, Part, Section, Table, Text, Verdict, document, table
+from lightfr_harness.reports.svg import Limit, Plot, Series, linear_axis, share_axis
 
 
 def page(record: DemoRecord) -> str:
@@ -22,7 +22,7 @@ def page(record: DemoRecord) -> str:
         f"than {record.minimum_cohort}. The catalogue told the coordinator how many users rate each item. A sum still "
         "says something about those in it: see README, Privacy."
     )
-    parts = [Text(about), _accuracy(record), _recommendations(record), _upload(record), _traffic(record)]
+    parts: list[Part] = [Text(about), _accuracy(record), _recommendations(record), _upload(record), _traffic(record)]
     return document("lightfr demo", verdict, parts)
 
 
@@ -51,7 +51,7 @@ def _accuracy(record: DemoRecord) -> Section:
     popular = record.popularity["hr"]
     limit = Limit(popular, f"popularity list, {popular:.3f}", is_reference=True)
     across = linear_axis("model version", [x for x, _ in points], whole=True)
-    drawn = draw("HR@10 by model version", across, share_axis("HR@10"), [learned], limit)
+    drawn = Plot("HR@10 by model version", across, share_axis("HR@10"), [learned], limit)
     shown = table("Finding each user's next item among 50", ("", "HR@10", "NDCG@10"), told)
     return Section("What was learned", [shown, drawn])
 
@@ -67,7 +67,7 @@ def _upload(record: DemoRecord) -> Table:
     return table("One device's upload", ("", "as the coordinator got it", "in the clear it would be"), told)
 
 
-def _traffic(record: DemoRecord) -> Table:
+def _traffic(record: DemoRecord) -> Section:
     uploads = max(1, record.process_rounds)
     facts = {
         "uploads of the fleet": f"{record.uploads:,}",
@@ -78,4 +78,4 @@ def _traffic(record: DemoRecord) -> Table:
         "seconds, training": f"{record.seconds['train']:.1f}",
         "seconds, all": f"{record.seconds['all']:.1f}",
     }
-    return facts_table("What crossed the wire", facts)
+    return Section("What crossed the wire", [Facts(facts)])

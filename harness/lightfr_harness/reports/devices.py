@@ -10,7 +10,7 @@ from lightfr_harness.audits.cost.energy import PARTS, ROUNDS_A_DAY
 from lightfr_harness.devices.record import quantile
 from lightfr_harness.reports.figures import MIB, figure, in_bytes, in_joules, in_mib
 from lightfr_harness.reports.page import Meter, Panels, Part, Row, Section, Table, Text, notes, table
-from lightfr_harness.reports.svg import Plot, Series, bars, draw, linear_axis, log_axis, share_axis
+from lightfr_harness.reports.svg import Plot, Series, bars, linear_axis, log_axis, share_axis
 
 TIMED = ("fit", "round", "recommend")
 BUDGET = "budget: "
@@ -122,7 +122,7 @@ def _timeline(devices: list[Device]) -> list[Part]:
         return []
     across = log_axis("seconds since the start", [x for one in series for x, _, _ in one.points])
     up = linear_axis("MiB", [1.1 * y for one in series for _, y, _ in one.points])
-    return [draw("Resident memory over time", across, up, series)]
+    return [Plot("Resident memory over time", across, up, series)]
 
 
 def _latencies(phase: str, devices: list[Device]) -> Plot | None:
@@ -137,7 +137,7 @@ def _latencies(phase: str, devices: list[Device]) -> Plot | None:
     if not series:
         return None
     across = log_axis("milliseconds", [ms for one in series for ms, _, _ in one.points])
-    return draw(f"Calls of {phase} that took at most so long", across, share_axis("share of calls"), series)
+    return Plot(f"Calls of {phase} that took at most so long", across, share_axis("share of calls"), series)
 
 
 def _latency_table(devices: list[Device]) -> Table:

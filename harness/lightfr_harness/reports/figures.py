@@ -20,7 +20,7 @@ def figure(value: float | None, unit: str) -> str:
         return in_mib(value)
     if unit == "joules":
         return in_joules(value)
-    if unit == "share":
+    if unit.startswith("share"):
         return f"{100 * value:.1f} %"
     if unit == "accuracy":
         return f"{value:.4f}"
@@ -41,7 +41,7 @@ def in_bytes(value: float) -> str:
 
 def in_mib(size_bytes: float) -> str:
     """Memory: in powers of 1024, as profiles and systems count."""
-    return f"{size_bytes / MIB:,.1f} MiB"
+    return f"{size_bytes / MIB:,.1f} MiB" if size_bytes >= MIB else f"{size_bytes / MIB:.2g} MiB"
 
 
 def in_joules(value: float) -> str:

@@ -1,4 +1,4 @@
-"""What pages are made of: parts as data. One template (templates/page.html) makes HTML of them, and escapes all text."""
+"""What pages are made of: parts as data. The template templates/page.html makes HTML of them, and escapes all text."""
 
 from __future__ import annotations
 
@@ -42,14 +42,10 @@ class Text:
 
 @dataclass(frozen=True)
 class Lines:
+    """A list; a folded one is opened by who wants to read notes."""
+
     items: Sequence[str | Text]
-
-
-@dataclass(frozen=True)
-class Notes:
-    """Folded away."""
-
-    lines: Sequence[str]
+    folded: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,6 +88,8 @@ class Facts:
 
 @dataclass(frozen=True)
 class Progress:
+    """How many of those expected there are."""
+
     what: str
     actual: int
     expected: int
@@ -106,6 +104,8 @@ class Panels:
 
 @dataclass(frozen=True)
 class Section:
+    """Parts under a title. Sections of a page are in its list of contents, sections of sections are not."""
+
     title: str
     parts: Sequence[Part]
 
@@ -114,7 +114,7 @@ class Section:
         return re.sub(r"\W+", "-", self.title.lower())
 
 
-Part: TypeAlias = "Text | Lines | Notes | Table | Facts | Progress | Panels | Plot | Bars | Section"
+Part: TypeAlias = "Text | Lines | Table | Facts | Progress | Panels | Plot | Bars | Section"
 
 
 def table(caption: str, heads: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]) -> Table:
@@ -122,14 +122,9 @@ def table(caption: str, heads: Sequence[str], rows: Sequence[tuple[str, Sequence
     return Table(caption, heads, [Row(name, cells) for name, cells in rows])
 
 
-def facts_table(caption: str, facts: Mapping[str, str]) -> Table:
-    """Names and what was measured."""
-    return table(caption, ("", "measured"), [(name, [told]) for name, told in facts.items()])
-
-
-def notes(lines: Sequence[str]) -> list[Notes]:
-    """If there are any."""
-    return [Notes(lines)] if lines else []
+def notes(lines: Sequence[str]) -> list[Lines]:
+    """Folded away, if there are any."""
+    return [Lines(lines, folded=True)] if lines else []
 
 
 def document(title: str, verdict: Verdict, parts: Sequence[Part | None], *, aside: str = "", footer: str = "") -> str:

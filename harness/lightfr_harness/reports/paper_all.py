@@ -22,7 +22,7 @@ from lightfr_harness.records import (
 from lightfr_harness.reports import paper_costs, paper_figures
 from lightfr_harness.reports.cost import figure_1_panels
 from lightfr_harness.reports.figures import figure
-from lightfr_harness.reports.page import Lines, Notes, Part, Section, Text, Verdict, document, notes, table
+from lightfr_harness.reports.page import Lines, Part, Section, Text, Verdict, document, notes, table
 from lightfr_harness.reports.paper import accuracy_chart, accuracy_heads, accuracy_rows
 
 TITLE = "The paper's tables and figures, measured anew"
@@ -93,7 +93,7 @@ def _costs_section(
     return section
 
 
-def _judged(findings: Sequence[FindingFields], before: str = "") -> tuple[str, Lines, *tuple[Notes, ...]]:
+def _judged(findings: Sequence[FindingFields], before: str = "") -> tuple[str, *tuple[Lines, ...]]:
     """How many claims hold; then, claim by claim, for whom it does, and both figures where it does not."""
     lines, n_held, n_judged = [], 0, 0
     for claim in dict.fromkeys(each["claim"] for each in findings):
@@ -105,7 +105,8 @@ def _judged(findings: Sequence[FindingFields], before: str = "") -> tuple[str, L
         if said:
             lines.append(Text(" ".join(said), f"{claim[0].upper()}{claim[1:]}."))
     said = [f"{each['claim']}, {each['mode']}: {each['note']}" for each in findings if each["note"]]
-    return f"{before}{n_held} of {n_judged} claims hold.", Lines(lines), *notes(said)
+    more: list[Lines] = [Lines(lines), *notes(said)]
+    return f"{before}{n_held} of {n_judged} claims hold.", *more
 
 
 def _both_figures(each: FindingFields) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from lightfr_harness.paper.stated import COLUMNS, TICKS
 from lightfr_harness.records import FindingFields, PaperCostRow, PaperCostsRecord
-from lightfr_harness.reports.cost import claims, of_the_paper
 from lightfr_harness.reports.figures import bytes_tick, figure, in_bytes, in_time, times_tick
+from lightfr_harness.reports.findings import claims, of_the_paper
 from lightfr_harness.reports.page import Panels, Part, Section, Table, Text, Verdict, document, notes, table
 from lightfr_harness.reports.svg import Bar, log_bars
 
@@ -19,7 +19,7 @@ LIGHTFR, PACKED = "LightFR", "LightFR, packed"
 
 def page(record: PaperCostsRecord) -> str:
     """One self-contained HTML page of `paper costs`."""
-    parts = [
+    parts: list[Part] = [
         Text(about(record)),
         Section("Figure 3", figure_3(record)),
         Section("Table 5", formula_table(record)),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from lightfr_harness.audits.sensitivity import CLAIMS, FIGURES
 from lightfr_harness.records import PaperFiguresRecord
-from lightfr_harness.reports.cost import claims, figure_1_panels, of_the_paper
+from lightfr_harness.reports.cost import figure_1_panels
+from lightfr_harness.reports.findings import claims, of_the_paper
 from lightfr_harness.reports.page import Part, Section, Text, Verdict, document
 from lightfr_harness.reports.training import sweep_panel
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lightfr_harness.records import FindingFields, PrivacyRecord, PrivacyRun
-from lightfr_harness.reports.page import Panels, Part, Row, Section, Table, Text, Verdict, document, notes, table
-from lightfr_harness.reports.svg import Axis, Limit, Plot, Series, draw, linear_axis, log_axis, plot, share_axis
+from lightfr_harness.reports.figures import figure
+from lightfr_harness.reports.findings import GUESSED, claims, of_limits
+from lightfr_harness.reports.page import Panels, Part, Section, Table, Text, document, table
+from lightfr_harness.reports.svg import Axis, Limit, Plot, Series, log_axis, share_axis
 
-HEADINGS = ("mode", "guessing", "measured", "95 % interval", "limit", "verdict")
 BY_RUN = ("user codes read from uploads", "ratings recovered exactly", "rated items named")
 BY_COHORT = ("user codes read from one sum", "uploaded rows named from one sum")
 
@@ -16,16 +17,17 @@ BY_COHORT = ("user codes read from one sum", "uploaded rows named from one sum")
 def page(record: PrivacyRecord) -> str:
     """One self-contained HTML page of a privacy audit's record."""
     findings = record.findings
-    by_accuracy = _by_run(record, "HR@10", lambda run: run["accuracy"]["hr"], lambda name, hrs: linear_axis(name, [1.0], _percent))
-    by_bytes = _by_run(record, "bytes of an upload", lambda run: run["upload_bytes"], log_axis)
+    by_accuracy = _by_run(record, share_axis("HR@10"), lambda run: run["accuracy"]["hr"])
+    sizes = log_axis("bytes of an upload", [run["upload_bytes"] for run in record.runs])
+    by_bytes = _by_run(record, sizes, lambda run: run["upload_bytes"])
     parts = [
         *_about(record),
         Section("What is read, against accuracy", [Text(_READ), Panels(by_accuracy), _runs_table(record.runs)]),
         Section("What is read, against the bytes of an upload", [Panels(by_bytes)]),
         *_by_cohort(findings),
-        Section("Claims", _claims(findings)),
+        Section("Claims", claims(findings, GUESSED)),
     ]
-    return document("Privacy audit", _verdict(findings), parts)
+    return document("Privacy audit", of_limits(findings), parts)
 
 
 _READ = (
@@ -34,38 +36,15 @@ _READ = (
 )
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
-
-
-def _claims(findings: list[FindingFields]) -> list[Part]:
-    parts: list[Part] = []
-    for claim in dict.fromkeys(finding["claim"] for finding in findings):
-        same = [finding for finding in findings if finding["claim"] == claim]
-        caption = f"{claim[0].upper() + claim[1:]} ({same[0]['unit']})"
-        said = [f"{finding['mode']}: {finding['note']}" for finding in same if finding["note"]]
-        parts += [Table(caption, HEADINGS, [_row(finding) for finding in same]), *notes(said)]
-    return parts
-
-
-def _verdict(findings: list[FindingFields]) -> Verdict:
-    broken = [finding for finding in findings if finding["verdict"] == "broken"]
-    limits = sum(finding["limit"] is not None for finding in findings)
-    if not broken:
-        return Verdict("The one limit holds." if limits == 1 else f"All {limits} limits hold.", "holds")
-    lines = [f"{f['mode']}: {f['claim']}: {_share(f['measured'])}, limit {_limit(f)}" for f in broken]
-    return Verdict(f"{len(broken)} of {limits} limits are broken.", "broken", lines=lines)
-
-
 def _about(record: PrivacyRecord) -> list[Part]:
     options = record.options
     data = "the data set given" if options["data"] else f"synthetic data ({options['synthetic']})"
     per_device = options.get("rounds_per_device", options["rounds"])
     about = (
         f"At most {options['rounds']} rounds, and {per_device} for a device; {options['bits']} bits, seed "
-        f"{options['seed']}, {data}. Guessing is the best that an attacker without the capture does, on the same users. "
-        "The attacker is the coordinator with 5 % of the devices colluding. Modes paper and clear promise nothing; "
-        "secagg and secagg+dp promise something to cohorts of at least "
+        f"{options['seed']}, {data}. Guessing is the best that an attacker without the capture does, on the same "
+        "users. The attacker is the coordinator with 5 % of the devices colluding. Modes paper and clear promise "
+        "nothing; secagg and secagg+dp promise something to cohorts of at least "
         f"{options['minimum_cohort']} devices. Intervals are Wilson's for shares of codes, and a bootstrap over users "
         f"elsewhere. Masked uploads: {record.masked_uploads}."
     )
@@ -78,20 +57,7 @@ def _about(record: PrivacyRecord) -> list[Part]:
     return [Text(about), *map(Text, epsilons)]
 
 
-def _row(finding: FindingFields) -> Row:
-    low, high = finding["interval"]
-    cells = (
-        _share(finding["predicted"]),
-        _share(finding["measured"]),
-        f"{_share(low)} to {_share(high)}",
-        _limit(finding),
-    )
-    return Row(finding["mode"], cells, finding["verdict"])
-
-
-def _by_run(
-    record: PrivacyRecord, name: str, place: Callable[[PrivacyRun], float], axis: Callable[[str, list[float]], Axis]
-) -> list[Plot]:
+def _by_run(record: PrivacyRecord, across: Axis, place: Callable[[PrivacyRun], float]) -> list[Plot]:
     """A panel for each claim about runs, with a point for each mode."""
     places = {run["mode"]: place(run) for run in record.runs}
     drawn = []
@@ -109,7 +75,7 @@ def _by_run(
             guess = max(f["predicted"] for f in found)
             limit = Limit(guess, f"guessing, {_share(guess)}", is_reference=True)
             title = claim[0].upper() + claim[1:]
-            drawn.append(draw(title, axis(name, list(places.values())), share_axis("share read"), series, limit))
+            drawn.append(Plot(title, across, share_axis("share read"), series, limit))
     return drawn
 
 
@@ -151,15 +117,12 @@ def _by_cohort(findings: list[FindingFields]) -> list[Part]:
                 if its_mode == mode:
                     points.append((float(n), share, f"{n} devices: {_share(share)}"))
             series.append(Series(f"{mode}: {claim}{', guessing' if is_guess else ''}", points))
-    drawn = plot("What one sum says of its devices against their number", "devices in the sum", "share read", series)
-    return [Section("What one sum says", [drawn])] if drawn else []
+    if not series:
+        return []
+    across = log_axis("devices in the sum", [x for one in series for x, _, _ in one.points])
+    drawn = Plot("What one sum says of its devices against their number", across, share_axis("share read"), series)
+    return [Section("What one sum says", [drawn])]
 
 
 def _share(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:.1f} %"
-
-
-def _limit(finding: FindingFields) -> str:
-    if finding["limit"] is None:
-        return "none"
-    return f"{'at least' if finding['at_least'] else 'at most'} {_share(finding['limit'])}"
+    return figure(value, "share")

@@ -1,6 +1,6 @@
-"""Charts as data: where marks, lines and bars stand, in percent of the drawing, and all of it in words.
+"""Charts as data: axes, series and bars. The template draws them in percent of the drawing.
 
-The template draws them. Percent let a chart fill whatever width there is while its text keeps its size.
+So a chart fills whatever width there is while its text keeps its size, and says in words what it shows.
 """
 
 from __future__ import annotations
@@ -9,25 +9,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import ceil, floor, log10
+from typing import NamedTuple
 
 # Marks and colours that tell series apart; the seventh series looks like the first.
 KINDS = 6
 # On a line of hundreds of points, so that it is known by more than its colour.
 MARKS = 5
-# The width of a character of an axis's text on a phone, in percent of a plot's.
-CHARACTER = 2.5
-# The height of a line of text, in percent of a plot's.
-TAG_HEIGHT = 5.5
+# On a phone, in percent of a plot: the width of a character of an axis's text, and the height of a line of text.
+CHARACTER, LINE = 2.5, 5.5
 _FACTORS = ((1, 1.5, 2, 3, 4, 5, 7), (1, 2, 5), (1,))
 
 
 @dataclass(frozen=True)
 class Series:
-    """Points of one kind; `joined` draws a line through them. Each point has a label for readers and screen readers."""
+    """Points of one kind, joined by a line. Each point has a label for readers and screen readers."""
 
     name: str
     points: Sequence[tuple[float, float, str]]
-    joined: bool = True
     # For hundreds of points: read aloud instead of their labels, and few of them are marked.
     summary: str = ""
     # Stands beside each point.
@@ -35,13 +33,8 @@ class Series:
     # Half of each point's interval.
     within: Sequence[float] = ()
 
-    def in_words(self) -> str:
-        """What a screen reader says of it."""
-        return f"{self.name}: " + (self.summary or ", ".join(label for _, _, label in self.points))
 
-
-@dataclass(frozen=True)
-class Limit:
+class Limit(NamedTuple):
     """A horizontal line: a limit that values must stay below, or only a reference to compare them with."""
 
     value: float
@@ -80,30 +73,33 @@ class Axis:
             share = (value - self.low) / (self.high - self.low)
         return round(100 * share, 2)
 
-    def ticks(self) -> list[float]:
+    def ticks(self) -> Sequence[float]:
         if self.marks:
-            return list(self.marks)
-        if not self.is_log:
-            # The next of 1, 2, 5 times a power of ten.
-            least = (self.high - self.low) / 5
-            power = 10.0 ** floor(log10(least))
-            step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least * (1 - 1e-9))
-            step = max(1.0, step) if self.whole else step
-            return [n * step for n in range(ceil(self.low / step - 1e-9), floor(self.high / step + 1e-9) + 1)]
+            return self.marks
+        return self._log_ticks() if self.is_log else self._linear_ticks()
+
+    def _linear_ticks(self) -> list[float]:
+        """At multiples of 1, 2 or 5 times a power of ten."""
+        least = (self.high - self.low) / 5
+        power = 10.0 ** floor(log10(least))
+        step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least * (1 - 1e-9))
+        step = max(1.0, step) if self.whole else step
+        return [n * step for n in range(ceil(self.low / step - 1e-9), floor(self.high / step + 1e-9) + 1)]
+
+    def _log_ticks(self) -> list[float]:
+        """As many as have room; two at least where there are two, or the axis says nothing of its scale."""
         powers = range(floor(log10(self.low)), ceil(log10(self.high)) + 1)
-        ticks: list[float] = []
         for factors in _FACTORS:
             every = [factor * 10.0**power for power in powers for factor in factors]
             ticks = [tick for tick in every if self.low * (1 - 1e-9) <= tick <= self.high * (1 + 1e-9)]
-            # Two ticks at least, or the axis says nothing of its scale.
-            if self._have_room(ticks) or len(ticks) < 3:
+            if self._have_room(ticks):
                 return ticks
-        return next(few for n in range(2, len(ticks) + 1) if self._have_room(few := ticks[::n]) or len(few) < 3)
+        return next(few for n in range(2, len(ticks) + 1) if self._have_room(few := ticks[::n]))
 
     def _have_room(self, ticks: Sequence[float]) -> bool:
         """Whether the texts of these ticks stand apart on a phone."""
         room = CHARACTER * (1 + max((len(self.text(tick)) for tick in ticks), default=0))
-        return all(self.percent(b) - self.percent(a) >= room for a, b in pairwise(ticks))
+        return len(ticks) < 3 or all(self.percent(b) - self.percent(a) >= room for a, b in pairwise(ticks))
 
 
 def share_axis(name: str) -> Axis:
@@ -136,21 +132,9 @@ def linear_axis(
 
 
 @dataclass(frozen=True)
-class Tick:
-    at: float
-    text: str
-
-
-@dataclass(frozen=True)
-class Key:
-    """An entry of the legend: a series by its number, or the kind of a line across."""
-
-    kind: int | str
-    text: str
-
-
-@dataclass(frozen=True)
 class Mark:
+    """Where a point stands, in percent from the left and from the top."""
+
     x: float
     y: float
     kind: int
@@ -161,95 +145,54 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Polyline:
-    kind: int
-    points: str
-
-
-@dataclass(frozen=True)
-class Across:
-    kind: str
-    at: float
-
-
-@dataclass(frozen=True)
 class Plot:
-    """Points and lines between two axes."""
+    """Points and lines between two axes, and perhaps a line across."""
 
     title: str
-    words: str
-    legend: Sequence[Key]
-    across_name: str
-    across: Sequence[Tick]
-    up_name: str
-    up: Sequence[Tick]
-    lines: Sequence[Polyline]
-    marks: Sequence[Mark]
-    limit: Across | None = None
+    across: Axis
+    up: Axis
+    series: Sequence[Series]
+    limit: Limit | None = None
 
-    @property
+    def words(self) -> str:
+        """What a screen reader says of it."""
+        said = [f"{s.name}: {s.summary or ', '.join(label for _, _, label in s.points)}" for s in self.series]
+        return "; ".join([*said, self.limit.label] if self.limit else said)
+
     def left(self) -> int:
         """Room for the texts of the left axis, in pixels."""
-        return 12 + 7 * max((len(tick.text) for tick in self.up), default=0)
+        return 12 + 7 * max((len(self.up.text(tick)) for tick in self.up.ticks()), default=0)
+
+    def top(self, value: float) -> float:
+        return round(100 - self.up.percent(value), 2)
+
+    def line(self, n: int) -> list[Mark]:
+        """The points of a series."""
+        one, marks = self.series[n], []
+        for place, (x, y, label) in enumerate(one.points):
+            if x > 0 or not self.across.is_log:
+                half = one.within[place] if one.within else 0.0
+                ends = (self.top(y + half), self.top(y - half)) if half else None
+                at = self.across.percent(x), self.top(y)
+                marks.append(Mark(*at, n % KINDS, label or one.summary, one.tag, at[1], ends))
+        return marks
+
+    def marks(self) -> list[Mark]:
+        """Those that are drawn. Tags stand a line apart, from the lowest point up, so that none covers another."""
+        marks: list[Mark] = []
+        for n, one in enumerate(self.series):
+            points = self.line(n)
+            marks += points[:: max(1, len(points) // MARKS)] if one.summary else points
+        placed, room = [], 100.0
+        for mark in sorted(marks, key=lambda mark: -mark.y):
+            if mark.tag:
+                mark = replace(mark, tag_y=round(min(mark.y, room), 2))
+                room = mark.tag_y - LINE
+            placed.append(mark)
+        return placed
 
 
-def draw(title: str, across: Axis, up: Axis, series: Sequence[Series], limit: Limit | None = None) -> Plot:
-    """A plot with its axes, a line for a limit, a legend, and all of it in words."""
-    words, legend = [one.in_words() for one in series], [Key(n % KINDS, one.name) for n, one in enumerate(series)]
-    lines, marks, line = [], [], None
-    for n, one in enumerate(series):
-        places = _places(one, n % KINDS, across, up)
-        if one.joined and len(places) > 1:
-            lines.append(Polyline(n % KINDS, " ".join(f"{place.x},{place.y}" for place in places)))
-        marks += places[:: max(1, len(places) // MARKS)] if one.summary else places
-    if limit is not None:
-        kind = "reference" if limit.is_reference else "limit"
-        line = Across(kind, round(100 - up.percent(limit.value), 2))
-        words.append(limit.label)
-        legend.append(Key(kind, limit.label))
-    return Plot(
-        title,
-        "; ".join(words),
-        legend,
-        across.name,
-        [Tick(across.percent(tick), across.text(tick)) for tick in across.ticks()],
-        up.name,
-        [Tick(round(100 - up.percent(tick), 2), up.text(tick)) for tick in up.ticks()],
-        lines,
-        _apart(marks),
-        line,
-    )
-
-
-def _places(one: Series, kind: int, across: Axis, up: Axis) -> list[Mark]:
-    marks = []
-    for n, (x, y, label) in enumerate(one.points):
-        if x > 0 or not across.is_log:
-            half = one.within[n] if one.within else 0.0
-            ends = (round(100 - up.percent(y + half), 2), round(100 - up.percent(y - half), 2)) if half else None
-            height = round(100 - up.percent(y), 2)
-            marks.append(Mark(across.percent(x), height, kind, label or one.summary, one.tag, height, ends))
-    return marks
-
-
-def _apart(marks: Sequence[Mark]) -> list[Mark]:
-    """Tags stand a line apart, from the lowest point up, so that none covers another."""
-    tagged = sorted((mark for mark in marks if mark.tag), key=lambda mark: -mark.y)
-    placed: list[Mark] = []
-    for mark in tagged:
-        room = placed[-1].tag_y - TAG_HEIGHT if placed else 100.0
-        placed.append(replace(mark, tag_y=round(min(mark.y, room), 2)))
-    return [mark for mark in marks if not mark.tag] + placed
-
-
-def plot(title: str, x_name: str, y_name: str, series: Sequence[Series]) -> Plot | None:
-    """Shares (0 to 1) against positive numbers on a logarithmic axis."""
-    values = [x for one in series for x, _, _ in one.points if x > 0]
-    return draw(title, log_axis(x_name, values), share_axis(y_name), series) if values else None
-
-
-@dataclass(frozen=True)
-class Bar:
+class Bar(NamedTuple):
     """A named value, and perhaps other figures that are marked on the same line, each by the number of its kind."""
 
     name: str
@@ -259,25 +202,25 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class DrawnBar:
-    name: str
-    text: str
-    width: float | None
-    marks: Sequence[Mark]
-
-
-@dataclass(frozen=True)
 class Bars:
-    """Horizontal bars of named values."""
+    """Horizontal bars of named values; `names` say what marks are, by their kind; `reference` is a line through all."""
 
     title: str
-    words: str
-    legend: Sequence[Key]
-    rows: Sequence[DrawnBar]
+    rows: Sequence[Bar]
+    axis: Axis
     kind: int = 0
-    ticks: Sequence[Tick] = ()
-    # A line through all bars.
-    reference: float | None = None
+    names: Sequence[tuple[int, str]] = ()
+    reference: tuple[float, str] | None = None
+    ticks: Sequence[float] = ()
+
+    def words(self) -> str:
+        """What a screen reader says of it."""
+        said = [f"{bar.name}: {bar.text or self.said(bar)}" for bar in self.rows]
+        return "; ".join([*said, self.reference[1]] if self.reference else said)
+
+    def said(self, bar: Bar) -> str:
+        names, text = dict(self.names), self.axis.text if self.axis.is_log else "{:.3f}".format
+        return ", ".join(f"{names[kind]} {text(value)}" for kind, value in bar.marks) or "no figure"
 
 
 def bars(
@@ -285,51 +228,19 @@ def bars(
 ) -> Bars:
     """Bars of named values, each with its value as text, and perhaps a value to compare them with."""
     axis = linear_axis("", [value for _, value, _ in rows] + ([reference[0]] if reference else []))
-    drawn = [DrawnBar(name, text, max(0.3, axis.percent(value)), ()) for name, value, text in rows]
-    words = [f"{name}: {text}" for name, _, text in rows]
-    if reference is None:
-        return Bars(title, "; ".join(words), (), drawn, kind)
-    legend, at = [Key("reference", reference[1])], axis.percent(reference[0])
-    return Bars(title, "; ".join([*words, reference[1]]), legend, drawn, kind, reference=at)
+    return Bars(title, [Bar(*each) for each in rows], axis, kind, reference=reference)
 
 
 def log_bars(title: str, rows: Sequence[Bar], text: Callable[[float], str], names: tuple[str, str]) -> Bars:
-    """Bars with marks on a logarithmic axis; `names` say what bars and marks are."""
+    """Bars with marks of kind 3 on a logarithmic axis; `names` say what bars and marks are."""
     values = [value for each in rows for value in (each.value, *(value for _, value in each.marks)) if value]
-    low, high = 10.0 ** floor(log10(0.99 * min(values))), 10.0 ** ceil(log10(max(values)))
-    axis = Axis("", low, high, True, text)
+    axis = Axis("", 10.0 ** floor(log10(0.99 * min(values))), 10.0 ** ceil(log10(max(values))), True, text)
     # Four texts at most: those of bytes are long.
     ticks = axis.ticks()[:: ceil(len(axis.ticks()) / 4)]
-    legend = [Key(0, names[0]), Key(3, names[1])]
-    words = "; ".join(f"{each.name}: {each.text}" for each in rows)
-    return _with_marks(title, words, legend, rows, axis, ticks, lambda kind, value: f"{names[1]}: {text(value)}")
+    return Bars(title, rows, axis, names=[(0, names[0]), (3, names[1])], ticks=ticks)
 
 
 def dots(title: str, rows: Sequence[tuple[str, Sequence[tuple[int, float]]]], names: Sequence[str]) -> Bars:
     """Shares as marks on one line for each name; a mark is (which of `names` it belongs to, its value)."""
-    said = [", ".join(f"{names[which]} {value:.3f}" for which, value in marks) or "no figure" for _, marks in rows]
-    words = "; ".join(f"{name}: {text}" for (name, _), text in zip(rows, said, strict=True))
-    legend, axis = [Key(n, name) for n, name in enumerate(names)], share_axis("")
-    plain = [Bar(name, None, "", marks) for name, marks in rows]
-    return _with_marks(title, words, legend, plain, axis, axis.ticks(), lambda kind, x: f"{names[kind]} {x:.3f}")
-
-
-def _with_marks(
-    title: str,
-    words: str,
-    legend: Sequence[Key],
-    rows: Sequence[Bar],
-    axis: Axis,
-    ticks: Sequence[float],
-    say: Callable[[int, float], str],
-) -> Bars:
-    drawn = [
-        DrawnBar(
-            each.name,
-            each.text,
-            None if each.value is None else max(0.3, axis.percent(each.value)),
-            [Mark(axis.percent(x), 50, kind, f"{each.name}, {say(kind, x)}") for kind, x in each.marks],
-        )
-        for each in rows
-    ]
-    return Bars(title, words, legend, drawn, ticks=[Tick(axis.percent(tick), axis.text(tick)) for tick in ticks])
+    axis, marked = share_axis(""), [Bar(name, None, "", marks) for name, marks in rows]
+    return Bars(title, marked, axis, names=list(enumerate(names)), ticks=axis.ticks())

@@ -8,8 +8,8 @@ from typing import cast
 from lightfr_harness.records import Accuracy, AccuracyRecord, SweepPoint, SweepRecord, TrainRecord
 from lightfr_harness.reports.choices import choices, chosen_sentence
 from lightfr_harness.reports.figures import in_bytes
-from lightfr_harness.reports.page import Part, Section, Table, Text, Verdict, document, facts_table, table
-from lightfr_harness.reports.svg import Bars, Limit, Plot, Series, bars, draw, linear_axis, log_axis, share_axis
+from lightfr_harness.reports.page import Facts, Part, Section, Text, Verdict, document, table
+from lightfr_harness.reports.svg import Bars, Limit, Plot, Series, bars, linear_axis, log_axis, share_axis
 
 PANELS = ("code bits f", "lambda", "cohort share p")
 # The paper's ablation in the order of its table, and our objective after it.
@@ -29,7 +29,9 @@ def train_page(record: TrainRecord) -> str:
         f"{left_out(record)} {chosen_sentence(record)} Figures are the expectation under random tie-breaking where "
         "nothing else is said."
     )
-    told = table("Accuracy of the learned codes and of the popularity list", accuracy_heads(record), accuracy_rows(record))
+    told = table(
+        "Accuracy of the learned codes and of the popularity list", accuracy_heads(record), accuracy_rows(record)
+    )
     parts = [Text(about), _history(record, first), told, *choices(record), _costs(record)]
     return document("Training run", _verdict(first, record.hit_rate, popular), parts)
 
@@ -59,7 +61,7 @@ def _history(record: TrainRecord, first: str) -> Plot | None:
     popular = _first(record.popularity)
     across = linear_axis("rounds", [look["round"] for look in record.history], whole=True)
     limit = Limit(popular, f"{first} of the popularity list, {popular:.3f}", is_reference=True)
-    return draw("Accuracy by round", across, share_axis("accuracy"), series, limit)
+    return Plot("Accuracy by round", across, share_axis("accuracy"), series, limit)
 
 
 def accuracy_heads(record: TrainRecord) -> list[str]:
@@ -102,7 +104,7 @@ def left_out(record: TrainRecord) -> str:
     return f"Held out: {data['held_out']}." + (f" Left out: {dropped}." if dropped else "")
 
 
-def _costs(record: TrainRecord) -> Table:
+def _costs(record: TrainRecord) -> Section:
     facts = {
         "bytes up, a device round": in_bytes(record.up_bytes_per_device_round),
         "bytes down, a device round": in_bytes(record.down_bytes_per_device_round),
@@ -122,7 +124,7 @@ def _costs(record: TrainRecord) -> Table:
         stated = record.paper["stated"]
         facts["the paper states HR@10, NDCG@10"] = f"{stated['hr']:.4f}, {stated['ndcg']:.4f}"
     facts |= {f"CPU seconds: {name}": f"{seconds:.2f}" for name, seconds in record.seconds.items()}
-    return facts_table("What it took", facts)
+    return Section("What it took", [Facts(facts)])
 
 
 def sweep_page(record: SweepRecord) -> str:
@@ -192,7 +194,7 @@ def sweep_panel(points: list[SweepPoint]) -> list[Part]:
         heights = ({at: y for at, y, _ in one.points}.get(place if by_place else x) for one in series)
         rows.append((f"{x:g}", ["-" if y is None else f"{y:.4f}" for y in heights]))
     title = f"Accuracy against {name}"
-    return [draw(title, across, share_axis("accuracy"), series, limit), table(title, heads, rows)]
+    return [Plot(title, across, share_axis("accuracy"), series, limit), table(title, heads, rows)]
 
 
 def _ablation(points: list[SweepPoint]) -> Section | None:
@@ -204,7 +206,9 @@ def _ablation(points: list[SweepPoint]) -> Section | None:
     for which, (metric, title) in enumerate((("hr", "HR@10"), ("ndcg", "NDCG@10"))):
         values = [(name, means[name][which]) for name in names]
         popular = mean(point["popularity"][metric] for point in points)  # type: ignore[literal-required]
-        drawn.append(_beside_popularity(f"{title} of the paper's ablation, and of our objective", values, popular, which))
+        drawn.append(
+            _beside_popularity(f"{title} of the paper's ablation, and of our objective", values, popular, which)
+        )
     return Section("Ablation", drawn)
 
 

@@ -218,7 +218,9 @@ def test_it_loads_nothing_complains_of_nothing_and_cuts_nothing_off(shown, pages
 @needs_browser
 def test_the_look_for_what_is_cut_off_finds_it(shown, tmp_path):
     path = tmp_path / "wide.html"
-    wide = '<p style="width: 500px">wide</p><div style="width: 50px; overflow: auto"><p style="width: 90px">in</p></div>'
+    wide = (
+        '<p style="width: 500px">wide</p><div style="width: 50px; overflow: auto"><p style="width: 90px">in</p></div>'
+    )
     texts = "<figure><svg><text y='20'>one</text><text y='22'>other</text></svg></figure>"
     path.write_text(f"<body>{wide}{texts}</body>")
     shown.show(path, width=390)

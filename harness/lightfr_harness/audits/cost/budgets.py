@@ -14,8 +14,7 @@ from lightfr_harness.audits.finding import Finding, counted, enforced
 from lightfr_harness.devices.record import quantile
 
 SOURCE = "the device's profile"
-MEMORY_UNIT = "bytes of memory"
-_UNITS = {"latency": "ms", "memory": MEMORY_UNIT}
+_UNITS = {"latency": "ms", "memory": "bytes of memory"}
 MIB = 2**20
 Device = dict[str, Any]
 
@@ -65,7 +64,7 @@ def own_memory(device: Device) -> float:
 
 _OWN_MEMORY = "memory of its own; resident memory is more, by pages of files that can be dropped and read again"
 BUDGETS = (
-    Budget("memory", "memory", "memory_mib", MIB, MEMORY_UNIT, own_memory, note=_OWN_MEMORY),
+    Budget("memory", "memory", "memory_mib", MIB, "bytes of memory", own_memory, note=_OWN_MEMORY),
     Budget("storage", "storage", "storage_mib", MIB, "bytes", lambda device: sum(device["disk_bytes"].values())),
     Budget("upload a day", "traffic", "up_mib_per_day", MIB, "bytes", _sum("up_bytes")),
     Budget("download a day", "traffic", "down_mib_per_day", MIB, "bytes", _sum("down_bytes")),

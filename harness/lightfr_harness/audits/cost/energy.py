@@ -1,4 +1,4 @@
-"""What a device spends of its battery on a session, a round and a day. An estimate: nothing here was measured in joules.
+"""What a device spends of its battery on a session, a round and a day: an estimate, nobody measured joules.
 
 CPU seconds times the power of the device's core, bytes times what its radio takes for them, and what a wake-up of the
 radio takes until it sleeps again. The constants are the profile's, each with its source.
@@ -37,7 +37,11 @@ def _of(device: dict[str, Any]) -> dict[str, Any]:
     day = {part: session[part] - (1 - ROUNDS_A_DAY) * round_[part] for part in PARTS}
     battery = profile["battery_wh"] * JOULES_PER_WH
     return {
-        name: {**spent, "joules": (joules := sum(spent.values())), "battery_share": joules / battery if battery else None}
+        name: {
+            **spent,
+            "joules": (joules := sum(spent.values())),
+            "battery_share": joules / battery if battery else None,
+        }
         for name, spent in (("session", session), ("round", round_), ("day", day))
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 from aiohttp import web
@@ -14,7 +14,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from lightfr.errors import InvalidInputError
 from lightfr_harness.reports.figures import in_bytes
 from lightfr_harness.reports.page import Facts, Part, Progress, Section, Text, Verdict, document, table
-from lightfr_harness.reports.svg import Plot, Series, draw, linear_axis, share_axis
+from lightfr_harness.reports.svg import Plot, Series, linear_axis, share_axis
 from lightfr_harness.server.coordinator.accuracy import AccuracyReport, Evaluations, has_fallen, in_words
 from lightfr_harness.server.coordinator.cohort import PHASE_NAMES, PHASES, Cohort
 from lightfr_harness.server.coordinator.coordinator import Coordinator
@@ -356,4 +356,4 @@ def _by_version(lines: dict[str, list[tuple[int, float, float]]]) -> Plot:
     ]
     versions = [version for points in lines.values() for version, _, _ in points]
     across = linear_axis("model version", versions, whole=True, start=min(versions))
-    return draw("By model version", across, share_axis("share"), series)
+    return Plot("By model version", across, share_axis("share"), series)
