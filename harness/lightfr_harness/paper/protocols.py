@@ -20,7 +20,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class HoldOut:
-    """One way to hold ratings out. Its protocols differ in the candidates only, so one trained model serves them all."""
+    """One way to hold ratings out. Its protocols differ in the candidates only, so one model serves them all."""
 
     split: Callable[..., Split]
     # How many negatives each protocol draws. Constants are chosen by the first one's validation.

@@ -33,7 +33,7 @@ class Accuracy(TypedDict):
 
 
 class RunResult(TypedDict):
-    """What one run gave, by protocol; of a tuning run on VALIDATION. `outcome` is empty, or says why there is nothing."""
+    """What one run gave, by protocol; of a tuning run on VALIDATION. `outcome` is empty, or says what failed."""
 
     figures: dict[str, Accuracy]
     steps: int
@@ -52,7 +52,13 @@ def judge(method: Method, candidates: Candidates) -> Metrics:
 
 
 def final_run(
-    entry: Entry, settings: Settings, steps: int, seed: int, train: Ratings, tests: Mapping[str, Candidates], watch: Watch
+    entry: Entry,
+    settings: Settings,
+    steps: int,
+    seed: int,
+    train: Ratings,
+    tests: Mapping[str, Candidates],
+    watch: Watch,
 ) -> RunResult:
     """So many steps, and each test once, at the end."""
     method, started = entry.make(settings), time.process_time()
