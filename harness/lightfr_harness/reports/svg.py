@@ -174,22 +174,28 @@ class Plot:
                 half = one.within[place] if one.within else 0.0
                 ends = (self.top(y + half), self.top(y - half)) if half else None
                 at = self.across.percent(x), self.top(y)
-                marks.append(Mark(*at, n % KINDS, label or one.summary, one.tag, at[1], ends))
+                marks.append(Mark(*at, n % KINDS, label or one.summary, one.tag, spread=ends))
         return marks
 
     def marks(self) -> list[Mark]:
-        """Those that are drawn. Tags stand a line apart, from the lowest point up, so that none covers another."""
+        """Those that are drawn."""
         marks: list[Mark] = []
         for n, one in enumerate(self.series):
             points = self.line(n)
             marks += points[:: max(1, len(points) // MARKS)] if one.summary else points
-        placed, room = [], 100.0
-        for mark in sorted(marks, key=lambda mark: -mark.y):
-            if mark.tag:
-                mark = replace(mark, tag_y=round(min(mark.y, room), 2))
-                room = mark.tag_y - LINE
-            placed.append(mark)
-        return placed
+        return _with_tags_apart(marks)
+
+
+def _with_tags_apart(marks: Sequence[Mark]) -> list[Mark]:
+    """Tags stand a line apart, so that none covers another: from the top down, and in the lower half from below up."""
+    placed, room = [], {-1: 100.0, 1: 0.0}
+    for mark in sorted(marks, key=lambda mark: min(mark.y, 100 - mark.y)):
+        way = 1 if mark.y < 50 else -1
+        tag_y = max(mark.y, room[way]) if way == 1 else min(mark.y, room[way])
+        if mark.tag:
+            room[way] = tag_y + way * LINE
+        placed.append(replace(mark, tag_y=round(tag_y, 2)))
+    return placed
 
 
 class Bar(NamedTuple):

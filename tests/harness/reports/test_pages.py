@@ -164,7 +164,7 @@ def test_memory_is_told_in_mib_alone():
 
 def test_points_of_the_privacy_page_carry_their_mode_and_stand_against_accuracy_and_bytes():
     text = page_of(EXAMPLES["privacy"])
-    assert re.findall(r'class="tag"[^>]*>([^<]+)', text).count("secagg 256") == 2
+    assert re.findall(r'class="tag [^>]*>([^<]+)', text).count("secagg+dp 256") == 2 * 3
     assert ">HR@10</text>" in text
     assert ">bytes of an upload</text>" in text
 

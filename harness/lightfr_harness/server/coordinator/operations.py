@@ -191,8 +191,12 @@ def _verdict(coordinator: Coordinator) -> Verdict:
     current = coordinator.book.current
     if current is None:
         return Verdict("Training is finished.", rest="The model stays available.")
+    return Verdict(_title(current))
+
+
+def _title(current: Round) -> str:
     phase = f", {PHASE_NAMES[current.cohort.phase]}" if current.cohort else ""
-    return Verdict(f"{_KINDS[current.kind]} {current.number}: {STATE_NAMES[current.state]}{phase}")
+    return f"{_KINDS[current.kind]} {current.number}: {STATE_NAMES[current.state]}{phase}"
 
 
 def _warnings(coordinator: Coordinator) -> list[Part]:
@@ -209,14 +213,16 @@ def _warnings(coordinator: Coordinator) -> list[Part]:
 
 def _current(coordinator: Coordinator) -> list[Part]:
     current = coordinator.book.current
-    if current is None:
-        return []
-    bars = [Progress("uploads", len(current.receipts), current.goal)]
-    if (cohort := current.cohort) is not None:
-        # How many devices have delivered in each phase that has begun.
-        begun = (phase for phase in PHASES if phase <= cohort.phase)
-        bars = [Progress(PHASE_NAMES[p], len(cohort.delivered[p]), cohort.expected(p)) for p in begun]
-    return [*bars, Facts(_round_facts(current, coordinator))]
+    return [] if current is None else [*_bars(current), Facts(_round_facts(current, coordinator))]
+
+
+def _bars(current: Round) -> list[Progress]:
+    """How many devices have delivered in each phase that has begun."""
+    cohort = current.cohort
+    if cohort is None:
+        return [Progress("uploads", len(current.receipts), current.goal)]
+    begun = (phase for phase in PHASES if phase <= cohort.phase)
+    return [Progress(PHASE_NAMES[p], len(cohort.delivered[p]), cohort.expected(p)) for p in begun]
 
 
 def _round_facts(current: Round, coordinator: Coordinator) -> dict[str, str]:

@@ -64,7 +64,9 @@ def test_a_device_that_did_not_finish_is_not_estimated():
 
 def test_findings_are_estimates_beside_which_nothing_was_measured_and_break_nothing():
     found = [each for each in findings.audit(secure_record()) if each.claim.startswith("energy")]
-    assert [each.claim for each in found] == [f"energy of a {span}, an estimate" for span in ("session", "round", "day")]
+    assert [each.claim for each in found] == [
+        f"energy of a {span}, an estimate" for span in ("session", "round", "day")
+    ]
     assert all(each.measured is None and each.verdict == "for information" for each in found)
     assert findings.audit(record(energy={})) != []
 
