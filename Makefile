@@ -1,13 +1,15 @@
 # Every target makes what it needs, the virtual environment included. `make help` lists them.
 .DEFAULT_GOAL := help
 PYTHON ?= python3
+# Tests start some hundred programs: each would compile what it imports anew.
+unexport PYTHONDONTWRITEBYTECODE
 VENV := .venv
 BIN := $(VENV)/bin
 # What an editable install is made from: the rest of both packages is read where it lies.
 BUILT := pyproject.toml harness/pyproject.toml setup.py $(wildcard csrc/*.c csrc/*.h sdk/*.py harness/*.py harness/lightfr_harness/*/*.c)
 INSTALL = $(BIN)/python tools/install.py $(VENV)
 
-.PHONY: wheels help test demo bench bench-accuracy bench-load fuzz lint format gen gen-check baseline test-arm test-sanitize size dist wheel test-protobuf coverage kill adversary bench-device test-conformance test-interop node-there web-kernel web-check test-web bench-web clean
+.PHONY: wheels help test hostile demo bench bench-accuracy bench-load fuzz lint format gen gen-check baseline test-arm test-sanitize size dist wheel test-protobuf coverage kill adversary bench-device test-conformance test-interop node-there web-kernel web-check test-web bench-web clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
@@ -121,6 +123,9 @@ bench-load: $(VENV)/installed ## Load a coordinator: 150 new mutual-TLS check-in
 fuzz: $(VENV)/installed ## Spoil a million messages of each kind, and 20,000 requests to a live coordinator (an hour or so)
 	$(BIN)/python -m tests.campaigns.fuzz_coordinator
 	$(BIN)/python -m tests.campaigns.fuzz_messages
+
+hostile: $(VENV)/installed ## Give both programs 500 lines of hostile values, each in a process of its own (takes minutes)
+	$(BIN)/python -m tests.campaigns.hostile_commands
 
 lint: $(VENV)/installed-lint ## Check style, types and C formatting
 	$(BIN)/ruff check .

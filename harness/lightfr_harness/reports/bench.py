@@ -12,10 +12,11 @@ from lightfr_harness.records import (
     LoadRecord,
     OpenRowsRecord,
     RoundsRecord,
+    SecureLoadRecord,
     TopkRecord,
 )
 from lightfr_harness.reports.figures import MIB, bytes_tick, figure, in_bytes, in_mib, in_time
-from lightfr_harness.reports.page import Facts, Panels, Part, Section, Text, Verdict, document, table
+from lightfr_harness.reports.page import Facts, Panels, Part, Row, Section, Table, Text, Verdict, document, table
 from lightfr_harness.reports.svg import Plot, Series, bars, log_axis
 
 SHARED_MACHINE = "Only ratios within one run are worth quoting: on a shared machine times move by a factor of two."
@@ -205,52 +206,103 @@ def load_page(record: LoadRecord) -> str:
     return _page("Coordinator under load", verdict, about, *parts)
 
 
-def device_rows(record: DeviceRecord) -> list[tuple[str, str, str]]:
-    """What was measured of one device, and its limit: name, figure, limit."""
+def secure_load_page(record: SecureLoadRecord) -> str:
+    """A coordinator in masked rounds."""
+    each = [one["server_cpu_ms_each"] for one in record.rounds]
+    failed = sum(sum(one["errors"].values()) for one in record.rounds)
+    verdict = Verdict(
+        f"A device costs the server {figure(min(each), 'ms')} of CPU at least,",
+        rest=f"{figure(max(each), 'ms')} at most; {failed:,} failed. The server's resident memory was "
+        f"{in_mib(record.server_peak_rss_bytes)} at most.",
+    )
+    about = (
+        f"Cohorts of {record.cohort:,} devices in {record.processes} processes, {record.open_rows:,} open rows of "
+        f"{record.bits} bits; a share of {record.dropout:g} leaves before the upload. Times are those of deliveries."
+    )
+    quantiles = ("min", "p50", "p95", "p99", "max")
+    heads = ("", "uploaded", "left", "failed", *quantiles, "client CPU", "server CPU", "written", "load")
+    rows = [
+        (
+            f"round {place}",
+            [
+                f"{one['uploaded']:,}",
+                f"{one['dropped']:,}",
+                f"{sum(one['errors'].values()):,}",
+                *(figure(one["latency_ms"][name], "ms") for name in quantiles),
+                figure(one["client_cpu_ms_each"], "ms"),
+                figure(one["server_cpu_ms_each"], "ms"),
+                in_bytes(one["server_written_bytes_each"]),
+                f"{one['load_average']:.1f}",
+            ],
+        )
+        for place, one in enumerate(record.rounds, start=1)
+    ]
+    return _page("Coordinator in masked rounds", verdict, about, table("Rounds", heads, rows))
+
+
+def device_rows(record: DeviceRecord) -> list[tuple[str, str, str, str]]:
+    """What was measured of one device: name, figure, limit, and whether the limit holds or is broken."""
     secure: Mapping[str, Any] = record.secure
     kind = f"{secure['open_rows']:,} open rows" if secure["open_rows"] else "counting who rates what"
-    loaded, secure_loaded = (", ".join(each) or "none" for each in (record.loaded, secure["loaded"]))
-    return [
-        ("import lightfr, CPU ms over bare Python, minimum", f"{record.import_cpu_ms_min:.1f}", "30"),
-        ("the same, median", f"{record.import_cpu_ms_median:.1f}", "30"),
-        ("peak resident memory, MiB", f"{record.peak_rss_bytes / MIB:.1f}", "48"),
-        ("bare Python, MiB", f"{record.bare_rss_bytes / MIB:.1f}", ""),
-        ("threads", str(record.most_threads), "1"),
-        ("numpy, grpc, aiohttp, sqlite3, asyncio, x509 loaded", loaded, "none"),
-        (
-            "first sync above codes and catalogue, bytes",
-            f"{record.first_sync_over_codes_bytes:,}",
-            f"{record.first_sync_limit_bytes:,}",
-        ),
-        (f"codes, {record.open_items:,} items open, bytes", f"{record.codes_bytes:,}", ""),
-        ("catalogue of item ids, bytes", f"{record.catalogue_bytes:,}", ""),
-        ("delta sync, bytes", f"{record.delta_sync_bytes:,}", ""),
-        ("upload overhead, bytes", f"{record.upload_overhead_bytes:,}", "600"),
-        ("delta sync / changed rows", f"{record.delta_ratio:.3f}", "1.2"),
-        (
-            f"among {secure['cohort']} devices, {kind}: peak resident memory, MiB",
-            f"{secure['peak_rss_bytes'] / MIB:.1f}",
-            "48",
-        ),
-        ("CPU ms of the round", f"{secure['cpu_ms']:.0f}", ""),
-        ("threads, modules as above", f"{secure['most_threads']}, {secure_loaded}", "1, none"),
-        ("bytes sent and received, in all", f"{secure['up_bytes']:,} and {secure['down_bytes']:,}", ""),
-        *(
-            (f"{name}, {call['count']} times", f"{call['request_bytes']:,} and {call['answer_bytes']:,}", "")
-            for name, call in secure["calls"].items()
-        ),
+    calls = [
+        (f"{name}, {call['count']} times", f"{call['request_bytes']:,} and {call['answer_bytes']:,}", "", "")
+        for name, call in secure["calls"].items()
     ]
+    return [
+        _limited("import lightfr, CPU ms over bare Python, minimum", record.import_cpu_ms_min, 30, ".1f"),
+        _limited("the same, median", record.import_cpu_ms_median, 30, ".1f"),
+        _limited("peak resident memory, MiB", record.peak_rss_bytes / MIB, 48, ".1f"),
+        ("bare Python, MiB", f"{record.bare_rss_bytes / MIB:.1f}", "", ""),
+        _limited("threads", record.most_threads, 1),
+        _none_of("numpy, grpc, aiohttp, sqlite3, asyncio, x509 loaded", record.loaded),
+        _limited(
+            "first sync above codes and catalogue, bytes",
+            record.first_sync_over_codes_bytes,
+            record.first_sync_limit_bytes,
+        ),
+        (f"codes, {record.open_items:,} items open, bytes", f"{record.codes_bytes:,}", "", ""),
+        ("catalogue of item ids, bytes", f"{record.catalogue_bytes:,}", "", ""),
+        ("delta sync, bytes", f"{record.delta_sync_bytes:,}", "", ""),
+        _limited("upload overhead, bytes", record.upload_overhead_bytes, 600),
+        _limited("delta sync / changed rows", record.delta_ratio, 1.2, ".3f"),
+        _limited(
+            f"among {secure['cohort']} devices, {kind}: peak resident memory, MiB",
+            secure["peak_rss_bytes"] / MIB,
+            48,
+            ".1f",
+        ),
+        ("CPU ms of the round", f"{secure['cpu_ms']:.0f}", "", ""),
+        _limited("threads of the round", secure["most_threads"], 1),
+        _none_of("modules as above loaded in the round", secure["loaded"]),
+        ("bytes sent and received, in all", f"{secure['up_bytes']:,} and {secure['down_bytes']:,}", "", ""),
+        *calls,
+    ]
+
+
+def _limited(name: str, measured: float, limit: float, shown: str = ",") -> tuple[str, str, str, str]:
+    return name, f"{measured:{shown}}", f"{limit:,}", "holds" if measured <= limit else "broken"
+
+
+def _none_of(name: str, loaded: Sequence[str]) -> tuple[str, str, str, str]:
+    return name, ", ".join(loaded) or "none", "none", "broken" if loaded else "holds"
 
 
 def device_page(record: DeviceRecord) -> str:
     """One real device, seen from outside."""
     clear, secure = in_mib(record.peak_rss_bytes), in_mib(record.secure["peak_rss_bytes"])
-    verdict = Verdict(f"Peak memory {clear}", rest=f"in the clear, {secure} in a secure round.")
-    about = f"{record.items:,} items of {record.bits} bits, {record.ratings} ratings."
-    told = [(name, [measured, limit]) for name, measured, limit in device_rows(record)]
+    rows = device_rows(record)
+    broken = [f"{name}: {measured}, at most {limit}" for name, measured, limit, verdict in rows if verdict == "broken"]
+    judged = sum(bool(verdict) for *_, verdict in rows)
+    rest = f"Peak memory is {clear} in the clear, and {secure} in a secure round."
+    said = Verdict(f"All {judged} limits hold.", "holds", rest)
+    if broken:
+        said = Verdict(f"{len(broken)} of {judged} limits are broken.", "broken", rest, broken)
     calls = [
         (name, n := call["request_bytes"] + call["answer_bytes"], in_bytes(n))
         for name, call in record.secure["calls"].items()
     ]
+    heads = ("", "measured", "limit", "verdict")
+    told = [Row(name, [measured, limit], verdict or "-") for name, measured, limit, verdict in rows]
+    about = f"{record.items:,} items of {record.bits} bits, {record.ratings} ratings."
     drawn = bars("Bytes of a secure round's messages", calls)
-    return _page("One device", verdict, about, table("Measured from outside", ("", "measured", "limit"), told), drawn)
+    return _page("One device", said, about, Table("Measured from outside", heads, told), drawn)

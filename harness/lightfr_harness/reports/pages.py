@@ -22,6 +22,7 @@ PAGES: dict[type[Record], Callable[[Any], str]] = {
     records.OpenRowsRecord: bench.open_rows_page,
     records.RoundsRecord: bench.rounds_page,
     records.LoadRecord: bench.load_page,
+    records.SecureLoadRecord: bench.secure_load_page,
     records.DeviceRecord: bench.device_page,
     records.DemoRecord: demo.page,
     records.CostRecord: lambda record: cost.page(records.to_dict(record)),

@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,6 +14,7 @@ from lightfr_harness.audits.cost import findings
 from lightfr_harness.compare import compare
 from lightfr_harness.records import CostRecord, from_dict
 from lightfr_harness.reports import comparison, cost, paper_all
+from lightfr_harness.reports.bench import device_rows
 from lightfr_harness.reports.pages import page_of
 from lightfr_harness.server.coordinator.accuracy import AccuracyReport
 from lightfr_harness.server.coordinator.operations import render
@@ -279,3 +281,14 @@ def test_it_prints_on_paper_with_nothing_cut_off(shown, pages):
     shown.call("Emulation.setEmulatedMedia", media="")
     assert paper.startswith(b"%PDF")
     assert 3 <= paper.count(b"/Type /Page\n") + paper.count(b"/Type /Page ") <= 40
+
+
+def test_each_limit_of_a_measured_device_holds_or_is_broken():
+    record = EXAMPLES["device"]
+    small = replace(record, peak_rss_bytes=40 * 2**20, loaded=[], most_threads=1)
+    large = replace(small, peak_rss_bytes=49 * 2**20, loaded=["numpy"], most_threads=2)
+    before, after = ({name: verdict for name, *_, verdict in device_rows(each)} for each in (small, large))
+    changed = {name for name in before if before[name] != after[name]}
+    assert len(changed) == 3
+    assert {(before[name], after[name]) for name in changed} == {("holds", "broken")}
+    assert {verdict for name, _, limit, verdict in device_rows(small) if not limit} == {""}
