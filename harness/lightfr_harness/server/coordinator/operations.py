@@ -22,6 +22,7 @@ from lightfr_harness.server.coordinator.rounds import (
     AGGREGATING,
     EVALUATION,
     GATE_REFRESH,
+    OPEN,
     STATE_NAMES,
     TRAINING,
     Round,
@@ -114,8 +115,7 @@ def _watch_phases(coordinator: Coordinator) -> None:
         return coordinator.book.current.cohort if coordinator.book.current else None
 
     def devices(phase: int) -> int:
-        at_hand = cohort()
-        return len(at_hand.delivered[phase]) if at_hand else 0
+        return sum(len(one.delivered[phase]) for one in coordinator.book.cohorts if one.cohort)
 
     metrics = coordinator.metrics
     metrics.privacy.labels(coordinator.settings.privacy).set(1)
@@ -224,18 +224,28 @@ def _current(coordinator: Coordinator) -> str:
     current = coordinator.book.current
     if current is None:
         return _section("Training is finished", '<p class="empty">The model stays available.</p>')
-    state = STATE_NAMES[current.state]
-    if current.cohort is None:
-        bars = _bar("uploads", len(current.receipts), current.goal)
-    else:
-        cohort = current.cohort
-        # How many devices have delivered in each phase that has begun.
-        begun = (phase for phase in PHASES if phase <= cohort.phase)
-        bars = "".join(_bar(PHASE_NAMES[p], len(cohort.delivered[p]), cohort.expected(p)) for p in begun)
-        state = f"{state}, {PHASE_NAMES[cohort.phase]}"
-    return _section(
-        f"{_KINDS[current.kind]} {current.number}: {state}", bars + _facts(_round_facts(current, coordinator))
+    cohorts = coordinator.book.cohorts
+    return "".join(
+        _section(_title(one, is_one_of=len(cohorts)), _bars(one) + _facts(_round_facts(one, coordinator)))
+        for one in reversed(cohorts[-_SHOWN:])
     )
+
+
+def _title(current: Round, is_one_of: int) -> str:
+    state = "added up" if current.is_summed else STATE_NAMES[current.state]
+    if current.cohort is not None and current.state == OPEN:
+        state = f"{state}, {PHASE_NAMES[current.cohort.phase]}"
+    cohort = f", cohort {current.index + 1}" if is_one_of > 1 else ""
+    return f"{_KINDS[current.kind]} {current.number}{cohort}: {state}"
+
+
+def _bars(current: Round) -> str:
+    """How many devices have delivered in each phase that has begun."""
+    cohort = current.cohort
+    if cohort is None:
+        return _bar("uploads", len(current.receipts), current.goal)
+    begun = (phase for phase in PHASES if phase <= cohort.phase)
+    return "".join(_bar(PHASE_NAMES[p], len(cohort.delivered[p]), cohort.expected(p)) for p in begun)
 
 
 def _bar(what: str, actual: int, expected: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from lightfr.training.constants import (
 )
 from lightfr.v1 import model_pb2
 from lightfr_harness.server.rules.bits import unpack_signs
+from lightfr_harness.server.rules.cohorts import CohortSum
 from lightfr_harness.server.rules.plausible import (
     Counts,
     Mask,
@@ -127,6 +128,11 @@ class CatalogueRule(AggregationRule):
             self._held[self._row_is_open] = implausible
         self.add_sums(**weighted)
         return int(implausible.sum())
+
+    def add_cohorts(self, cohorts: Sequence[CohortSum]) -> int:
+        """Count the sums of several cohorts together, as add_cohort does with those of one."""
+        together = {name: sum(cohort.sums[name] for cohort in cohorts) for name in cohorts[0].sums}
+        return self.add_cohort(together, sum(cohort.survivors for cohort in cohorts))
 
     def _plausible(self, rows: npt.NDArray[np.int64], survivors: int) -> tuple[npt.NDArray[np.int64], Mask]:
         """The open rows as far as they are learnt from, and which of them are implausible."""
