@@ -9,6 +9,7 @@ published version is what the uploads of its round make, bit for bit.
 """
 
 import argparse
+import socket
 import subprocess
 import sys
 import tempfile
@@ -63,6 +64,15 @@ class ReplicaCampaign(Campaign):
         self.processes[number].wait()
         self.start(number)
         self.summary.kills += 1
+        self._wait_for(number)
+
+    def _wait_for(self, number):
+        """A replica is killed when the last one is back, so that somebody serves on a slow machine too."""
+        for _ in range(START_SECONDS * 5):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self.ports[number])) == 0 or self.processes[number].poll() is not None:
+                    return
+            time.sleep(0.2)
 
     def start_ended(self):
         """As who runs the replicas does: one that starts while PostgreSQL is away says so and ends."""
@@ -81,8 +91,7 @@ class ReplicaCampaign(Campaign):
     def run(self, kills, postgres_kills, progress):
         for number in range(len(self.processes)):
             self.start(number)
-            if number == 0:
-                time.sleep(3)
+            self._wait_for(number)
         stop, done = threading.Event(), threading.Event()
         threads = [
             threading.Thread(target=self._devices, args=(self.devices[n::N_THREADS], self.address, stop, done))
@@ -108,7 +117,7 @@ class ReplicaCampaign(Campaign):
     def _kill(self, kills, postgres_kills, progress):
         every = kills // postgres_kills if postgres_kills else kills + 1
         for kill in range(1, kills + 1):
-            time.sleep(self.random.uniform(0.2, 2.5))
+            time.sleep(self.random.uniform(0.0, 3.0))
             self.kill_one()
             if kill % every == 0:
                 self.kill_postgres()

@@ -314,8 +314,6 @@ class Cohort:
 
         Raises FolderError when that would not be what devices were told.
         """
-        if self.phase == ADVERTISING:
-            self._keep_listed(settled.entries)
         computed = self._settle(key)
         told = {name: getattr(settled, name) for name in computed}
         numbers = ("degree", "holders", "threshold")
@@ -324,12 +322,18 @@ class Cohort:
             raise FolderError(f"what the phase {PHASE_NAMES[self.phase]} settled is not made of what is stored")
         self.adopt(replace(self.settled, phase=self.phase + 1, **told))
 
-    def _keep_listed(self, entries: bytes) -> None:
-        """Leave out who is not in the roster: keys that two processes took at the same time were not new."""
-        listed = {entries[at : at + ENTRY_BYTES] for at in range(0, len(entries), ENTRY_BYTES)}
-        for device, vouched in list(self._entries.items()):
-            if vouched.entry.to_bytes() not in listed:
-                self.leave_out(device)
+    def keep_listed(self, entries: bytes) -> None:
+        """Take keys only if they are in the roster: of those that two processes took at the same time, one is."""
+        starts = range(0, len(entries), ENTRY_BYTES)
+        listed = [RosterEntry.from_bytes(entries[at : at + ENTRY_BYTES]) for at in starts]
+        devices = {peer_id: device for device, peer_id in self._peers.items()}
+        self._owners = {
+            key: devices.get(entry.peer_id, "")
+            for entry in listed
+            for key in (entry.mask_key, entry.share_key, entry.member_key)
+        }
+        for device in self._entries.keys() - {devices.get(entry.peer_id) for entry in listed}:
+            self.leave_out(device)
 
     def leave_out(self, device: str) -> None:
         """Go on without a device that delivered keys which are not new."""

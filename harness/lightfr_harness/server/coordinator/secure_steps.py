@@ -154,6 +154,9 @@ async def catch_up(storage: Storage, current: Round, key: Ed25519PrivateKey) -> 
         settled = await storage.read(lambda stored: stored.settled_phases(current.round_id))
         while cohort.phase < settled.phase:
             ended = cohort.phase
+            if ended == ADVERTISING:
+                current.assigned.update(await storage.read(lambda stored: stored.places(current.round_id)))
+                cohort.keep_listed(settled.entries)
             await take_missing(storage, current)
             if cohort.phase == ended:
                 cohort.resume(settled, key)
