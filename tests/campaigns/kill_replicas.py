@@ -21,8 +21,8 @@ from urllib.parse import urlsplit
 
 from lightfr_harness.server.coordinator.rounds import FINISHED
 from tests.campaigns.kill_coordinator import N_THREADS, START_SECONDS, Campaign
-from tests.harness.server.coordinator.helpers import feed
 from tests.haproxy import Balancer, free_port
+from tests.harness.server.coordinator.helpers import feed
 from tests.postgres import Postgres
 
 COHORTS, GOAL = 3, 4
@@ -70,7 +70,10 @@ class ReplicaCampaign(Campaign):
         """A replica is killed when the last one is back, so that somebody serves on a slow machine too."""
         for _ in range(START_SECONDS * 5):
             with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.ports[number])) == 0 or self.processes[number].poll() is not None:
+                if (
+                    probe.connect_ex(("127.0.0.1", self.ports[number])) == 0
+                    or self.processes[number].poll() is not None
+                ):
                     return
             time.sleep(0.2)
 
@@ -155,10 +158,14 @@ class ReplicaCampaign(Campaign):
         from lightfr_harness.server.coordinator.postgres import Session
 
         with psycopg.connect(self.database) as connection:
-            return Session(connection).execute(
-                "SELECT number, round_id, state, upload_count, next_model_version FROM rounds"
-                " WHERE ended_at IS NOT NULL ORDER BY number, cohort"
-            ).fetchall()
+            return (
+                Session(connection)
+                .execute(
+                    "SELECT number, round_id, state, upload_count, next_model_version FROM rounds"
+                    " WHERE ended_at IS NOT NULL ORDER BY number, cohort"
+                )
+                .fetchall()
+            )
 
     def audit_rounds(self, server, uploads):
         rounds = defaultdict(list)
@@ -166,7 +173,7 @@ class ReplicaCampaign(Campaign):
             rounds[number].append(cohort)
         for cohorts in rounds.values():
             counted = []
-            for round_id, state, count, version in cohorts:
+            for round_id, state, count, _ in cohorts:
                 known = uploads[round_id]
                 self.summary.lost += max(len(known) - count, 0)
                 self.summary.double_counted += max(count - len(known), 0)

@@ -161,7 +161,15 @@ def serve(
         wanted = Addresses(host, port, operations_port, enrollment_port, browsers)
         is_good = asyncio.run(
             serve_until_stopped(
-                folder, shown, items, settings, plan, wanted, authority=authority, database=database, artifacts=artifacts
+                folder,
+                shown,
+                items,
+                settings,
+                plan,
+                wanted,
+                authority=authority,
+                database=database,
+                artifacts=artifacts,
             )
         )
         raise typer.Exit(0 if is_good else 1)

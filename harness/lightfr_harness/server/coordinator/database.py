@@ -33,6 +33,10 @@ class StorageUnavailableError(StorageError):
     """The data base is away for now. What was asked for may or may not have been done: ask again."""
 
 
+class RoundEndedError(StorageUnavailableError):
+    """Another process has ended the round meanwhile, and what its devices sent is gone."""
+
+
 class SqliteDatabase:
     """One file. Reads happen before the start; from the first change on everything is a job for the writer's thread."""
 

@@ -440,7 +440,7 @@ class RoundKeeper(VersionKeeper):
             return
         try:
             await secure_steps.take_missing(self._storage, current)
-            await self._storage.read(lambda stored: secure_steps.take_uploads(stored, current))
+            await self._storage.read_of(current, lambda stored: secure_steps.take_uploads(stored, current))
             sums = await self._in_worker(cohort.finish)
         except SecureSumError as error:
             self.metrics.sums_dropped.inc()
@@ -460,10 +460,8 @@ class RoundKeeper(VersionKeeper):
     async def _combine(self) -> None:
         """Make a version of the sums of the round's cohorts."""
         started, cohorts = time.perf_counter(), [one for one in self.book.cohorts if one.is_summed]
-        sums = [
-            CohortSum(await self._storage.read(lambda stored, one=one: stored.sums(one.round_id)), len(one.receipts))
-            for one in cohorts
-        ]
+        kept = await self._storage.read_of(cohorts[0], lambda stored: [stored.sums(one.round_id) for one in cohorts])
+        sums = [CohortSum(sums, len(one.receipts)) for sums, one in zip(kept, cohorts, strict=True)]
         try:
             added = await self._in_worker(self._add_up_cohorts, cohorts[0], sums)
         except ImplausibleSumError as error:
@@ -486,8 +484,8 @@ class RoundKeeper(VersionKeeper):
             await self._fall_behind()
             return
         current.state = AGGREGATING
-        bodies = await self._storage.read(
-            lambda stored: [body for _, body in stored.deliveries(current.round_id, UPLOADING)]
+        bodies = await self._storage.read_of(
+            current, lambda stored: [body for _, body in stored.deliveries(current.round_id, UPLOADING)]
         )
         added = await self._in_worker(self._add_up, current, bodies)
         self._schedule.count(current.kind)

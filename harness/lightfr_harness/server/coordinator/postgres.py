@@ -122,7 +122,9 @@ class PostgresDatabase:
 
     def try_lock(self, key: int) -> asyncio.Future[bool]:
         """Take an advisory lock, unless another process has it. It is lost with the connection."""
-        return self.submit(lambda connection: connection.execute("SELECT pg_try_advisory_lock(?)", (key,)).fetchone()[0])
+        return self.submit(
+            lambda connection: connection.execute("SELECT pg_try_advisory_lock(?)", (key,)).fetchone()[0]
+        )
 
     def unlock(self, key: int) -> asyncio.Future[Any]:
         return self.submit(lambda connection: connection.execute("SELECT pg_advisory_unlock(?)", (key,)))

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, suppress
 from lightfr_harness.server.coordinator import secure_steps
 from lightfr_harness.server.coordinator.cohort import UPLOADING
 from lightfr_harness.server.coordinator.coordinator import Coordinator
-from lightfr_harness.server.coordinator.database import StorageUnavailableError
+from lightfr_harness.server.coordinator.database import RoundEndedError, StorageUnavailableError
 from lightfr_harness.server.coordinator.rounds import AGGREGATING, OPEN, Receipt, Round
 from lightfr_harness.server.coordinator.stored import Seen
 
@@ -105,6 +105,8 @@ class Replica(Coordinator):
                 is_away = False
                 if not is_done:
                     await self._wait(changed)
+            except RoundEndedError:
+                self._is_doubtful = True
             except StorageUnavailableError:
                 self._is_doubtful = True
                 if not is_away:

@@ -352,9 +352,7 @@ def _capped_ms(seconds: float) -> int:
 class RoundBook:
     """The current round and those whose receipts are remembered."""
 
-    def __init__(
-        self, plan: Plan, ended: Iterable[Round], current: Round | None, others: Iterable[Round] = ()
-    ) -> None:
+    def __init__(self, plan: Plan, ended: Iterable[Round], current: Round | None, others: Iterable[Round] = ()) -> None:
         self.plan = plan
         self.pace = Pace()
         # The newest cohort of the round, which takes check-ins; the others are those before it.

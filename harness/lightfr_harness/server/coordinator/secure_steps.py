@@ -23,7 +23,7 @@ from lightfr_harness.server.coordinator.cohort import (
     SHARING,
     UPLOADING,
 )
-from lightfr_harness.server.coordinator.database import StorageUnavailableError
+from lightfr_harness.server.coordinator.database import RoundEndedError, StorageUnavailableError
 from lightfr_harness.server.coordinator.folder import FolderError
 from lightfr_harness.server.coordinator.refusals import Refusal
 from lightfr_harness.server.coordinator.rounds import AGGREGATING, FINISHED, OPEN, Round
@@ -163,10 +163,12 @@ async def catch_up(storage: Storage, current: Round, key: Ed25519PrivateKey) -> 
         if not storage.is_shared:
             # Nobody else will take the rest.
             await take_missing(storage, current)
-            await storage.read(lambda stored: take_uploads(stored, current))
+            await storage.read_of(current, lambda stored: take_uploads(stored, current))
     except StorageUnavailableError:
         raise
     except (Refusal, DecodeError, LightFRError, KeyError) as error:
+        if storage.is_shared and await storage.read(lambda stored: stored.is_over(current.round_id)):
+            raise RoundEndedError("another process has ended the round") from error
         raise FolderError("what is stored of the open round does not fit together: restore the folder") from error
 
 
@@ -184,7 +186,7 @@ async def take_missing(storage: Storage, current: Round) -> None:
         cohort.delivered[UPLOADING].update({device: known.request_sha256 for device, known in receipts.items()})
         return
     without = cohort.taken[phase] | cohort.left_out
-    missing = await storage.read(lambda stored: list(stored.deliveries(round_id, phase, without)))
+    missing = await storage.read_of(current, lambda stored: list(stored.deliveries(round_id, phase, without)))
     for device, body in missing:
         try:
             cohort.take(phase, device, hashlib.sha256(body).digest(), REQUESTS[phase].FromString(body))

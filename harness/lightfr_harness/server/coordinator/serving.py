@@ -18,7 +18,8 @@ from lightfr_harness.server.coordinator.browsers import FOR_BROWSERS, BrowserPor
 from lightfr_harness.server.coordinator.coordinator import Coordinator
 from lightfr_harness.server.coordinator.folder import write_atomically
 from lightfr_harness.server.coordinator.limits import FOR_DEVICES, FOR_OPERATORS, Connections, Limits
-from lightfr_harness.server.coordinator.options import ItemList, MakeRule, Settings, SettingsError, make_rule
+from lightfr_harness.server.coordinator.options import ItemList, MakeRule, Settings, make_rule
+from lightfr_harness.server.coordinator.replica import Replica
 from lightfr_harness.server.coordinator.rounds import Plan
 from lightfr_harness.server.coordinator.service import CoordinatorService
 from lightfr_harness.server.coordinator.telemetry import Log, route_libraries
@@ -77,7 +78,7 @@ async def serve_until_stopped(
     """
     log, stop = Log(), stop_signal()
     prepare_process(log)
-    kind = _replica() if database else Coordinator
+    kind = Replica if database else Coordinator
     coordinator = kind(
         folder, items, settings, plan, credentials, log, make_rule=make_rule, database=database, shared=artifacts
     )
@@ -98,15 +99,6 @@ async def serve_until_stopped(
         await first_of(stop.wait(), coordinator.failed.wait(), refreshing, coordinator.run(), ended)
     log.event("stopped")
     return not coordinator.failed.is_set()
-
-
-def _replica() -> type[Coordinator]:
-    """Only who shares a data base needs a driver for it."""
-    try:
-        from lightfr_harness.server.coordinator.replica import Replica
-    except ImportError as error:
-        raise SettingsError("--database needs psycopg: pip install 'lightfr-harness[postgres]'") from error
-    return Replica
 
 
 @asynccontextmanager

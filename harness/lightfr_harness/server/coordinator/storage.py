@@ -29,7 +29,12 @@ from lightfr_harness.server.coordinator.accuracy import (
     Evaluation,
 )
 from lightfr_harness.server.coordinator.cohort import UPLOADING, PhaseResult
-from lightfr_harness.server.coordinator.database import SqliteDatabase
+from lightfr_harness.server.coordinator.database import (
+    RoundEndedError,
+    SqliteDatabase,
+    StorageError,
+    StorageUnavailableError,
+)
 from lightfr_harness.server.coordinator.folder import CrashPoint, no_crash
 from lightfr_harness.server.coordinator.rounds import (
     AGGREGATING,
@@ -63,7 +68,7 @@ class Delivered(NamedTuple):
     """An outcome, and how many deliveries of the phase are in; 0: only this process takes any, and knows."""
 
     outcome: Outcome
-    count: int = 0
+    deliveries: int = 0
 
 
 class Placed(NamedTuple):
@@ -107,9 +112,10 @@ class Storage:
     @classmethod
     def in_postgres(cls, address: str, on_change: Callable[[], None]) -> Storage:
         """PostgreSQL, by its address postgresql://..."""
-        # Here, so that SQLite needs nothing else.
-        from lightfr_harness.server.coordinator.postgres import PostgresDatabase
-
+        try:  # Here, so that SQLite needs nothing else.
+            from lightfr_harness.server.coordinator.postgres import PostgresDatabase
+        except ImportError as error:
+            raise StorageError("--database needs psycopg: pip install 'lightfr-harness[postgres]'") from error
         return cls(PostgresDatabase(address, SCHEMA, SCHEMA_VERSION, on_change))
 
     @property
@@ -137,6 +143,17 @@ class Storage:
         if isinstance(found, LightFRError):
             raise found
         return found
+
+    async def read_of(self, current: Round, ask: Callable[[Stored], T]) -> T:
+        """What is stored of a cohort that is not over; raises RoundEndedError if another process has ended it."""
+        try:
+            return await self.read(ask)
+        except StorageUnavailableError:
+            raise
+        except StorageError as error:
+            if self.is_shared and await self.read(lambda stored: stored.is_over(current.round_id)):
+                raise RoundEndedError("another process has ended the round") from error
+            raise
 
     def _submit(self, job: Callable[[Any], Any], *, is_alone: bool = False) -> asyncio.Future[Any]:
         """Have a job done; one that locks a row for itself is alone in its transaction where others wait for it."""

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -164,13 +163,11 @@ class Stored:
 
         cohort, phase, digest, upload id.
         """
-        seen = [
-            Seen(*row, is_summed=False, deliveries=0)
-            for row in self._connection.execute(
-                "SELECT round_id, state, phase, first_place_at, deadline, places_taken FROM rounds"
-                " WHERE ended_at IS NULL"
-            )
-        ]
+        rows = self._connection.execute(
+            "SELECT round_id, state, phase, first_place_at, deadline, places_taken, 0, 0 FROM rounds"
+            " WHERE ended_at IS NULL"
+        )
+        seen = [Seen(*row) for row in rows]
         places, delivered = {}, []
         rows = self._connection.execute(
             "SELECT p.round_id, p.peer_id, d.phase, d.request_sha256, d.upload_id FROM rounds r JOIN places p"
@@ -185,7 +182,7 @@ class Stored:
         return seen, places, delivered
 
     def place(self, number: int, device: str) -> tuple[bytes, bytes, float, float] | None:
-        """Cohort, peer id and times of the place that a device has in a round. In one that was abandoned it has none."""
+        """Cohort, peer id and times of a device's place in a round. Those in abandoned cohorts do not count."""
         row: tuple[bytes, bytes, float, float] | None = self._connection.execute(
             "SELECT r.round_id, p.peer_id, r.first_place_at, r.deadline FROM rounds r JOIN places p"
             " ON p.round_id = r.round_id AND p.device = ? WHERE r.number = ? AND r.state != ?",
@@ -200,6 +197,10 @@ class Stored:
     def state(self, round_id: bytes) -> int | None:
         row = self._connection.execute("SELECT state FROM rounds WHERE round_id = ?", (round_id,)).fetchone()
         return None if row is None else int(row[0])
+
+    def is_over(self, round_id: bytes) -> bool:
+        """A round that nobody knows is over too."""
+        return self.state(round_id) in (None, FINISHED, ABANDONED)
 
     def digest(self, round_id: bytes, phase: int, device: str) -> bytes | None:
         """Of what a device delivered in a phase."""
@@ -327,7 +328,7 @@ def cipher_of(connection: Any, round_id: bytes) -> AESGCM:
 def packed_sums(sums: Mapping[str, npt.NDArray[np.int64]]) -> bytes:
     """As the data base keeps them."""
     file = io.BytesIO()
-    np.savez(file, **dict(sums))
+    np.savez(file, **dict(sums))  # type: ignore[arg-type]
     return file.getvalue()
 
 

@@ -131,7 +131,7 @@ class CatalogueRule(AggregationRule):
 
     def add_cohorts(self, cohorts: Sequence[CohortSum]) -> int:
         """Count the sums of several cohorts together, as add_cohort does with those of one."""
-        together = {name: sum(cohort.sums[name] for cohort in cohorts) for name in cohorts[0].sums}
+        together = {name: np.sum([cohort.sums[name] for cohort in cohorts], axis=0) for name in cohorts[0].sums}
         return self.add_cohort(together, sum(cohort.survivors for cohort in cohorts))
 
     def _plausible(self, rows: npt.NDArray[np.int64], survivors: int) -> tuple[npt.NDArray[np.int64], Mask]:

@@ -15,7 +15,6 @@ from tests.harness.server.coordinator.helpers import SETTINGS, Clock, Small, run
 from tests.harness.server.coordinator.replicas import Replicas, replicas
 from tests.harness.server.coordinator.secure import CHECK_IN, SECURE, secure
 
-pytest.importorskip("psycopg", reason="replicas are tried by `make test-postgres`")
 N = 4
 
 
@@ -49,7 +48,6 @@ def test_devices_that_ask_any_replica_make_the_versions_of_one_coordinator(tmp_p
 def test_what_one_replica_acknowledged_all_of_them_know(tmp_path, postgres):
     async def story():
         async with replicas(tmp_path, postgres.database(), 2, goal=N, evaluate_every=0) as it:
-            one, other = it.all
             device, *others = it.devices(N)
             for each in (device, *others):
                 await each.check_in()
