@@ -118,9 +118,12 @@ class Coordinator(RoundKeeper):
         """How a round stands, in what is durable."""
         await self.follow(device, round_id)
         asked = self.book.find(round_id)
+        count = len(asked.receipts)
+        if self._storage.is_shared and not asked.is_over:
+            count = await self._storage.read(lambda stored: stored.delivery_count(round_id, UPLOADING))
         return pb.GetRoundStatusResponse(
             state=asked.state,  # type: ignore[arg-type]
-            upload_count=asked.upload_count,
+            upload_count=count,
             upload_goal=asked.goal,
             has_your_upload=device in asked.receipts,
             next_model_version=asked.next_model_version,

@@ -238,12 +238,6 @@ class Round:
         return not (self.is_over or self.is_summed) and (self.deadline is not None or self.state == AGGREGATING)
 
     @property
-    def upload_count(self) -> int:
-        """Those that other processes have taken among them, as last heard."""
-        heard = self.cohort.heard if self.cohort is not None and self.cohort.phase == UPLOADING else 0
-        return max(len(self.receipts), heard)
-
-    @property
     def is_to_be_added_up(self) -> bool:
         """Whether all is revealed, and nobody has taken the masks off."""
         return self.cohort is not None and self.state == AGGREGATING and not self.is_summed

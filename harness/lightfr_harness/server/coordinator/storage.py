@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from lightfr.errors import LightFRError
 from lightfr_harness.server.coordinator.accuracy import (
@@ -38,13 +39,14 @@ from lightfr_harness.server.coordinator.database import (
 from lightfr_harness.server.coordinator.folder import CrashPoint, no_crash
 from lightfr_harness.server.coordinator.rounds import (
     AGGREGATING,
+    MOST_COHORTS,
     OPEN,
     REMEMBERED_ROUNDS,
     Round,
 )
 from lightfr_harness.server.coordinator.schema import SCHEMA, SCHEMA_VERSION
 from lightfr_harness.server.coordinator.standing import Fault
-from lightfr_harness.server.coordinator.stored import CatalogueChange, Stored, packed_sums, sealed
+from lightfr_harness.server.coordinator.stored import CatalogueChange, Stored, cipher_of, packed_sums, sealed
 
 # Versions whose manifests, and so whose artifacts, are kept.
 REMEMBERED_VERSIONS = 16
@@ -100,6 +102,8 @@ class Storage:
 
     def __init__(self, database: Any) -> None:
         self.database = database
+        # Of the cohorts at hand, for the writer's thread.
+        self._ciphers: dict[bytes, AESGCM] = {}
         self.start, self.close, self.settled = database.start, database.close, database.settled
 
     @classmethod
@@ -218,22 +222,31 @@ class Storage:
         round_id, goal = addressed.round_id, addressed.goal if addressed.cohort is None else None
 
         def job(connection: Any) -> Delivered:
-            known = Stored(connection).digest(round_id, phase, device)
-            if known is not None:
-                return Delivered(Outcome.SAME if known == digest else Outcome.OTHER)
+            stored = Stored(connection)
             # Whoever ends the phase waits for this, and counts it.
             lock = self.database.for_key_share if goal is None else self.database.for_update
             row = connection.execute(f"SELECT phase, state FROM rounds WHERE round_id = ?{lock}", (round_id,))  # noqa: S608
-            if row.fetchone() != (phase, OPEN):
+            if row.fetchone() == (phase, OPEN) and (goal is None or stored.delivery_count(round_id, phase) < goal):
+                delivery = (round_id, phase, device, digest, self._sealed(connection, round_id, body), upload_id)
+                inserted = connection.execute(
+                    "INSERT INTO deliveries VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", (*delivery, len(body))
+                )
+                if inserted.rowcount == 1:
+                    return Delivered(Outcome.TAKEN, stored.delivery_count(round_id, phase) if self.is_shared else 0)
+            known = stored.digest(round_id, phase, device)
+            if known is None:
                 return Delivered(Outcome.CLOSED)
-            stored = Stored(connection)
-            if goal is not None and stored.delivery_count(round_id, phase) >= goal:
-                return Delivered(Outcome.CLOSED)
-            delivery = (round_id, phase, device, digest, sealed(connection, round_id, body), upload_id, len(body))
-            connection.execute("INSERT INTO deliveries VALUES (?, ?, ?, ?, ?, ?, ?)", delivery)
-            return Delivered(Outcome.TAKEN, stored.delivery_count(round_id, phase) if self.is_shared else 0)
+            return Delivered(Outcome.SAME if known == digest else Outcome.OTHER)
 
         return self._submit(job, is_alone=goal is not None)
+
+    def _sealed(self, connection: Any, round_id: bytes, body: bytes) -> bytes:
+        """Under the key of a cohort that is not over."""
+        if round_id not in self._ciphers:
+            if len(self._ciphers) > MOST_COHORTS:
+                self._ciphers.clear()
+            self._ciphers[round_id] = cipher_of(connection, round_id)
+        return sealed(self._ciphers[round_id], body)
 
     def settle(self, current: Round, settled: PhaseResult, deliveries: int, deadline: float) -> asyncio.Future[bool]:
         """Keep what the end of a phase settled, and the deadline of the next one.
@@ -288,7 +301,7 @@ class Storage:
         def job(connection: Any) -> bool:
             if Stored(connection).state(round_id) != AGGREGATING:
                 return False
-            row = (round_id, sealed(connection, round_id, body))
+            row = (round_id, self._sealed(connection, round_id, body))
             if connection.execute("INSERT INTO sums VALUES (?, ?) ON CONFLICT DO NOTHING", row).rowcount != 1:
                 return False
             _add_faults(connection, faults)
@@ -400,6 +413,7 @@ class Storage:
             (ended.state, ended.ended_at, ended.next_model_version, *uploads, round_id),
         )
         connection.execute("DELETE FROM body_keys WHERE round_id = ?", (round_id,))
+        self._ciphers.pop(round_id, None)
         with self.database.forgetting(connection):
             connection.execute("UPDATE deliveries SET body = NULL WHERE round_id = ?", (round_id,))
             connection.execute("DELETE FROM sums WHERE round_id = ?", (round_id,))

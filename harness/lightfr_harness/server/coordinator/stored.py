@@ -305,10 +305,9 @@ class Stored:
         return a_round
 
 
-def sealed(connection: Any, round_id: bytes, body: bytes) -> bytes:
-    """Under the key of a cohort."""
+def sealed(cipher: AESGCM, body: bytes) -> bytes:
     nonce = os.urandom(NONCE_BYTES)
-    return nonce + cipher_of(connection, round_id).encrypt(nonce, body, None)
+    return nonce + cipher.encrypt(nonce, body, None)
 
 
 def unsealed(cipher: AESGCM, body: bytes) -> bytes:
