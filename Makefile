@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 BUILT := pyproject.toml harness/pyproject.toml setup.py $(wildcard csrc/*.c csrc/*.h sdk/*.py harness/*.py harness/lightfr_harness/*/*.c)
 INSTALL = $(BIN)/python tools/install.py $(VENV)
 
-.PHONY: wheels help test hostile demo bench bench-accuracy bench-load fuzz lint format gen gen-check baseline test-arm test-sanitize size dist wheel test-protobuf coverage kill adversary bench-device test-conformance test-interop node-there web-kernel web-check test-web bench-web clean
+.PHONY: wheels help test test-postgres postgres-there kill-replicas hostile demo bench bench-accuracy bench-load fuzz lint format gen gen-check baseline test-arm test-sanitize size dist wheel test-protobuf coverage kill adversary bench-device test-conformance test-interop node-there web-kernel web-check test-web bench-web clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
@@ -98,6 +98,20 @@ kill: $(VENV)/installed ## Kill the store, the device and the coordinator 200 ti
 	$(BIN)/python -m tests.campaigns.kill_coordinator --kills 200
 	$(BIN)/python -m tests.campaigns.kill_coordinator --kills 200 --privacy secagg
 	$(BIN)/python -m tests.campaigns.living_catalogue --updates 10 --kills 6
+
+# Replicas of the coordinator: Debian's PostgreSQL and HAProxy, in temporary folders.
+$(VENV)/installed-postgres: $(VENV)/installed
+	@$(INSTALL) --editable './harness[postgres]'
+	@touch $@
+
+postgres-there:
+	@{ ls /usr/lib/postgresql/*/bin/postgres && command -v haproxy; } >/dev/null 2>&1 || { echo "This target needs PostgreSQL and HAProxy: install them (Debian: apt-get install postgresql haproxy)." >&2; exit 1; }
+
+test-postgres: postgres-there $(VENV)/installed-postgres ## Try the storage and replicas of the coordinator on PostgreSQL (under 3 minutes)
+	LIGHTFR_POSTGRES=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile tests/harness/server/coordinator/test_storage.py tests/harness/server/coordinator/test_replicas.py tests/harness/server/coordinator/test_replicas_killed.py
+
+kill-replicas: postgres-there $(VENV)/installed-postgres ## Kill replicas 200 times and PostgreSQL 20 times, and look for anything lost (takes half an hour)
+	$(BIN)/python -m tests.campaigns.kill_replicas --kills 200 --postgres-kills 20
 
 adversary: $(VENV)/installed ## Attack 512 devices with a server that lies, and let devices drop out of 1,000 rounds (takes half an hour)
 	$(BIN)/python -m tests.campaigns.lying_server

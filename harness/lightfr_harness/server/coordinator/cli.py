@@ -119,6 +119,18 @@ def serve(
     artifacts_address: Annotated[
         str, typer.Option(help="https://HOST:PORT of a cache that serves new versions to devices. Default: none.")
     ] = "",
+    cohorts: Annotated[
+        int, typer.Option(help="Cohorts that a training round waits for, each of --goal devices and summed in secret.")
+    ] = 1,
+    database: Annotated[
+        str,
+        typer.Option(
+            help="postgresql://... of a data base that several coordinators share. Default: SQLite in FOLDER, for one."
+        ),
+    ] = "",
+    artifacts: Annotated[
+        Path | None, typer.Option(help="With --database: the folder that these share for artifacts and states.")
+    ] = None,
     allow_clear_uploads: Annotated[
         bool,
         typer.Option(
@@ -151,8 +163,10 @@ def serve(
         minimum = settings.usual_minimum(goal) if minimum is None else minimum
         plan = Plan(
             goal, over_selection, minimum, deadline_seconds, rounds, gate_every, tolerance, artifacts_address,
-            evaluate_every,
+            evaluate_every, cohorts,
         )  # fmt: skip
+        if bool(database) != (artifacts is not None):
+            raise SettingsError("--database and --artifacts go together: replicas share a data base and a folder")
         place = credentials if authority is None else authority / COORDINATOR
         if place is None or (authority and credentials):
             raise SettingsError("name --authority to start both, or --credentials to start the coordinator alone")
@@ -161,7 +175,19 @@ def serve(
             raise SettingsError("--web-origin, --web-certificate and --web-key need --web-port")
         browsers = None if web_port is None else BrowserPort(web_port, web_origin, web_certificate, web_key)
         wanted = Addresses(host, port, operations_port, enrollment_port, browsers)
-        is_good = asyncio.run(serve_until_stopped(folder, shown, items, settings, plan, wanted, authority=authority))
+        is_good = asyncio.run(
+            serve_until_stopped(
+                folder,
+                shown,
+                items,
+                settings,
+                plan,
+                wanted,
+                authority=authority,
+                database=database,
+                artifacts=artifacts,
+            )
+        )
         raise typer.Exit(0 if is_good else 1)
 
 

@@ -23,6 +23,7 @@ from lightfr_harness.server.coordinator.rounds import (
     AGGREGATING,
     EVALUATION,
     GATE_REFRESH,
+    OPEN,
     STATE_NAMES,
     TRAINING,
     Round,
@@ -93,8 +94,7 @@ def _watch_phases(coordinator: Coordinator) -> None:
         return coordinator.book.current.cohort if coordinator.book.current else None
 
     def devices(phase: int) -> int:
-        at_hand = cohort()
-        return len(at_hand.delivered[phase]) if at_hand else 0
+        return sum(len(one.delivered[phase]) for one in coordinator.book.cohorts if one.cohort)
 
     metrics = coordinator.metrics
     metrics.privacy.labels(coordinator.settings.privacy).set(1)
@@ -195,8 +195,11 @@ def _verdict(coordinator: Coordinator) -> Verdict:
 
 
 def _title(current: Round) -> str:
-    phase = f", {PHASE_NAMES[current.cohort.phase]}" if current.cohort else ""
-    return f"{_KINDS[current.kind]} {current.number}: {STATE_NAMES[current.state]}{phase}"
+    state = "added up" if current.is_summed else STATE_NAMES[current.state]
+    if current.cohort is not None and current.state == OPEN:
+        state = f"{state}, {PHASE_NAMES[current.cohort.phase]}"
+    cohort = f", cohort {current.index + 1}" if current.cohorts > 1 else ""
+    return f"{_KINDS[current.kind]} {current.number}{cohort}: {state}"
 
 
 def _warnings(coordinator: Coordinator) -> list[Part]:
@@ -213,7 +216,16 @@ def _warnings(coordinator: Coordinator) -> list[Part]:
 
 def _current(coordinator: Coordinator) -> list[Part]:
     current = coordinator.book.current
-    return [] if current is None else [*_bars(current), Facts(_round_facts(current, coordinator))]
+    if current is None:
+        return []
+    cohorts = coordinator.book.cohorts
+    if len(cohorts) == 1:
+        return _cohort(current, coordinator)
+    return [Section(_title(one), _cohort(one, coordinator)) for one in reversed(cohorts[-_SHOWN:])]
+
+
+def _cohort(current: Round, coordinator: Coordinator) -> list[Part]:
+    return [*_bars(current), Facts(_round_facts(current, coordinator))]
 
 
 def _bars(current: Round) -> list[Progress]:
