@@ -22,6 +22,7 @@ from lightfr_harness.records.paper import (
     SeedFigures,
 )
 from lightfr_harness.records.record import FORMAT, KINDS, Record, RecordError, from_dict, read, to_dict, write
+from lightfr_harness.records.scale import RealFigures, ScaleAnswer, ScaleHour, ScaleRealRecord, ScaleRecord
 from lightfr_harness.records.training import (
     Accuracy,
     AccuracyAsGiven,
@@ -31,6 +32,7 @@ from lightfr_harness.records.training import (
     CandidateFigures,
     DataShape,
     DemoRecord,
+    EngineFigures,
     Look,
     PrivacyLossFigures,
     RankingFields,
@@ -52,6 +54,7 @@ __all__ = [
     "DataShape",
     "DemoRecord",
     "DeviceRecord",
+    "EngineFigures",
     "Figure1Record",
     "FindingFields",
     "FitRecord",
@@ -71,9 +74,14 @@ __all__ = [
     "PrivacyRecord",
     "PrivacyRun",
     "RankingFields",
+    "RealFigures",
     "Record",
     "RecordError",
     "RoundsRecord",
+    "ScaleAnswer",
+    "ScaleHour",
+    "ScaleRealRecord",
+    "ScaleRecord",
     "SeedFigures",
     "SweepPoint",
     "SweepRecord",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -108,11 +108,15 @@ class Fleet:
             np.frombuffer(codes, np.uint8).reshape(ratings.n_users, -1).copy(),
         )
 
+    def __reduce__(self) -> tuple[type[Fleet], tuple[npt.NDArray[Any], ...]]:
+        """A fleet travels as its arrays."""
+        return Fleet, (self.items, self.levels, self.ends, self.user_codes)
+
     def part(self, first: int, end: int) -> Fleet:
-        """The devices from `first` to before `end`, with codes of their own."""
+        """The devices from `first` to before `end`."""
         start = int(self.ends[first - 1]) if first else 0
         stop = int(self.ends[end - 1]) if end else 0
-        ends, codes = self.ends[first:end] - start, self.user_codes[first:end].copy()
+        ends, codes = self.ends[first:end] - start, self.user_codes[first:end]
         return Fleet(self.items[start:stop], self.levels[start:stop], ends, codes)
 
     def __len__(self) -> int:
@@ -136,6 +140,10 @@ class Fleet:
     def restore(self, codes: npt.NDArray[np.uint8]) -> None:
         self.user_codes[:] = codes
 
+    def usage(self) -> list[tuple[float, int]]:
+        """CPU seconds and the most bytes of memory of each process that devices have of their own: there is none."""
+        return []
+
     def close(self) -> None:
         """Nothing is held here that must be given back."""
 
@@ -149,7 +157,7 @@ class _FleetDevice(SimulatedDevice):
         self.interactions, self._row = interactions, row
 
     @property
-    def code(self) -> UserCode:  # type: ignore[override]
+    def code(self) -> UserCode:
         return UserCode(self._row.tobytes())
 
     @code.setter

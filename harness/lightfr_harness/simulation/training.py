@@ -111,7 +111,9 @@ class TrainingRun:
         else:
             share = self.fleet.ask(question, users, self.tell)
             is_clear = self.server.privacy_mode == model_pb2.PRIVACY_MODE_CLEAR
-            collected = count_clear(self.server, share) if is_clear else count_unmasked(self.server, share, len(users), random)
+            collected = (
+                count_clear(self.server, share) if is_clear else count_unmasked(self.server, share, len(users), random)
+            )
         started = time.process_time()
         if collected.abandoned:
             self.server.begin_round()
@@ -121,7 +123,11 @@ class TrainingRun:
         self._account(collected, drops)
 
     def _masked(
-        self, question: Training, users: npt.NDArray[np.int64], drops: npt.NDArray[np.bool_], random: np.random.Generator
+        self,
+        question: Training,
+        users: npt.NDArray[np.int64],
+        drops: npt.NDArray[np.bool_],
+        random: np.random.Generator,
     ) -> Collected:
         """Let the devices of this process walk through all steps of secure aggregation."""
         started, model = time.process_time(), question.model.published()
