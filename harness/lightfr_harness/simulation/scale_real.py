@@ -26,6 +26,7 @@ from lightfr.errors import RefusedError
 from lightfr.interactions import LEVELS, Interactions
 from lightfr.rounds import is_too_late
 from lightfr.v1 import model_pb2
+from lightfr_harness.errors import CannotRunError
 from lightfr_harness.records import RealFigures, ScaleRealRecord
 from lightfr_harness.server.authority import Authority
 from lightfr_harness.server.coordinator.child import CoordinatorProcess
@@ -55,6 +56,8 @@ def measured(scenario: Scenario) -> ScaleRealRecord:
             ended, check_in_cpu_ms = run.rounds(), run.check_in_cpu_ms()
         finally:
             run.close()
+    if not run.contributions:
+        raise CannotRunError("no device took all steps: this machine is too busy for such a --deadline-seconds")
     steps_cpu = cpu - len(run.check_ins) * check_in_cpu_ms / 1000
     shares = run.phase_cpu_seconds / run.phase_cpu_seconds.sum()
     constants = Constants(
@@ -130,6 +133,7 @@ class RealRun:
         self._lock, self._syncing = threading.Lock(), threading.Lock()
         # Of the current round: who delivered keys, and before which step each leaves.
         self._round_id, self._walks = b"", list[tuple[int, RoundWalk]]()
+        self._numbers: dict[RoundWalk, int] = {}
         self._walking: list[Future[None]] = []
         self._began = time.monotonic()
         self.check_ins: list[float] = []
@@ -195,6 +199,7 @@ class RealRun:
         walk = self._new_walk(remote, answer)
         if before > 1 and _is_in_time(walk):
             with self._lock:
+                self._numbers[walk] = number
                 self._walks.append((before, walk))
 
     def _new_walk(self, remote: RemoteDevice, place: coordinator.Assignment) -> RoundWalk:
@@ -211,6 +216,7 @@ class RealRun:
             # The first who takes it shows that the step is due; by then all keys are in.
             scout = next((each for each in walks if each[0] > phase and _is_in_time(each[1])), None)
             if scout is None:
+                self._come_back([self._numbers[walk] for before, walk in walks if before > phase])
                 return
             started = time.monotonic()
             spent = self._count(phase - 1, len(walks), spent)
@@ -221,6 +227,12 @@ class RealRun:
         self._count(PHASES[-1], len(walks), spent)
         self.contributions += len(walks)
         self.sent_bytes += [walk.sent_bytes for _, walk in walks]
+
+    def _come_back(self, numbers: list[int]) -> None:
+        """The round went on without these devices, or was abandoned: they offer themselves again, as the SDK says."""
+        with self._lock:
+            for number in numbers:
+                heapq.heappush(self._due, (self._now() + self._random.uniform(1, 10), number))
 
     def _count(self, phase: int, devices: int, spent: float) -> float:
         """Note what the server spent since then on a phase of so many devices; return what it has spent in all."""
