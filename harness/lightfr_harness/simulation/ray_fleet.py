@@ -135,9 +135,8 @@ def _started(workers: int, address: str) -> ModuleType:
             ray.init(address=address, log_to_driver=False, logging_level="ERROR")
         else:
             ray.init(num_cpus=workers or None, **quiet)
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        where = f"at --address {address}" if address else "on this machine"
-        raise CannotRunError(
-            f"Ray could not be started {where} ({type(error).__name__}): is it running there?"
-        ) from error
+    except Exception as error:  # Ray has no class of its own for what keeps it from starting.
+        where = f"at --address {address}" if address else "on this machine, which may be too busy"
+        said = f"Ray did not start {where} ({type(error).__name__}): try again, or leave out --engine"
+        raise CannotRunError(said) from error
     return ray

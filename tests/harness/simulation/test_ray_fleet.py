@@ -46,8 +46,8 @@ def trained(options, train, fleet, checkpoint=None, rounds=2):
 def test_a_run_on_ray_equals_the_run_in_one_process_bit_for_bit(on_ray, train, privacy, monkeypatch):
     # So that actors answer several times and add up what they have.
     monkeypatch.setattr(ray_fleet, "ASKED_AT_ONCE", 7)
-    upload, epsilon = ("exact", 20.0) if privacy == "secagg+dp" else ("ternary", 0.0)
-    options = replace(OPTIONS, privacy=privacy, upload=upload, epsilon=epsilon)
+    noisy = {"upload": "exact", "epsilon": 20.0, "gate": 0, "max_rows": 0} if privacy == "secagg+dp" else {}
+    options = replace(OPTIONS, privacy=privacy, **noisy)
     here, there = (trained(options, train, fleet) for fleet in (Fleet.of(train, 16, 0), on_ray))
     for name, values in here.server.state().items():
         assert np.array_equal(values, there.server.state()[name]), name
