@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 BUILT := pyproject.toml harness/pyproject.toml setup.py $(wildcard csrc/*.c csrc/*.h sdk/*.py harness/*.py harness/lightfr_harness/*/*.c)
 INSTALL = $(BIN)/python tools/install.py $(VENV)
 
-.PHONY: wheels help test test-postgres postgres-there kill-replicas hostile demo bench bench-accuracy bench-load fuzz lint format gen gen-check baseline test-arm test-sanitize size dist wheel test-protobuf coverage kill adversary bench-device test-conformance test-interop node-there web-kernel web-check test-web bench-web clean
+.PHONY: wheels help test test-postgres postgres-there kill-replicas hostile demo bench bench-accuracy bench-load bench-ray test-ray fuzz lint format gen gen-check baseline test-arm test-sanitize size dist wheel test-protobuf coverage kill adversary bench-device test-conformance test-interop node-there web-kernel web-check test-web bench-web clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
@@ -29,6 +29,10 @@ $(VENV)/installed: $(BUILT)
 
 $(VENV)/installed-bench: $(VENV)/installed
 	@$(INSTALL) --editable './harness[bench]'
+	@touch $@
+
+$(VENV)/installed-ray: $(VENV)/installed
+	@$(INSTALL) --editable './harness[ray]'
 	@touch $@
 
 $(VENV)/installed-lint: $(VENV)/installed
@@ -91,6 +95,14 @@ bench-web: node-there $(VENV)/installed ## Time the kernel in Chromium against p
 	@$(MAKE) --no-print-directory web/node_modules/.package-lock.json
 	@cd web && npm run --silent build
 	$(BIN)/python -m tests.web.bench
+
+test-ray: $(VENV)/installed-ray ## Check that a fleet on Ray gives what a fleet in one process gives, bit for bit
+	$(BIN)/python -m pytest tests/harness/simulation/test_ray_fleet.py
+
+# 200,000 device rounds each; the ratio of the rates is that of the lines "device rounds a second by the clock".
+bench-ray: $(VENV)/installed-ray ## Train 100,000 devices in actors of Ray: one worker, then two
+	for workers in 1 2; do $(BIN)/lightfr-harness train --synthetic 100000x20000x2000000 --recency off --rounds 4 \
+	  --fraction 0.5 --engine ray --workers $$workers; done
 
 kill: $(VENV)/installed ## Kill the store, the device and the coordinator 200 times each, also while items change, and look for anything lost (takes minutes)
 	$(BIN)/python -m tests.campaigns.kill_store --kills 200

@@ -19,6 +19,7 @@ from lightfr_harness.reports import cli as reports_cli
 from lightfr_harness.server.authority.cli import app as authority_app
 from lightfr_harness.server.coordinator.cli import catalogue_app, rollback, serve
 from lightfr_harness.simulation import cli as runs_cli
+from lightfr_harness.simulation.scale_cli import app as simulate_app
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -72,3 +73,4 @@ app.add_typer(data_app, name="data")
 app.add_typer(bench_app, name="bench")
 app.add_typer(audit_app, name="audit")
 app.add_typer(paper_app, name="paper")
+app.add_typer(simulate_app, name="simulate")

@@ -25,6 +25,8 @@ from lightfr_harness.records import (
     Record,
     RecordError,
     RoundsRecord,
+    ScaleRealRecord,
+    ScaleRecord,
     SweepRecord,
     TopkRecord,
     TrainRecord,
@@ -233,6 +235,17 @@ def _demo(record: DemoRecord) -> Figures:
     ]
 
 
+def _scale(record: ScaleRecord) -> Figures:
+    answer = record.answer
+    return [
+        ("busiest minute", "cores", answer["busiest_minute_cores"], ""),
+        ("busiest minute", "database", answer["database_busy_minute"], ""),
+        ("a round", "median", 1000 * answer["round_seconds_p50"], "ms"),
+        ("check-ins", "for each place", answer["check_ins_per_place"], ""),
+        ("check-ins", "most over the mean of the hour", answer["peak_over_hour"], ""),
+    ]
+
+
 # Audits, which have figures with their verdicts already.
 WITH_FINDINGS = (CostRecord, PrivacyRecord, MethodsPrivacyRecord, PaperCostsRecord, PaperFiguresRecord)
 FIGURES: dict[type[Record], Callable[[Any], Figures]] = {
@@ -253,4 +266,9 @@ FIGURES: dict[type[Record], Callable[[Any], Figures]] = {
     DeviceRecord: _device,
     DemoRecord: _demo,
     PaperAccuracyRecord: _paper_accuracy,
+    ScaleRecord: _scale,
+    ScaleRealRecord: lambda record: [
+        ("server CPU of a device round", "real", record.real["cpu_ms_per_device_round"], "ms"),
+        ("server CPU of a check-in", "real", record.constants["check_in_cpu_ms"], "ms"),
+    ],
 }

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import InvalidOptionError
-from .ratings import Ratings, renumber_by_popularity
+from .ratings import Index, Ratings, renumber_by_popularity
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -195,14 +195,15 @@ def _activity(size: SyntheticSize, generator: np.random.Generator) -> Ints:
 
 def _make_block(
     world: _World, users: Ints, activity: Ints, generator: np.random.Generator
-) -> tuple[Ints, Ints, Floats, Ints]:
+) -> tuple[Index, Index, Floats, Ints]:
     tastes = _Tastes.make(world, len(users), generator)
     events = _distinct_events(world, tastes, activity, generator)
     stars = _stars(world, tastes, events, generator)
     first_seen = generator.integers(SECONDS_OF_HISTORY, size=len(users))
     time = first_seen[events.user] + (events.when * SECONDS_OF_HISTORY).astype(np.int64)
     order = np.lexsort((time, events.user))
-    return users[events.user[order]], events.item[order], stars[order], time[order]
+    # Half of the bytes: all blocks are held together at the end.
+    return users[events.user[order]].astype(np.uint32), events.item[order].astype(np.uint32), stars[order], time[order]
 
 
 def _distinct_events(world: _World, tastes: _Tastes, activity: Ints, generator: np.random.Generator) -> _Events:

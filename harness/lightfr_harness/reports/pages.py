@@ -9,7 +9,18 @@ from typing import Any
 from lightfr_harness import records
 from lightfr_harness.console import write_text
 from lightfr_harness.records import Record
-from lightfr_harness.reports import bench, cost, demo, learns, paper, paper_costs, paper_figures, privacy, training
+from lightfr_harness.reports import (
+    bench,
+    cost,
+    demo,
+    learns,
+    paper,
+    paper_costs,
+    paper_figures,
+    privacy,
+    scale,
+    training,
+)
 
 # Pages of audits are drawn from what JSON has.
 PAGES: dict[type[Record], Callable[[Any], str]] = {
@@ -31,6 +42,8 @@ PAGES: dict[type[Record], Callable[[Any], str]] = {
     records.PaperAccuracyRecord: paper.accuracy_page,
     records.PaperCostsRecord: paper_costs.page,
     records.PaperFiguresRecord: paper_figures.page,
+    records.ScaleRecord: scale.page,
+    records.ScaleRealRecord: scale.real_page,
 }
 
 

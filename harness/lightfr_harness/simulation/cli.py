@@ -134,6 +134,14 @@ def train(
             "--unmasked", help="Add up without masks. The sums are the same and come much faster; no bytes are counted."
         ),
     ] = False,
+    engine: Annotated[
+        str,
+        typer.Option(help="Where devices live: local (in this process) or ray. The results are the same, bit for bit."),
+    ] = "local",
+    workers: Annotated[int, typer.Option(help="--engine ray: actors. Default 0: one for each CPU.")] = 0,
+    address: Annotated[
+        str, typer.Option(help="--engine ray: address of a cluster, HOST:6379 or auto. Default: this machine.")
+    ] = "",
     seed: Seed = 0,
     checkpoint: Annotated[
         Path | None, output_file("File that keeps the state after each round; a stopped run goes on from it.")
@@ -185,13 +193,16 @@ def train(
             privacy=privacy,
             epsilon=epsilon,
             unmasked=unmasked,
+            engine=engine,
+            workers=workers,
+            address=address,
             seed=seed,
             checkpoint=checkpoint,
         )
         with progress_bar() as bar:
             task = bar.add_task("training", total=rounds, detail="")
 
-            def progress(done: int, all_rounds: int, look: records.Look | None) -> None:
+            def progress(done: float, all_rounds: int, look: records.Look | None) -> None:
                 bar.update(task, completed=done, total=all_rounds)
                 if look is not None:
                     bar.update(task, detail=f"HR@10 {look['hr']:.3f}  NDCG@10 {look['ndcg']:.3f}")
@@ -245,6 +256,22 @@ def sweep(
         Console().print(f"page: {report / 'sweep.html'}   record: {report / 'sweep.json'}")
 
 
+def _workers(record: records.TrainRecord) -> str:
+    """What processes of Ray did, if there were any."""
+    from lightfr_harness.reports.figures import in_bytes
+
+    engine = record.engine
+    if engine is None or not engine["workers"]:
+        return ""
+    cpu = ", ".join(f"{seconds:,.0f}" for seconds in engine["worker_cpu_seconds"])
+    peak = in_bytes(max(engine["worker_peak_bytes"]))
+    rate = engine["device_rounds_per_wall_second"] or 0.0
+    return (
+        f" {engine['workers']} workers did {rate:,.0f} device rounds a second by the clock, with {cpu} CPU seconds; "
+        f"at most {peak} in one of them, {in_bytes(engine['peak_bytes'])} here."
+    )
+
+
 def _summary(record: records.TrainRecord) -> Iterator[Table]:
     from lightfr_harness.reports import choices
     from lightfr_harness.reports.training import accuracy_heads, accuracy_rows, left_out
@@ -260,7 +287,7 @@ def _summary(record: records.TrainRecord) -> Iterator[Table]:
         record.device_rounds_per_second,
     )
     speed = f", {rate:,.0f} device rounds a CPU second" if rate else ""
-    table.caption = f"{left_out(record)} A device round: {up:,.0f} bytes up, {down:,.0f} down{speed}."
+    table.caption = f"{left_out(record)} A device round: {up:,.0f} bytes up, {down:,.0f} down{speed}.{_workers(record)}"
     yield table
     if opinions := choices.opinion_rows(record):
         table = Table(*choices.OPINION_HEADS, title="held-out items that users like and dislike (lower is better)")

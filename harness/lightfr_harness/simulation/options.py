@@ -20,6 +20,7 @@ AGGREGATES = {"catalogue": ("catalogue",), "paper": ("grad", "para", "init", "ra
 FIXED_CODES = ("init", "random")
 UPLOADS = {"ternary": model_pb2.UPLOAD_KIND_TERNARY, "exact": model_pb2.UPLOAD_KIND_EXACT}
 SPLITS = ("last-out", "80-10-10")
+ENGINES = ("local", "ray")
 POSITIVES = ("opinions", "all")
 RECENCIES = {"off": Recency.OFF, "weak": Recency.WEAK, "strong": Recency.STRONG}
 GATE = 10
@@ -57,6 +58,10 @@ class TrainOptions:
     # What a user who takes part in all rounds may lose at most, with delta 1e-5; mode secagg+dp only.
     epsilon: float = 0.0
     unmasked: bool = False
+    # Where the devices live: in this process, or in so many actors of Ray (0: one for each CPU), at an address or here.
+    engine: str = "local"
+    workers: int = 0
+    address: str = ""
     seed: int = 0
     checkpoint: Path | None = None
 
@@ -81,6 +86,17 @@ class TrainOptions:
         if self.regularization and not paper:
             raise InvalidInputError("--lambda belongs to --objective paper; the catalogue objective has no such term")
         self._require_privacy()
+        self._require_engine()
+
+    def _require_engine(self) -> None:
+        _one_of("engine", self.engine, ENGINES)
+        _within("workers", self.workers, 0, 100_000)
+        if self.engine == "local" and (self.workers or self.address):
+            raise InvalidInputError("workers and address belong to --engine ray")
+        if self.engine == "ray" and self.privacy != "clear" and not self.unmasked:
+            raise InvalidInputError(
+                "--engine ray adds up without masks: add --unmasked, which gives the same sums, or leave out --engine"
+            )
 
     def _require_ranking(self) -> None:
         _one_of("positives", self.positives, POSITIVES)
