@@ -125,9 +125,10 @@ test-postgres: postgres-there $(VENV)/installed-postgres ## Try the storage and 
 kill-replicas: postgres-there $(VENV)/installed-postgres ## Kill replicas 200 times and PostgreSQL 20 times, and look for anything lost (takes half an hour)
 	$(BIN)/python -m tests.campaigns.kill_replicas --kills 200 --postgres-kills 20
 
-adversary: $(VENV)/installed ## Attack 512 devices with a server that lies, and let devices drop out of 1,000 rounds (takes half an hour)
+adversary: $(VENV)/installed ## Attack 512 devices with a server that lies, let devices drop out of 1,000 rounds, and let one lie in a round of many cohorts (takes an hour)
 	$(BIN)/python -m tests.campaigns.lying_server
 	$(BIN)/python -m tests.campaigns.dropout
+	$(BIN)/python -m tests.campaigns.lying_cohorts --cohorts 8
 
 bench-device: $(VENV)/installed ## Measure one real device from outside: memory, CPU, bytes at the TLS socket
 	$(BIN)/lightfr-harness bench device

@@ -27,6 +27,7 @@ from lightfr_harness.records import (
     RoundsRecord,
     ScaleRealRecord,
     ScaleRecord,
+    SecureLoadRecord,
     SweepRecord,
     TopkRecord,
     TrainRecord,
@@ -211,6 +212,16 @@ def _load(record: LoadRecord) -> Figures:
     return [*figures, ("memory of a kept connection", "server", 1000 * record.held["kilobytes_each"], "bytes")]
 
 
+def _secure_load(record: SecureLoadRecord) -> Figures:
+    figures: Figures = []
+    for place, one in enumerate(record.rounds, start=1):
+        mode = f"round {place}"
+        figures.append(("devices failed", mode, sum(one["errors"].values()), ""))
+        figures.append(("latency of a delivery, p99", mode, one["latency_ms"]["p99"], "ms"))
+        figures.append(("server CPU of a device", mode, one["server_cpu_ms_each"], "ms"))
+    return [*figures, ("peak memory", "server", record.server_peak_rss_bytes, "bytes")]
+
+
 def _device(record: DeviceRecord) -> Figures:
     return [
         ("peak memory", "session in the clear", record.peak_rss_bytes, "bytes of memory"),
@@ -263,6 +274,7 @@ FIGURES: dict[type[Record], Callable[[Any], Figures]] = {
     RoundsRecord: _rounds,
     AccuracyRecord: _accuracy,
     LoadRecord: _load,
+    SecureLoadRecord: _secure_load,
     DeviceRecord: _device,
     DemoRecord: _demo,
     PaperAccuracyRecord: _paper_accuracy,

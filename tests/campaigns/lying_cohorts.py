@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from lightfr import _wire
 from lightfr.secagg.noise import row_variance, ternary_room, user_sum_thousandths, weight_thousandths
 from lightfr.training.constants import LEAST_CATALOGUE_RATINGS
-from lightfr.v1 import model_pb2
+from lightfr_harness.data.evaluation import Metrics
 from lightfr_harness.server.rules import CatalogueRule
 from lightfr_harness.server.rules.bits import unpack_signs
 from lightfr_harness.server.rules.cohorts import CohortSum, combined
@@ -28,7 +29,7 @@ from lightfr_harness.simulation.options import TrainOptions
 from lightfr_harness.simulation.train import load_split, make_run
 from lightfr_harness.simulation.training import TrainingRun
 
-BITS, GATE, LIST = 64, 10, 10
+BITS, LIST = 64, 10
 Numbers = np.ndarray
 Lie = Callable[["Fleets", Numbers], Numbers]
 
@@ -52,12 +53,17 @@ class Fleets:
         self.shape, self.round, self.n_left_out = (cohorts, size), 0, 0
         rule = self.run.server
         assert isinstance(rule, CatalogueRule)
-        self.rule, self.is_blind = rule, way == "blind"
-        rule._combine = WAYS[way]  # type: ignore[method-assign]
+        self.rule = rule
+        self.combine_by(way)
         train = self.split.train
         self.rated = np.zeros((train.n_users, train.n_items), np.bool_)
         self.rated[train.user_index, train.item_index] = True
         self.targets: dict[str, list[int]] = {}
+
+    def combine_by(self, way: str) -> None:
+        """How the cohorts of later rounds become one."""
+        self.is_blind = way == "blind"
+        self.rule._combine = WAYS[way]  # type: ignore[method-assign]
 
     def train(self, rounds: int, lie: Lie | None = None) -> None:
         """So many rounds; the first cohort has the liar."""
@@ -127,7 +133,7 @@ class Fleets:
         return np.argpartition(-scores, LIST, axis=1)[:, :LIST]
 
     def choose_targets(self) -> None:
-        """Three of the rarest items and one of middling count that are in no list, and a popular one that is in some."""
+        """Three of the rarest items and a middling one that are in no list, and a popular one that is in some."""
         n_users, counts = len(self.rated), self.rule.device_counts
         shares = np.bincount(self.lists().ravel(), minlength=len(counts)) / n_users
         absent = np.flatnonzero((shares == 0) & self.rule.open_rows)
@@ -137,15 +143,17 @@ class Fleets:
         popular = some[np.argmax(counts[some])]
         self.targets = {"rare": by_count[:3].tolist(), "middle": [int(middle)], "popular": [int(popular)]}
 
-    def shares(self) -> dict[str, float]:
-        """The mean share of the lists that the targets of each kind are in."""
+    def shares(self) -> str:
+        """The mean share of the lists that the targets of each kind are in: rare, middling, popular."""
         lists = self.lists()
-        return {kind: float(np.mean([(lists == i).any(axis=1).mean() for i in items]))
-                for kind, items in self.targets.items()}  # fmt: skip
+        means = [np.mean([(lists == i).any(axis=1).mean() for i in items]) for items in self.targets.values()]
+        return " ".join(f"{mean:.3f}" for mean in means)
 
-    def accuracy(self) -> tuple[float, float]:
+    def accuracy(self) -> str:
+        """HR@10/NDCG@10."""
         metrics = judge(self.options, self.run, self.split)
-        return metrics.hr, metrics.ndcg  # type: ignore[union-attr]
+        assert isinstance(metrics, Metrics)
+        return f"{metrics.hr:.4f}/{metrics.ndcg:.4f}"
 
     def state(self) -> tuple[dict[str, Numbers], Numbers, int]:
         kept = {name: value.copy() for name, value in self.rule.state().items()}
@@ -161,16 +169,16 @@ def push(fleets: Fleets, rows: Numbers) -> Numbers:
     """All targets with the code of the mean user."""
     pattern = np.where(fleets.rule.mean_user >= 0, 1, -1)
     places = np.cumsum(fleets.rule.open_rows) - 1
-    result = rows.copy()
-    for place in (places[item] for items in fleets.targets.values() for item in items):
+    for items in fleets.targets.values():
+        for place in places[items].tolist():
+            rows = fleets.loudest(partial(_with_row, rows, place, pattern))
+    return rows
 
-        def pushed(amplitude: int, place: int = place) -> Numbers:
-            changed = result.copy()
-            changed[place] = amplitude * pattern
-            return changed
 
-        result = fleets.loudest(pushed)
-    return result
+def _with_row(rows: Numbers, place: int, pattern: Numbers, amplitude: int) -> Numbers:
+    changed = rows.copy()
+    changed[place] = amplitude * pattern
+    return changed
 
 
 def ruin(fleets: Fleets, rows: Numbers) -> Numbers:
@@ -184,28 +192,27 @@ def garbage(fleets: Fleets, rows: Numbers) -> Numbers:
     return np.random.default_rng(fleets.round).integers(-fleets.shape[1], fleets.shape[1], rows.shape)
 
 
-def trial(options: TrainOptions, cohorts: int, size: int, way: str, honest: int, lying: int, lies: Sequence[str]) -> str:
-    """One line of figures."""
-    fleets = Fleets(options, cohorts, size, way)
+def trial(fleets: Fleets, honest: int, lying: int, lies: Sequence[str]) -> str:
+    """One line of figures; each kind of lie begins where the honest rounds ended."""
     fleets.train(honest)
     fleets.choose_targets()
-    start, figures = fleets.state(), {}
+    start, figures = fleets.state(), []
     if "honest" in lies:
         fleets.train(lying)
-        figures["honest"] = "%.4f/%.4f" % fleets.accuracy() + " " + " ".join(f"{share:.3f}" for share in fleets.shares().values())
+        figures.append(f"honest {fleets.accuracy()} {fleets.shares()}")
     if "push" in lies:
         fleets.restore(start)
         fleets.train(1, push)
-        figures["push 1"] = " ".join(f"{share:.3f}" for share in fleets.shares().values())
+        figures.append(f"push 1 {fleets.shares()}")
         fleets.train(lying - 1, push)
-        figures[f"push {lying}"] = " ".join(f"{share:.3f}" for share in fleets.shares().values())
+        figures.append(f"push {lying} {fleets.shares()}")
     for name, lie in {"ruin": ruin, "garbage": garbage}.items():
         if name in lies:
             fleets.restore(start)
             fleets.n_left_out = 0
             fleets.train(lying, lie)
-            figures[name] = "%.4f/%.4f (%d left out)" % (*fleets.accuracy(), fleets.n_left_out)
-    return f"{cohorts:2} {way:9} {options.seed}: " + ", ".join(f"{name} {value}" for name, value in figures.items())
+            figures.append(f"{name} {fleets.accuracy()} ({fleets.n_left_out} sums left out)")
+    return ", ".join(figures)
 
 
 def main() -> None:
@@ -222,9 +229,12 @@ def main() -> None:
     parser.add_argument("--lies", nargs="*", default=["honest", "push", "ruin", "garbage"])
     args = parser.parse_args()
     for seed in args.seeds:
+        options = TrainOptions(
+            data=args.data, synthetic=args.synthetic, privacy="secagg", gate=args.gate, bits=BITS, seed=seed
+        )
         for way in args.ways:
-            options = TrainOptions(data=args.data, synthetic=args.synthetic, privacy="secagg", gate=args.gate, seed=seed)
-            print(trial(options, args.cohorts, args.size, way, args.honest, args.lying, args.lies), flush=True)
+            fleets = Fleets(options, args.cohorts, args.size, way)
+            print(f"{args.cohorts:2} {way:8} {seed}:", trial(fleets, args.honest, args.lying, args.lies), flush=True)
 
 
 if __name__ == "__main__":

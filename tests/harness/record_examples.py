@@ -244,6 +244,25 @@ def load():
     return records.LoadRecord(units=[units], held=held)
 
 
+def secure_load():
+    one = {
+        "devices": 512,
+        "uploaded": 487,
+        "dropped": 25,
+        "errors": {},
+        "request_bytes": 176_221,
+        "seconds": 42.0,
+        "latency_ms": {"min": 1.0, "p50": 40.0, "p95": 200.0, "p99": 350.0, "max": 420.0},
+        "client_cpu_ms_each": 4.3,
+        "server_cpu_ms_each": 9.1,
+        "server_written_bytes_each": 820_000.0,
+        "load_average": 1.7,
+    }
+    return records.SecureLoadRecord(
+        cohort=512, open_rows=2000, bits=64, dropout=0.05, processes=2, rounds=[one], server_peak_rss_bytes=140_000_000
+    )
+
+
 def device():
     call = {"count": 1, "request_bytes": 176_207, "answer_bytes": 38}
     secure = {
@@ -547,6 +566,7 @@ EXAMPLES = {
     ),
     "accuracy": accuracy(),
     "load": load(),
+    "load-secagg": secure_load(),
     "device": device(),
     "demo": demo(),
     "cost": cost(),

@@ -1,4 +1,4 @@
-"""Rounds of many cohorts: docs/protocol.md, "Rounds of many cohorts". Written from the document, in Python's integers."""
+"""Cohorts: docs/protocol.md, "Rounds of many cohorts". Written from the document, in Python's integers."""
 
 from tests.vectors.plain import number
 
@@ -15,9 +15,7 @@ def combined(sums, survivors):
 
 def case(name, survivors, sums):
     """`sums` has a list of numbers for each cohort."""
-    result = [
-        sum(numbers) if len(numbers) < 3 else combined(numbers, survivors) for numbers in zip(*sums, strict=True)
-    ]
+    result = [sum(numbers) if len(numbers) < 3 else combined(numbers, survivors) for numbers in zip(*sums, strict=True)]
     return {"name": name, "survivors": survivors, "sums": sums, "combined": result}
 
 

@@ -149,12 +149,15 @@ def load(
         float, number("secagg: the share of devices that leave before the upload.", least=0, most=0.25)
     ] = 0.05,
     processes: Annotated[int, whole("secagg: processes of the devices.", least=1, most=64)] = 2,
+    deadline_seconds: Annotated[
+        float, number("secagg: how long a phase waits for devices that have left.", least=1, most=3600)
+    ] = 30,
     json_file: Json = None,
     report: Report = None,
 ) -> None:
     """A coordinator under new mutual-TLS connections that upload, then under many that stay; or in masked rounds."""
     if privacy == "secagg":
-        _load_secure(SecureLoad(cohort, open_rows, runs, dropout, processes), json_file, report)
+        _load_secure(SecureLoad(cohort, open_rows, runs, dropout, processes, deadline_seconds), json_file, report)
         return
     from lightfr_harness.bench import load as bench
 
@@ -181,9 +184,7 @@ def _load_secure(load: SecureLoad, json_file: str | None, report: Path | None) -
         save(record, json_file, report)
     if json_file == "-":
         return
-    table = Table(
-        title=f"masked rounds of {record.cohort} devices, {record.open_rows:,} open rows of {record.bits} bits"
-    )
+    table = Table(title=f"masked rounds of {record.cohort} devices, {record.open_rows:,} rows of {record.bits} bits")
     heads = ("uploaded", "left", "errors", "p50 ms", "p99", "client CPU ms", "server", "KB written", "seconds", "load")
     for name in heads:
         table.add_column(name, justify="right")

@@ -12,4 +12,5 @@ class SecureLoad:
     rounds: int = 3
     dropout: float = 0.05
     processes: int = 2
-    deadline_seconds: float = 20.0
+    # Of each phase: so long it waits for those who have left.
+    deadline_seconds: float = 30.0

@@ -28,7 +28,7 @@ from lightfr_harness.simulation.identities import identity_of
 BITS = 64
 _COUNT = 1000
 _LONGEST_SECONDS = 600.0
-_FINISHED = 'lightfr_rounds_total{state="finished"}'
+_FINISHED, _ABANDONED = (f'lightfr_rounds_total{{state="{state}"}}' for state in ("finished", "abandoned"))
 
 
 def run(load: SecureLoad, **serve: Any) -> SecureLoadRecord:
@@ -100,8 +100,11 @@ def _round(server: MeasuredServer, pipes: Sequence[Pipe]) -> LoadRound:
     outcomes: list[Outcome] = [pipe.recv() for pipe in pipes]
     # The last device is told that it is done before the codes are published.
     while server.metric(_FINISHED) == finished:
-        if time.time() - begin > _LONGEST_SECONDS:
-            raise LoadError("the coordinator did not finish the round; its log says why")
+        if server.metric(_ABANDONED) or time.time() - begin > _LONGEST_SECONDS:
+            raise LoadError(
+                "the coordinator did not finish a round: too few devices were there in time, or their sum was dropped; "
+                "try a longer --deadline-seconds or a smaller --cohort"
+            )
         time.sleep(0.05)
     devices = sum(one.uploaded + one.dropped + len(one.errors) for one in outcomes)
     latencies = [latency for one in outcomes for latency in one.latencies]
@@ -118,4 +121,3 @@ def _round(server: MeasuredServer, pipes: Sequence[Pipe]) -> LoadRound:
         "server_written_bytes_each": (server.written_bytes() - written) / devices,
         "load_average": os.getloadavg()[0],
     }
-

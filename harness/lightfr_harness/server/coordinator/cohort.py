@@ -110,9 +110,12 @@ class Cohort:
         # By roster index: what was shared, complained about, and signed.
         self._sealed: dict[int, bytes] = {}
         self._holders: dict[int, list[int]] = {}
+        self._senders: dict[int, set[int]] = {}
         self._unopened: dict[int, frozenset[int]] = {}
         self._signatures: dict[int, dict[int, bytes]] = {INCLUDING: {}, CONFIRMING: {}}
         self._told = ADVERTISING, secure_pb2.GetStepResponse()
+        # Agrees with every key that comes, to find points of low order. What it agrees on is dropped.
+        self._probe = Agreement(os.urandom(KEY_BYTES))
 
     @property
     def phase(self) -> int:
@@ -176,10 +179,9 @@ class Cohort:
         _require(len(keys) == 3 and is_new, "a key is not new")
         entry = RosterEntry(self._peers[device], request.mask_public_key, request.share_public_key, member_key)
         vouched = VouchedEntry(entry, request.membership, request.signature)
-        probe = Agreement(os.urandom(KEY_BYTES))
         try:
-            probe.with_peer(request.mask_public_key)
-            probe.with_peer(request.share_public_key)
+            self._probe.with_peer(request.mask_public_key)
+            self._probe.with_peer(request.share_public_key)
             vouched.require_member(self._facts.membership_keys, self._facts.now())
             vouched.require_own_keys(self._facts.round_id)
         except PeerKeyError as error:
@@ -209,6 +211,8 @@ class Cohort:
     def _keep_shares(self, device: str, checked: tuple[bytes, list[int]]) -> None:
         index = self._index(device)
         self._sealed[index], self._holders[index] = checked
+        for receiver in self._holders[index]:
+            self._senders.setdefault(receiver, set()).add(index)
 
     def _check_unopened(self, device: str, request: secure_pb2.AcknowledgeSharesRequest) -> frozenset[int]:
         """The senders whose shares did not open."""
@@ -217,8 +221,7 @@ class Cohort:
             unopened = members(request.unopened, self.roster.size)
         except PrivacyError as error:
             raise _invalid("unopened must have a bit for each device of the roster") from error
-        senders = {sender for sender, holders in self._holders.items() if index in holders}
-        _require(unopened <= senders, "it complains about a device that sent it nothing")
+        _require(unopened <= self._senders.get(index, set()), "it complains about a device that sent it nothing")
         return unopened
 
     def _keep_unopened(self, device: str, unopened: frozenset[int]) -> None:
@@ -292,9 +295,10 @@ class Cohort:
             }
         size, digest = self.roster.size, self.roster.digest
         if self.phase == ACKNOWLEDGING:
-            for index in self._settlement.faulty:
+            settlement = self._settlement
+            for index in settlement.faulty:
                 self.faults[self._device(index)] = "its shares did not open, or it said so of most others"
-            included = bitmap_of(self._settlement.devices, size)
+            included = bitmap_of(settlement.devices, size)
             return {"included": included, "included_signature": key.sign(included_message(digest, included))}
         if self.phase == INCLUDING:
             return {"included_signers": self._quorum(INCLUDING)}
