@@ -218,6 +218,13 @@ def test_it_loads_nothing_complains_of_nothing_and_cuts_nothing_off(shown, pages
 
 
 @needs_browser
+@pytest.mark.parametrize("name", ["cost", "paper-all", "privacy"])
+def test_a_tablet_between_a_phone_and_a_desktop_shows_all_of_it_too(shown, pages, name):
+    shown.show(pages / f"{name}.html", width=768)
+    assert shown.value(CUT_OFF) == []
+
+
+@needs_browser
 def test_the_look_for_what_is_cut_off_finds_it(shown, tmp_path):
     path = tmp_path / "wide.html"
     wide = (
