@@ -186,5 +186,5 @@ def test_an_unknown_format_lists_the_known_ones(tmp_path):
 def test_an_option_the_format_does_not_have_is_refused_by_name(tmp_path):
     with pytest.raises(InvalidOptionError, match=r"ml-1m has no option --rating-min.*none"):
         load(tmp_path, "ml-1m", rating_min=1)
-    with pytest.raises(InvalidOptionError, match=r"no option colour.*user, item"):
+    with pytest.raises(InvalidOptionError, match=r"no option --colour.*--user, --item"):
         load(tmp_path, "csv", colour="red")

@@ -93,7 +93,7 @@ def test_a_port_of_the_authority_that_is_taken_is_two_sentences(tmp_path, author
         result = CliRunner().invoke(app, command(tmp_path, authority, items, "--enrollment-port", port))
     assert result.exit_code == 2
     assert f"Error: cannot listen on 127.0.0.1, port {port}" in capfd.readouterr().err
-    assert "the authority's process ended with exit code 1, so the coordinator was stopped too" in result.output
+    assert "the authority's process ended with exit code 2, so the coordinator was stopped too" in result.output
 
 
 def test_killed_three_times_it_loses_nothing_and_counts_nothing_twice(tmp_path):
