@@ -43,6 +43,8 @@ from lightfr_harness.errors import errors_as_messages
 from lightfr_harness.server.rules import PRIVACY_MODES
 from lightfr_harness.simulation.options import (
     AGGREGATES,
+    ENGINES,
+    MOST_WORKERS,
     OBJECTIVES,
     POSITIVES,
     RECENCIES,
@@ -135,10 +137,11 @@ def train(
         ),
     ] = False,
     engine: Annotated[
-        str,
-        typer.Option(help="Where devices live: local (in this process) or ray. The results are the same, bit for bit."),
+        str, choice(ENGINES, "Where devices live: in this process, or on Ray. The results are the same, bit for bit.")
     ] = "local",
-    workers: Annotated[int, typer.Option(help="--engine ray: actors. Default 0: one for each CPU.")] = 0,
+    workers: Annotated[
+        int, whole("--engine ray: actors. Default 0: one for each CPU.", least=0, most=MOST_WORKERS)
+    ] = 0,
     address: Annotated[
         str, typer.Option(help="--engine ray: address of a cluster, HOST:6379 or auto. Default: this machine.")
     ] = "",

@@ -21,6 +21,7 @@ FIXED_CODES = ("init", "random")
 UPLOADS = {"ternary": model_pb2.UPLOAD_KIND_TERNARY, "exact": model_pb2.UPLOAD_KIND_EXACT}
 SPLITS = ("last-out", "80-10-10")
 ENGINES = ("local", "ray")
+MOST_WORKERS = 100_000
 POSITIVES = ("opinions", "all")
 RECENCIES = {"off": Recency.OFF, "weak": Recency.WEAK, "strong": Recency.STRONG}
 GATE = 10
@@ -90,7 +91,7 @@ class TrainOptions:
 
     def _require_engine(self) -> None:
         _one_of("engine", self.engine, ENGINES)
-        _within("workers", self.workers, 0, 100_000)
+        _within("workers", self.workers, 0, MOST_WORKERS)
         if self.engine == "local" and (self.workers or self.address):
             raise InvalidInputError("workers and address belong to --engine ray")
         if self.engine == "ray" and self.privacy != "clear" and not self.unmasked:

@@ -120,7 +120,10 @@ def serve(
         str, typer.Option(help="https://HOST:PORT of a cache that serves new versions to devices. Default: none.")
     ] = "",
     cohorts: Annotated[
-        int, typer.Option(help="Cohorts that a training round waits for, each of --goal devices and summed in secret.")
+        int,
+        whole(
+            "Cohorts that a training round waits for, each of --goal devices and summed in secret.", least=1, most=4096
+        ),
     ] = 1,
     database: Annotated[
         str,
@@ -145,7 +148,7 @@ def serve(
     from lightfr_harness.server.authority.keys import COORDINATOR
     from lightfr_harness.server.coordinator.browsers import BrowserPort
     from lightfr_harness.server.coordinator.options import ItemList, Settings, SettingsError, read_codes
-    from lightfr_harness.server.coordinator.rounds import Plan
+    from lightfr_harness.server.coordinator.rounds import MOST_COHORTS, Plan
     from lightfr_harness.server.coordinator.serving import Addresses, serve_until_stopped
 
     with errors_as_messages():
