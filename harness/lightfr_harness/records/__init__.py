@@ -7,9 +7,11 @@ from lightfr_harness.records.bench import (
     FitRecord,
     LoadHeld,
     LoadRecord,
+    LoadRound,
     LoadUnits,
     OpenRowsRecord,
     RoundsRecord,
+    SecureLoadRecord,
     TopkRecord,
 )
 from lightfr_harness.records.paper import (
@@ -57,6 +59,7 @@ __all__ = [
     "FitRecord",
     "LoadHeld",
     "LoadRecord",
+    "LoadRound",
     "LoadUnits",
     "Look",
     "MethodsPrivacyRecord",
@@ -74,6 +77,7 @@ __all__ = [
     "Record",
     "RecordError",
     "RoundsRecord",
+    "SecureLoadRecord",
     "SeedFigures",
     "SweepPoint",
     "SweepRecord",

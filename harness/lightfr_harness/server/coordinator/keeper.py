@@ -57,8 +57,8 @@ class Added(NamedTuple):
     """What came of a round's sum."""
 
     version: Version
-    # Rows that stayed as they were.
-    n_implausible: int = 0
+    # By cohort: rows that say more than its devices can. None: its sum was left out.
+    implausible: tuple[int | None, ...] = ()
     evaluation: Evaluation | None = None
 
 
@@ -469,9 +469,7 @@ class RoundKeeper(VersionKeeper):
             self.log.event("sum_dropped", round=cohorts[0].number, reason=str(error))
             await self._drop(error)
             return
-        if added.n_implausible:
-            self.log.event("rows_implausible", round=cohorts[0].number, rows=added.n_implausible)
-        faults = self.standing.added_up(cohorts, self._clock(), is_good=not added.n_implausible)
+        faults = self._judge(cohorts, added.implausible)
         self._schedule.count(cohorts[0].kind)
         await self._end(FINISHED, added.version, added.evaluation, faults)
         self.metrics.aggregation_seconds.observe(time.perf_counter() - started)
@@ -522,9 +520,20 @@ class RoundKeeper(VersionKeeper):
             # The same codes if this is done again after a crash.
             rule.set_gate(**sums, seed=int.from_bytes(first.round_id, "little"), devices=devices)
             return Added(self._published(self._schedule.finished > 0))
-        n_implausible = rule.add_cohorts(cohorts)
+        together = rule.add_cohorts(cohorts)
         rule.finish_round()
-        return Added(self._published(True), n_implausible)
+        return Added(self._published(True), together.implausible)
+
+    def _judge(self, cohorts: list[Round], implausible: tuple[int | None, ...]) -> list[Fault]:
+        """Note whose sums were good, and whose a device has spoilt; returns what is to be kept."""
+        spoilt = [one for one, rows in zip(cohorts, implausible, strict=False) if rows != 0]
+        for one, rows in zip(cohorts, implausible, strict=False):
+            if rows is None:
+                self.log.event("sum_dropped", **_named(one), reason="the sum is not plausible: it was left out")
+            elif rows:
+                self.log.event("rows_implausible", **_named(one), rows=rows)
+        self.standing.added_up([one for one in cohorts if one not in spoilt], self._clock(), is_good=True)
+        return [fault for one in spoilt for fault in self.standing.added_up([one], self._clock(), is_good=False)]
 
     async def _end(
         self, state: int, version: Version | None, evaluation: Evaluation | None = None, faults: Sequence[Fault] = ()

@@ -1,0 +1,15 @@
+"""What `bench load --privacy secagg` is asked for."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class SecureLoad:
+    """What is asked of the coordinator."""
+
+    cohort: int = 512
+    open_rows: int = 2000
+    rounds: int = 3
+    dropout: float = 0.05
+    processes: int = 2
+    deadline_seconds: float = 20.0
