@@ -162,7 +162,7 @@ class SecureRound:
                     return
                 if not self._cohort.has_enough(_MINIMUM_COHORT):
                     raise SecureSumError(f"{len(self._present)} devices are too few to go on")
-                self._cohort.adopt(self._cohort.settlement(self._key))
+                self._cohort.advance(self._key)
                 self._present = [i for i in self._present if not self._cohort.has_missed(self._names[i])]
 
     def finish(self) -> dict[str, npt.NDArray[np.int64]]:

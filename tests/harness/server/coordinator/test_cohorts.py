@@ -42,13 +42,13 @@ def one_cohort_of(n):
 
 def test_cohorts_of_one_round_make_one_version_of_all_their_devices(tmp_path):
     async def story():
-        expected = await one_cohort_of(3 * N)(tmp_path / "one")
-        async with secure(tmp_path / "many", goal=N, cohorts=3, evaluate_every=0) as it:
-            devices = it.devices(3 * N)
+        expected = await one_cohort_of(2 * N)(tmp_path / "one")
+        async with secure(tmp_path / "many", goal=N, cohorts=2, evaluate_every=0) as it:
+            devices = it.devices(2 * N)
             await seat(it, devices)
             ids = [device.place.round_id for device in devices]
-            assert [len(set(ids[first : first + N])) for first in range(0, 3 * N, N)] == [1, 1, 1]
-            assert len(set(ids)) == 3
+            assert [len(set(ids[first : first + N])) for first in range(0, 2 * N, N)] == [1, 1]
+            assert len(set(ids)) == 2
             refused = pb.CheckInResponse.FromString(await it.call("late", "CheckIn", CHECK_IN))
             assert refused.retry_window.reason == pb.RETRY_REASON_ROUND_FULL
             await step_all(it, devices)
@@ -56,7 +56,7 @@ def test_cohorts_of_one_round_make_one_version_of_all_their_devices(tmp_path):
             assert it.coordinator.book.current.number == 2
             assert {(await it.status("x", one)).state for one in ids} == {FINISHED}
             (past,) = it.coordinator.history
-            assert (past.number, past.upload_count) == (1, 3 * N)
+            assert (past.number, past.upload_count) == (1, 2 * N)
 
     run(story())
 
