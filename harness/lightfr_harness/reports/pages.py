@@ -41,8 +41,9 @@ def page_of(record: Record) -> str:
 
 def save(record: Record, json_file: str | None, report: Path | None) -> None:
     """Do what --json FILE and --report FOLDER ask for; the files in the folder are named after the kind of record."""
-    if report is not None:
-        write_text(report / f"{record.kind}.html", page_of(record))
-        records.write(record, report / f"{record.kind}.json")
+    # What was measured first: it can be drawn again.
     if json_file is not None:
         records.write(record, json_file)
+    if report is not None:
+        records.write(record, report / f"{record.kind}.json")
+        write_text(report / f"{record.kind}.html", page_of(record))

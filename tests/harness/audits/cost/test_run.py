@@ -59,7 +59,7 @@ def test_the_command_prints_a_table_and_writes_record_and_page(tmp_path):
     assert record["scenario"]["privacy"] == "secagg"
     for stage in ("keys_sent", "shares_sent", "included_signed", "uploaded", "survivors_signed", "revealed"):
         assert record["devices"]["devices"][0]["phases"]["round"]["stages"][stage]["peak_rss_bytes"] > 0
-    for named in ("The secure round of mid-phone", "keys sent", "shares sent", "uploaded", "revealed"):
+    for named in ("The secure round of each device", "mid-phone, keys sent", "shares sent", "uploaded", "revealed"):
         assert named in page
 
 
