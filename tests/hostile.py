@@ -155,7 +155,9 @@ def sdk_inputs():
             for value in TEXTS if tried.type is None else [*TEXTS, "nan", "inf", "0.5", "9" * 5000, "0", "10000000"]:
                 if tried.nargs != 0:
                     words = [word for each in needed if each is not tried for word in _sdk_words(each, "1")]
-                    yield Input(["--folder", MISSING, name, *_sdk_words(tried, value), *words], "")
+                    # A rating's range is the app's: the store that is not there would know it.
+                    named = tried.option_strings[-1] if tried.type is cli._whole else ""
+                    yield Input(["--folder", MISSING, name, *_sdk_words(tried, value), *words], named)
     yield from (Input(["--folder", value, name], "") for value in TEXTS for name in ("status", "sync", "export"))
 
 
