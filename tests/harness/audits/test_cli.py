@@ -81,7 +81,7 @@ def test_other_methods_stand_in_one_table_beside_our_modes(audited, tmp_path):
     assert ours == {"secagg, cohort 38", "secagg+dp, cohort 38", "clear"}
     page = (tmp_path / "privacy-methods.html").read_text()
     for name in ("PFedRec (1)", "FCF (1)", *(f"LightFR, {mode} (2)" for mode in ours)):
-        assert f'<th scope="row">{name}</th>' in page
+        assert re.search(rf'<th scope="row"[^>]*>{re.escape(name)}</th>', page)
         assert f"{name} " in answer.output
 
 
@@ -122,12 +122,12 @@ def test_the_page_stands_alone_and_can_be_read_aloud(audited):
     text = (audited[0] / "privacy.html").read_text()
     page = Page()
     page.feed(text)
-    assert (page.open, page.links) == ([], [])
+    assert (page.open, [link for link in page.links if not link.startswith("#")]) == ([], [])
     assert not re.search(r"url\(|@import|<script", text)
     assert "prefers-color-scheme: dark" in text
     assert "@media print" in text
-    plots = [attributes for tag, attributes in page.tags if tag == "svg"]
-    assert len(plots) == 2
+    plots = [attributes for tag, attributes in page.tags if tag == "svg" and "aria-hidden" not in attributes]
+    assert len(plots) == 7
     assert all(plot["role"] == "img" and len(plot["aria-label"]) > 50 for plot in plots)
     assert text.index("limits") < text.index("<table")
     assert all("scope" in attributes for tag, attributes in page.tags if tag == "th")
