@@ -129,16 +129,16 @@ class Fleets:
         users = unpack_signs(codes, (len(devices), BITS)).astype(np.float32)
         items = self.rule.signs().astype(np.float32)
         scores = (users @ items.T).astype(np.int64) * len(items) - np.arange(len(items))
-        scores[self.rated] = np.iinfo(np.int64).min
+        scores[self.rated] = -(2**40)
         return np.argpartition(-scores, LIST, axis=1)[:, :LIST]
 
     def choose_targets(self) -> None:
-        """Three of the rarest items and a middling one that are in no list, and a popular one that is in some."""
+        """Three of the rarest items and a middling one, all in few lists if any, and a popular one that is in some."""
         n_users, counts = len(self.rated), self.rule.device_counts
         shares = np.bincount(self.lists().ravel(), minlength=len(counts)) / n_users
-        absent = np.flatnonzero((shares == 0) & self.rule.open_rows)
-        by_count = absent[np.argsort(counts[absent], kind="stable")]
-        middle = absent[np.argmin(np.abs(counts[absent] - 0.06 * n_users))]
+        seldom = np.flatnonzero((shares <= np.median(shares[self.rule.open_rows])) & self.rule.open_rows)
+        by_count = seldom[np.argsort(counts[seldom], kind="stable")]
+        middle = seldom[np.argmin(np.abs(counts[seldom] - 0.06 * n_users))]
         some = np.flatnonzero((shares > 0.05) & (shares < 0.2))
         popular = some[np.argmax(counts[some])]
         self.targets = {"rare": by_count[:3].tolist(), "middle": [int(middle)], "popular": [int(popular)]}
