@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from html import escape
+from itertools import zip_longest
+
 from lightfr_harness.records import DemoRecord
 from lightfr_harness.reports.page import document, row, table
 from lightfr_harness.reports.svg import Limit, Series, draw, linear_axis, share_axis
@@ -14,7 +17,7 @@ def page(record: DemoRecord) -> str:
     body = f"""<h1>lightfr demo</h1>
 <p class="verdict">After {record.rounds} rounds the learned codes find a user's next item {better} the popularity
 list: {last["hr"]:.1%} against {popular["hr"]:.1%}.</p>
-<p>{record.users:,} synthetic users, {record.items:,} items, {record.ratings:,} ratings. Devices talked to the
+<p>{record.users:,} users, {record.items:,} items, {record.ratings:,} ratings. Devices talked to the
 coordinator over mutual TLS, {record.cohort} in a round, with secure aggregation, which is the default: the coordinator
 learned the sum of each round, and no device's part of it. No device adds to a sum over fewer than
 {record.minimum_cohort}. The catalogue told the coordinator how many users rate each item. A sum still says something
@@ -53,10 +56,28 @@ def _accuracy(record: DemoRecord) -> str:
     )
 
 
+def device_rows(record: DemoRecord) -> list[tuple[str, str, str, str]]:
+    """One device in words: place, what its user liked, and what it recommended before and after training."""
+    shown, held_out = record.device, record.device.get("held_out")
+    after = [f"{name}, held out" if name == held_out else str(name) for name in shown["after"]]
+    lists = zip_longest(shown.get("liked", []), map(str, shown["before"]), after, fillvalue="")
+    return [(str(place), *names) for place, names in enumerate(lists, start=1)]
+
+
+def device_words(record: DemoRecord) -> str:
+    """Whether devices found what their users rated next, and which of them is shown."""
+    found, shown = record.device.get("found", 0), len(record.device["after"])
+    which = f"The first {'of them ' if found else ''}is shown."
+    return (
+        f"{found} of {record.processes} devices had their user's newest item, which was held out of training, among "
+        f"their {shown}. {which}"
+    )
+
+
 def _recommendations(record: DemoRecord) -> str:
-    pairs = zip(record.device["before"], record.device["after"], strict=True)
-    told = [row(str(place), [str(before), str(after)]) for place, (before, after) in enumerate(pairs, start=1)]
-    return table("One device's recommendations", ("", "before training", "after training"), told)
+    told = [row(place, cells) for place, *cells in device_rows(record)]
+    heads = ("", "its user liked", "recommended at first", "and after training")
+    return table("One device", heads, told) + f"<p>{escape(device_words(record))}</p>"
 
 
 def _upload(record: DemoRecord) -> str:

@@ -1,4 +1,4 @@
-"""What a file looks like, for the error message of a reader that could not read it."""
+"""What a file looks like: for who does not name a format, and for the error message of a reader that failed."""
 
 from __future__ import annotations
 
@@ -39,16 +39,34 @@ LOOKS: tuple[tuple[bytes, str, tuple[str, ...], str], ...] = (
 )
 
 
+def guess_format(path: Path) -> tuple[str, str]:
+    """The format that reads the file, and what the file looks like."""
+    found = _look(_start_of(path))
+    if found is None:
+        advice = f"Name a file of one of the formats {', '.join(sorted({each for look in LOOKS for each in look[2]}))}."
+        raise DataFileError(path, None, "its format cannot be guessed", advice)
+    name, formats, otherwise = found
+    if not formats:
+        raise DataFileError(path, None, f"this looks like {name}", otherwise)
+    return formats[0], name
+
+
 def advice_for(path: Path, format: str) -> str | None:
     """A sentence that names the format the file looks like; None if that is the format asked for, or unknown."""
     try:
-        with open_bytes(path) as file:
-            start = file.read(BYTES_LOOKED_AT).removeprefix(b"\xef\xbb\xbf")
+        found = _look(_start_of(path))
     except (DataFileError, OSError, *DAMAGED):
         return None
-    for pattern, name, formats, otherwise in LOOKS:
-        if re.match(pattern, start, re.IGNORECASE):
-            if format in formats:
-                return None
-            return f"This looks like {name}. " + (f"Name the format {formats[0]}." if formats else otherwise)
-    return None
+    if found is None or format in found[1]:
+        return None
+    name, formats, otherwise = found
+    return f"This looks like {name}. " + (f"Name the format {formats[0]}." if formats else otherwise)
+
+
+def _start_of(path: Path) -> bytes:
+    with open_bytes(path) as file:
+        return file.read(BYTES_LOOKED_AT).removeprefix(b"\xef\xbb\xbf")
+
+
+def _look(start: bytes) -> tuple[str, tuple[str, ...], str] | None:
+    return next((look[1:] for look in LOOKS if re.match(look[0], start, re.IGNORECASE)), None)
