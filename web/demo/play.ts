@@ -213,7 +213,7 @@ function slide(row: HTMLElement, from: DOMRect | undefined): void {
   if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
   const start = from
     ? { transform: `translateY(${from.top - row.getBoundingClientRect().top}px)` }
-    : { opacity: 0, transform: "translateX(1rem)" };
+    : { opacity: 0, transform: "translateY(0.5rem)" };
   row.animate([start, { opacity: 1, transform: "none" }], { duration: 350, easing: "ease-out" });
 }
 

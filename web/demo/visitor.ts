@@ -19,6 +19,8 @@ export interface Item {
   genres: string[];
 }
 
+/** So many times as many items as are asked about are looked at, to find some of each genre. */
+const TELLING = 2;
 const ADDRESS = "https://page.invalid";
 
 function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
@@ -48,20 +50,26 @@ export class Items {
     return { id, index: (await this.#model.indexOf(id))!, name, genres };
   }
 
-  /** Items to ask about: the popular ones of each genre in turn, the genres by their most popular item. */
+  /**
+   * Items to ask about, of each genre in turn. What everybody likes says little about anybody: from the more popular
+   * half, those come first whose codes are the farthest from the average user's.
+   */
   async toAskAbout(most: number): Promise<Item[]> {
+    const { codes, catalogue } = this.#model;
+    const half = Array.from({ length: Math.max(most, Math.ceil(codes.itemCount / 2)) }, (_, index) => index);
+    const popular = half.filter((index) => index < codes.itemCount);
+    const distances = codes.distances(await this.#model.userCode(new Visitor()), popular);
+    const telling = popular.sort((left, right) => distances[right] - distances[left]);
     const byGenre = new Map<string, Item[]>();
-    for (let index = 0; index < Math.min(5 * most, this.#model.codes.itemCount); index++) {
-      const item = await this.byId(await this.#model.catalogue.idOf(index));
+    for (const index of telling.slice(0, TELLING * most)) {
+      const item = await this.byId(await catalogue.idOf(index));
       const genre = item.genres[0] ?? "";
       byGenre.set(genre, [...(byGenre.get(genre) ?? []), item]);
     }
-    const turns = Math.max(...[...byGenre.values()].map((items) => items.length));
-    const inTurn = Array.from({ length: turns }, (_, turn) => [...byGenre.values()].map((items) => items[turn]));
-    return inTurn
-      .flat()
-      .filter((item) => item !== undefined)
-      .slice(0, most);
+    const genres = [...byGenre.values()];
+    const turns = Math.max(...genres.map((items) => items.length));
+    const inTurn = Array.from({ length: turns }, (_, turn) => genres.map((items) => items[turn])).flat();
+    return inTurn.filter((item) => item !== undefined).slice(0, most);
   }
 }
 
