@@ -234,6 +234,7 @@ async function run(): Promise<void> {
   const model = await openModel(data);
   const items = new Items(model, data.titles);
   await new Page(model, items, await items.toAskAbout(ASKED_AT_MOST)).update();
+  performance.mark("ready");
   document.body.classList.add("ready");
 }
 

@@ -1720,6 +1720,7 @@ async function run() {
   const model = await openModel(data);
   const items = new Items(model, data.titles);
   await new Page(model, items, await items.toAskAbout(ASKED_AT_MOST)).update();
+  performance.mark("ready");
   document.body.classList.add("ready");
 }
 run().catch((error) => {
