@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 BUILT := pyproject.toml harness/pyproject.toml setup.py $(wildcard csrc/*.c csrc/*.h sdk/*.py harness/*.py harness/lightfr_harness/*/*.c)
 INSTALL = $(BIN)/python tools/install.py $(VENV)
 
-.PHONY: wheels help test test-postgres postgres-there kill-replicas hostile demo bench bench-accuracy bench-load bench-ray test-ray fuzz lint format gen gen-check baseline test-arm test-sanitize size dist wheel test-protobuf coverage kill adversary bench-device test-conformance test-interop node-there web-kernel web-check test-web bench-web clean
+.PHONY: wheels help test test-postgres postgres-there kill-replicas hostile demo bench bench-accuracy bench-load bench-ray test-ray fuzz lint format gen gen-check baseline test-arm test-sanitize size dist wheel test-protobuf coverage kill adversary bench-device test-conformance test-interop node-there web-kernel web-page web-check test-web bench-web clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
@@ -86,9 +86,16 @@ web/node_modules/.package-lock.json: web/package-lock.json
 	@cd web && npm ci --silent
 	@touch $@
 
+# Generated code too: `make demo` needs neither Node.js nor npm.
+PLAY := harness/lightfr_harness/demo/play.js
+web-page: node-there web/node_modules/.package-lock.json ## Build the script of the demo's page from web/
+	@cd web && npm run --silent page -- --log-level=warning --outfile=../$(PLAY)
+
 test-web: node-there $(VENV)/installed ## Try lightfr-web in Node.js and in Chromium (Debian: nodejs npm chromium)
 	@$(MAKE) --no-print-directory web-check web/node_modules/.package-lock.json
 	@cd web && npm run --silent build && npm run --silent lint && npm test --silent
+	@cd web && npm run --silent page -- --log-level=warning --outfile=../build/play.js && cmp ../build/play.js ../$(PLAY) || \
+	  { echo "The script of the demo's page is stale: run 'make web-page'." >&2; exit 1; }
 	$(BIN)/python -m pytest --numprocesses 2 tests/web
 
 bench-web: node-there $(VENV)/installed ## Time the kernel in Chromium against plain JavaScript and floats
@@ -133,7 +140,7 @@ adversary: $(VENV)/installed ## Attack 512 devices with a server that lies, let 
 bench-device: $(VENV)/installed ## Measure one real device from outside: memory, CPU, bytes at the TLS socket
 	$(BIN)/lightfr-harness bench device
 
-demo: $(VENV)/installed ## See it work: train in private on a generated catalogue, and recommend (three minutes)
+demo: $(VENV)/installed ## See it work: train in private on a generated catalogue, and play with a page (three minutes)
 	@$(BIN)/lightfr-harness demo
 
 bench: $(VENV)/installed-bench ## Time the kernel against faiss, float64 and a plain read; draw Figure 1

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from lightfr import __version__
+from lightfr.errors import InvalidInputError
 from lightfr_harness.audits.cli import app as audit_app
 from lightfr_harness.bench.cli import app as bench_app
 from lightfr_harness.conformance.cli import conformance, conformance_kit
@@ -47,16 +48,25 @@ def lightfr_harness(
 
 @app.command()
 def demo(
+    data: Annotated[
+        Path | None, typer.Option(help="Your own ratings; the format is guessed. Default: a made-up catalogue.")
+    ] = None,
+    titles: Annotated[
+        Path | None,
+        typer.Option(help="What the items of --data are called: lines of id, title and perhaps genres, or MovieLens."),
+    ] = None,
     json_file: Json = None,
-    report: Annotated[Path, output_folder("Folder for the HTML page, the record and the learned matrix.")] = Path(
+    report: Annotated[Path, output_folder("Folder for the pages, the record and the learned matrix.")] = Path(
         "out/demo"
     ),
 ) -> None:
-    """See it work: generate a catalogue, train a fleet of devices on it, and recommend."""
+    """See it work: train a fleet of devices in private, and play with what they learned in a page of your own."""
     from lightfr_harness import demo as demos
 
     with errors_as_messages():
-        raise typer.Exit(demos.main(report, json_file))
+        if titles and not data:
+            raise InvalidInputError("--titles names the items of --data: give both")
+        raise typer.Exit(demos.main(report, json_file, demos.Scene(data=data, titles=titles)))
 
 
 app.command()(runs_cli.train)

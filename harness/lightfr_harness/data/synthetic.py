@@ -95,8 +95,15 @@ def generate(size: str | SyntheticSize = "ml-100k", *, seed: int = 0) -> Ratings
         for users in np.split(np.arange(len(activity)), starts[1:])
     ]
     user, item, stars, time = (np.concatenate(column) for column in zip(*blocks, strict=True))
-    user_ids, item_ids = _names("u", wanted.n_users), _names("i", wanted.n_items)
+    user_ids = [f"u{number}" for number in range(wanted.n_users)]
+    item_ids = [item_id(number) for number in range(wanted.n_items)]
     return renumber_by_popularity(Ratings(user, item, stars, time, user_ids, item_ids, 1.0, 5.0))
+
+
+def item_clusters(size: SyntheticSize) -> Ints:
+    """The cluster of taste that each item belongs to, by the number in its id; every seed has the same clusters."""
+    n_clusters = int(np.clip(size.n_items // ITEMS_PER_CLUSTER, 4, MOST_CLUSTERS))
+    return np.sort(np.arange(size.n_items) % n_clusters)
 
 
 @dataclass(frozen=True)
@@ -110,8 +117,8 @@ class _World:
 
     @classmethod
     def make(cls, size: SyntheticSize, generator: np.random.Generator) -> _World:
-        n_clusters = int(np.clip(size.n_items // ITEMS_PER_CLUSTER, 4, MOST_CLUSTERS))
-        cluster = np.sort(np.arange(size.n_items) % n_clusters)
+        cluster = item_clusters(size)
+        n_clusters = int(cluster[-1]) + 1
         centres = generator.normal(size=(n_clusters, TASTE_DIMENSIONS))
         offsets = generator.normal(size=(size.n_items, TASTE_DIMENSIONS))
         rank = generator.permutation(size.n_items)
@@ -243,5 +250,6 @@ def _stars(world: _World, tastes: _Tastes, events: _Events, generator: np.random
     return stars
 
 
-def _names(prefix: str, count: int) -> list[str]:
-    return [f"{prefix}{number}" for number in range(count)]
+def item_id(number: int) -> str:
+    """The id of a generated item; numbers begin at 0."""
+    return f"i{number}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
+
 from lightfr_harness.records import DemoRecord
 from lightfr_harness.reports.page import Facts, Part, Section, Table, Text, Verdict, document, table
 from lightfr_harness.reports.svg import Limit, Plot, Series, linear_axis, share_axis
@@ -16,7 +18,7 @@ def page(record: DemoRecord) -> str:
         rest=f"{last['hr']:.1%} against {popular['hr']:.1%}.",
     )
     about = (
-        f"{record.users:,} synthetic users, {record.items:,} items, {record.ratings:,} ratings. Devices talked to the "
+        f"{record.users:,} users, {record.items:,} items, {record.ratings:,} ratings. Devices talked to the "
         f"coordinator over mutual TLS, {record.cohort} in a round, with secure aggregation, which is the default: the "
         "coordinator learned the sum of each round, and no device's part of it. No device adds to a sum over fewer "
         f"than {record.minimum_cohort}. The catalogue told the coordinator how many users rate each item. A sum still "
@@ -56,10 +58,28 @@ def _accuracy(record: DemoRecord) -> Section:
     return Section("What was learned", [shown, drawn])
 
 
-def _recommendations(record: DemoRecord) -> Table:
-    pairs = zip(record.device["before"], record.device["after"], strict=True)
-    told = [(str(place), [str(before), str(after)]) for place, (before, after) in enumerate(pairs, start=1)]
-    return table("One device's recommendations", ("", "before training", "after training"), told)
+def device_rows(record: DemoRecord) -> list[tuple[str, str, str, str]]:
+    """One device in words: place, what its user liked, and what it recommended before and after training."""
+    shown, held_out = record.device, record.device.get("held_out")
+    after = [f"{name}, held out" if name == held_out else str(name) for name in shown["after"]]
+    lists = zip_longest(shown.get("liked", []), map(str, shown["before"]), after, fillvalue="")
+    return [(str(place), *names) for place, names in enumerate(lists, start=1)]
+
+
+def device_words(record: DemoRecord) -> str:
+    """Whether devices found what their users rated next, and which of them is shown."""
+    found, shown = record.device.get("found", 0), len(record.device["after"])
+    which = f"The first {'of them ' if found else ''}is shown."
+    return (
+        f"{found} of {record.processes} devices had their user's newest item, which was held out of training, among "
+        f"their {shown}. {which}"
+    )
+
+
+def _recommendations(record: DemoRecord) -> Section:
+    heads = ("", "its user liked", "recommended at first", "and after training")
+    told = table("What it liked and what it got", heads, [(place, cells) for place, *cells in device_rows(record)])
+    return Section("One device", [told, Text(device_words(record))])
 
 
 def _upload(record: DemoRecord) -> Table:
