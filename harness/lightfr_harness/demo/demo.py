@@ -256,9 +256,7 @@ def _train(
         size = min(scene.cohort - scene.processes // 2 - 1, others)
         while any(process.poll() is None for process in processes):
             if time.monotonic() - started > _TRAINING_SECONDS_AT_MOST:
-                raise ServerFailedError(
-                    f"{scene.rounds} rounds were not finished in half an hour: is the machine busy?"
-                )
+                raise ServerFailedError(f"{scene.rounds} rounds were not finished in half an hour on this machine")
             chosen = rng.choice(others, size, replace=False)
             uploads = remote.take_part([others, *chosen.tolist()])
             if not uploads:
