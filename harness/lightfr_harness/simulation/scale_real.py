@@ -47,6 +47,8 @@ _SECAGG = [model_pb2.PRIVACY_MODE_SECAGG]
 
 def measured(scenario: Scenario) -> ScaleRealRecord:
     """Run a scenario for real, measure what it costs, and simulate it with these constants."""
+    if scenario.devices <= scenario.plan.places:
+        raise CannotRunError(f"--devices must be more than the {scenario.plan.places} places of a cohort")
     with tempfile.TemporaryDirectory() as folder:
         run = RealRun(scenario, Path(folder))
         try:
@@ -112,7 +114,7 @@ def _peak(seconds: Sequence[float]) -> float:
 
 
 class RealRun:
-    """A coordinator with one cohort a round, and devices that come once and come back until each has had a place."""
+    """A coordinator with one cohort a round, and devices that come once and come back until they have had a place."""
 
     def __init__(self, scenario: Scenario, work: Path) -> None:
         self._scenario, self._random = scenario, np.random.default_rng([scenario.seed, 19])
@@ -155,16 +157,16 @@ class RealRun:
         return [SimulatedDevice(Interactions((i, LEVELS) for i in items), UserCode.random(BITS)) for items in rated]
 
     def run(self) -> None:
-        """Let all devices come, until each has had a place and its round is over."""
+        """Let devices come for as long as the scenario says, and end the round that is open then."""
         self._fleet.sync()
         self._began, busy = time.monotonic(), set[Future[None]]()
         pools = ThreadPoolExecutor(_THREADS), ThreadPoolExecutor(_THREADS), ThreadPoolExecutor(2)
         with pools[0] as door, pools[1] as steps, pools[2] as rounds:
-            while self._due or busy or not all(each.done() for each in self._walking):
+            while self._now() < self._scenario.horizon or busy:
                 for call in [call for call in busy if call.done()]:
                     busy.remove(call)
                     call.result()
-                while self._due and self._due[0][0] <= self._now():
+                while self._due and self._due[0][0] <= self._now() < self._scenario.horizon:
                     with self._lock:
                         number = heapq.heappop(self._due)[1]
                     busy.add(door.submit(self._come, number, steps, rounds))
@@ -209,7 +211,8 @@ class RealRun:
 
     def _walk_on(self, walks: list[tuple[int, RoundWalk]], steps: ThreadPoolExecutor) -> None:
         """The steps after the keys, for all who have not left; each waits until the server says that it is due."""
-        while not walks:
+        ends = time.monotonic() + self._scenario.deadline_seconds
+        while not walks and time.monotonic() < ends:
             time.sleep(0.1)
         spent = self.cpu_seconds()
         for phase in PHASES[1:]:
