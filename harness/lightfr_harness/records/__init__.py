@@ -7,9 +7,11 @@ from lightfr_harness.records.bench import (
     FitRecord,
     LoadHeld,
     LoadRecord,
+    LoadRound,
     LoadUnits,
     OpenRowsRecord,
     RoundsRecord,
+    SecureLoadRecord,
     TopkRecord,
 )
 from lightfr_harness.records.paper import (
@@ -60,6 +62,7 @@ __all__ = [
     "FitRecord",
     "LoadHeld",
     "LoadRecord",
+    "LoadRound",
     "LoadUnits",
     "Look",
     "MethodsPrivacyRecord",
@@ -82,6 +85,7 @@ __all__ = [
     "ScaleHour",
     "ScaleRealRecord",
     "ScaleRecord",
+    "SecureLoadRecord",
     "SeedFigures",
     "SweepPoint",
     "SweepRecord",

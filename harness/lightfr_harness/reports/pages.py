@@ -33,6 +33,7 @@ PAGES: dict[type[Record], Callable[[Any], str]] = {
     records.OpenRowsRecord: bench.open_rows_page,
     records.RoundsRecord: bench.rounds_page,
     records.LoadRecord: bench.load_page,
+    records.SecureLoadRecord: bench.secure_load_page,
     records.DeviceRecord: bench.device_page,
     records.DemoRecord: demo.page,
     records.CostRecord: lambda record: cost.page(records.to_dict(record)),
@@ -53,8 +54,9 @@ def page_of(record: Record) -> str:
 
 def save(record: Record, json_file: str | None, report: Path | None) -> None:
     """Do what --json FILE and --report FOLDER ask for; the files in the folder are named after the kind of record."""
-    if report is not None:
-        write_text(report / f"{record.kind}.html", page_of(record))
-        records.write(record, report / f"{record.kind}.json")
+    # What was measured first: it can be drawn again.
     if json_file is not None:
         records.write(record, json_file)
+    if report is not None:
+        records.write(record, report / f"{record.kind}.json")
+        write_text(report / f"{record.kind}.html", page_of(record))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from html import escape
-
 from lightfr_harness.records import ScaleAnswer, ScaleRealRecord, ScaleRecord
 from lightfr_harness.reports.figures import in_bytes
-from lightfr_harness.reports.page import document, row, table
-from lightfr_harness.reports.svg import Series, draw, linear_axis
+from lightfr_harness.reports.page import Part, Text, Verdict, document, table
+from lightfr_harness.reports.svg import Plot, Series, linear_axis
 
 TITLE = "A day of a large fleet"
 REAL_TITLE = "A real run beside its simulation"
@@ -15,27 +13,24 @@ REAL_TITLE = "A real run beside its simulation"
 NO_HERD = 3.0
 
 
+# Title, unit, and the name and field of each line of a chart.
+_CHARTS = (
+    ("Devices over the day", "a second", (("check-ins", "check_ins"), ("finished device rounds", "device_rounds"))),
+    ("Load over the day", "cores, databases", (("cores of coordinators", "cores"), ("database", "database"))),
+)
+
+
 def page(record: ScaleRecord) -> str:
     """One self-contained HTML page of `simulate scale`."""
-    answer, hours = record.answer, range(len(record.answer["hours"]))
-    rows = [row(name, [value]) for name, value in answer_rows(answer)]
-    charts = "".join(
+    answer = record.answer
+    told = table("The day", ("", "simulated"), [(name, [value]) for name, value in answer_rows(answer)])
+    charts = [
         _day(title, unit, [(name, [hour[key] for hour in answer["hours"]]) for name, key in lines])  # type: ignore[literal-required]
-        for title, unit, lines in (
-            (
-                "Devices over the day",
-                "a second",
-                (("check-ins", "check_ins"), ("finished device rounds", "device_rounds")),
-            ),
-            ("Load over the day", "cores, databases", (("cores of coordinators", "cores"), ("database", "database"))),
-        )
-        if len(hours) > 1
-    )
-    body = (
-        f'<h1>{TITLE}</h1><p class="verdict"><strong>{escape(verdict(record))}</strong></p>'
-        f"<p>{escape(about(record))}</p>{table('The day', ('', 'simulated'), rows)}{charts}"
-    )
-    return document(TITLE, body)
+        for title, unit, lines in _CHARTS
+        if len(answer["hours"]) > 1
+    ]
+    kind = "holds" if answer["peak_over_hour"] < NO_HERD else "broken"
+    return document(TITLE, Verdict(verdict(record), kind), [Text(about(record)), told, *charts])
 
 
 def verdict(record: ScaleRecord) -> str:
@@ -94,14 +89,14 @@ def answer_rows(answer: ScaleAnswer) -> list[tuple[str, str]]:
     ]
 
 
-def _day(title: str, unit: str, lines: list[tuple[str, list[float]]]) -> str:
+def _day(title: str, unit: str, lines: list[tuple[str, list[float]]]) -> Plot:
     series = [
         Series(name, [(hour, value, f"{hour} h: {value:,.2f}") for hour, value in enumerate(values)])
         for name, values in lines
     ]
     most = max(value for _, values in lines for value in values)
     across = linear_axis("hour of the day", [len(lines[0][1]) - 1], marks=range(0, len(lines[0][1]), 3))
-    return draw(title, across, linear_axis(unit, [most]), series)
+    return Plot(title, across, linear_axis(unit, [most]), series)
 
 
 REAL_HEADS = ("", "real", "simulated")
@@ -109,20 +104,21 @@ REAL_HEADS = ("", "real", "simulated")
 
 def real_page(record: ScaleRealRecord) -> str:
     """One self-contained HTML page of `simulate real`."""
-    rows = [row(name, [real, simulated]) for name, real, simulated in real_rows(record)]
+    rows = [(name, [real, simulated]) for name, real, simulated in real_rows(record)]
     costs = zip(record.constants["phase_cpu_ms"], record.constants["phase_bytes"], strict=True)
-    phases = [row(str(phase), [f"{ms:.2f} ms", f"{size:,}"]) for phase, (ms, size) in enumerate(costs, 1)]
+    phases = [(str(phase), [f"{ms:.2f} ms", f"{size:,}"]) for phase, (ms, size) in enumerate(costs, 1)]
     said = (
         f"A check-in that is turned away costs the server {record.constants['check_in_cpu_ms']:.2f} ms of CPU; to disk "
         f"went {in_bytes(record.written_bytes_per_device_round)} a device round. The machine's load was "
         f"{record.load_average:.1f}."
     )
-    devices = f"{record.scenario['devices']:,} devices"
-    body = (
-        f"<h1>{REAL_TITLE}</h1>{table(devices, REAL_HEADS, rows)}<p>{escape(said)}</p>"
-        f"{table('What a device costs the server', ('phase', 'CPU', 'bytes up'), phases)}"
-    )
-    return document(REAL_TITLE, body)
+    rounds = f"{record.real['rounds']:,} real rounds, {record.simulated['rounds']:,} simulated."
+    parts: list[Part] = [
+        table(f"{record.scenario['devices']:,} devices", REAL_HEADS, rows),
+        Text(said),
+        table("What a device costs the server", ("phase", "CPU", "bytes up"), phases),
+    ]
+    return document(REAL_TITLE, Verdict(rounds), parts)
 
 
 def real_rows(record: ScaleRealRecord) -> list[tuple[str, str, str]]:

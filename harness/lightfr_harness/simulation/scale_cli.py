@@ -12,30 +12,38 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from lightfr_harness.console import Json, Report, progress_bar
+from lightfr.cohorts import MAX_DEVICES
+from lightfr_harness.console import MOST_ITEMS, Bits, Json, Report, Seed, number, progress_bar, whole
 from lightfr_harness.errors import errors_as_messages
+
+# An entry of two arrays each: 10^8 take some gigabytes.
+MOST_SIMULATED = 100_000_000
 
 app = typer.Typer(no_args_is_help=True, help="Fleets too large to run: what they would take.")
 
 
+Deadline = Annotated[float, number("Longest time of a phase.", least=0.1, most=86_400)]
+Dropout = Annotated[float, number("Share of a cohort that leaves before one of its steps.", least=0, most=0.9)]
+
+
 @app.command()
 def scale(
-    devices: Annotated[int, typer.Option(help="Devices of the fleet.")] = 10_000_000,
-    days: Annotated[int, typer.Option(min=1, help="Days to simulate; the last one is told.")] = 2,
+    devices: Annotated[int, whole("Devices of the fleet.", least=1, most=MOST_SIMULATED)] = 10_000_000,
+    days: Annotated[int, whole("Days to simulate; the last one is told.", least=1, most=30)] = 2,
     coming: Annotated[
-        float, typer.Option(help="Share of the devices that come in a day. 0.4: 12 rounds in 30 days.")
+        float, number("Share of the devices that come in a day. 0.4: 12 rounds in 30 days.", least=0.000001, most=1)
     ] = 0.4,
-    swing: Annotated[float, typer.Option(help="How far the daily rhythm swings around its mean, 0 to 1.")] = 0.8,
-    dropout: Annotated[float, typer.Option(help="Share of a cohort that leaves before one of its steps.")] = 0.1,
-    cohorts: Annotated[int, typer.Option(help="Cohorts that a round waits for.")] = 64,
-    goal: Annotated[int, typer.Option(help="Devices of a cohort; 1.3 times as many get a place.")] = 512,
-    deadline_seconds: Annotated[float, typer.Option(help="Longest time of a phase.")] = 60.0,
-    open_rows: Annotated[int, typer.Option(min=1, help="Rows that uploads are of.")] = 2000,
-    bits: Annotated[int, typer.Option(min=8, help="Code length.")] = 64,
+    swing: Annotated[float, number("How far the daily rhythm swings around its mean.", least=0, most=1)] = 0.8,
+    dropout: Dropout = 0.1,
+    cohorts: Annotated[int, whole("Cohorts that a round waits for.", least=1, most=4096)] = 64,
+    goal: Annotated[int, whole("Devices of a cohort; 1.3 times as many get a place.", least=2, most=MAX_DEVICES)] = 512,
+    deadline_seconds: Deadline = 60.0,
+    open_rows: Annotated[int, whole("Rows that uploads are of.", least=1, most=MOST_ITEMS)] = 2000,
+    bits: Bits = 64,
     constants: Annotated[
         Path | None, typer.Option(help="JSON with what was measured, such as the record of `simulate real`.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    seed: Seed = 0,
     json_file: Json = None,
     report: Report = None,
 ) -> None:
@@ -73,13 +81,13 @@ def scale(
 
 @app.command()
 def real(
-    devices: Annotated[int, typer.Option(help="Devices, each with its own certificate.")] = 2000,
-    goal: Annotated[int, typer.Option(help="Devices of a cohort; 1.1 times as many get a place.")] = 280,
-    minimum: Annotated[int, typer.Option(help="Devices that a cohort needs.")] = 256,
-    deadline_seconds: Annotated[float, typer.Option(help="Longest time of a phase.")] = 30.0,
-    dropout: Annotated[float, typer.Option(help="Share of a cohort that leaves before one of its steps.")] = 0.05,
-    seconds: Annotated[int, typer.Option(min=60, help="How long devices come and come back.")] = 1500,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of who comes and leaves when.")] = 0,
+    devices: Annotated[int, whole("Devices, each with its own certificate.", least=2, most=100_000)] = 2000,
+    goal: Annotated[int, whole("Devices of a cohort; 1.1 times as many get a place.", least=2, most=MAX_DEVICES)] = 280,
+    minimum: Annotated[int, whole("Devices that a cohort needs.", least=2, most=MAX_DEVICES)] = 256,
+    deadline_seconds: Deadline = 30.0,
+    dropout: Dropout = 0.05,
+    seconds: Annotated[int, whole("How long devices come and come back.", least=60, most=86_400)] = 1500,
+    seed: Seed = 0,
     json_file: Json = None,
     report: Report = None,
 ) -> None:

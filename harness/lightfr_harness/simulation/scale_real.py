@@ -74,7 +74,7 @@ def measured(scenario: Scenario) -> ScaleRealRecord:
         "contributions": run.contributions,
         "check_ins": len(run.check_ins),
         "rounds": len(ended),
-        "round_seconds_p50": float(np.median([each["seconds"] for each in ended])),
+        "round_seconds_p50": float(np.median([each["seconds"] for each in ended] or [0])),
         "last_place_seconds": max(run.check_ins),
         "peak_check_ins_per_second": _peak(run.check_ins),
         "cpu_ms_per_device_round": 1000 * cpu / max(1, run.contributions),
@@ -95,13 +95,14 @@ def simulated(scenario: Scenario, constants: Constants) -> RealFigures:
     """The same figures by simulation."""
     events = Simulation(scenario).run()
     check_ins, deliveries = int(events.check_ins.sum()), events.deliveries.sum(axis=1)
+    lengths = [seconds for _, seconds, summed in events.rounds if summed]
     cpu_ms = constants.check_in_cpu_ms * check_ins + float(np.array(constants.phase_cpu_ms) @ deliveries)
     return {
         "placed": events.placed,
         "contributions": events.contributions,
         "check_ins": check_ins,
-        "rounds": len(events.rounds),
-        "round_seconds_p50": float(np.median([seconds for _, seconds, _ in events.rounds])),
+        "rounds": len(lengths),
+        "round_seconds_p50": float(np.median(lengths or [0])),
         "last_place_seconds": float(np.flatnonzero(events.check_ins).max()),
         "peak_check_ins_per_second": _peak(np.repeat(np.arange(scenario.horizon), events.check_ins).tolist()),
         "cpu_ms_per_device_round": cpu_ms / max(1, events.contributions),
@@ -267,9 +268,9 @@ class RealRun:
         return int(next(line.split()[1] for line in lines if line.startswith("write_bytes")))
 
     def rounds(self) -> list[dict[str, float]]:
-        """The ended rounds, as the server's log tells them: state, seconds, uploads, upload_bytes."""
+        """The finished rounds, as the server's log tells them: seconds, uploads, upload_bytes."""
         events = (json.loads(line) for line in self._server.log.splitlines())
-        return [event for event in events if event["event"] in ("round_finished", "round_abandoned")]
+        return [event for event in events if event["event"] == "round_finished"]
 
     def metric(self, name: str) -> float:
         with urllib.request.urlopen(f"{self._server.addresses['operations']}/metrics") as page:
