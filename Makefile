@@ -106,10 +106,10 @@ bench-web: node-there $(VENV)/installed ## Time the kernel in Chromium against p
 test-ray: $(VENV)/installed-ray ## Check that a fleet on Ray gives what a fleet in one process gives, bit for bit
 	$(BIN)/python -m pytest tests/harness/simulation/test_ray_fleet.py
 
-# 200,000 device rounds each; the ratio of the rates is that of the lines "device rounds a second by the clock".
+# 80,000 device rounds each; the ratio of the rates is that of the lines "device rounds a second by the clock".
 bench-ray: $(VENV)/installed-ray ## Train 100,000 devices in actors of Ray: one worker, then two
-	for workers in 1 2; do $(BIN)/lightfr-harness train --synthetic 100000x20000x2000000 --recency off --rounds 4 \
-	  --fraction 0.5 --engine ray --workers $$workers; done
+	for workers in 1 2; do $(BIN)/lightfr-harness train --synthetic 100000x20000x2000000 --recency off --rounds 2 \
+	  --fraction 0.4 --engine ray --workers $$workers; done
 
 kill: $(VENV)/installed ## Kill the store, the device and the coordinator 200 times each, also while items change, and look for anything lost (takes minutes)
 	$(BIN)/python -m tests.campaigns.kill_store --kills 200

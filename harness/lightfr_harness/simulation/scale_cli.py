@@ -86,13 +86,14 @@ def real(
     minimum: Annotated[int, whole("Devices that a cohort needs.", least=2, most=MAX_DEVICES)] = 256,
     deadline_seconds: Deadline = 30.0,
     dropout: Dropout = 0.05,
+    seconds: Annotated[int, whole("How long devices come and come back.", least=60, most=86_400)] = 1500,
     seed: Seed = 0,
     json_file: Json = None,
     report: Report = None,
 ) -> None:
     """Run a real coordinator with devices over TLS, measure its constants, and put the simulation beside it.
 
-    With the defaults it takes about half an hour, most of it waiting for the deadlines of phases that devices left.
+    It takes as long as --seconds says, and before that a second for each hundred devices to get their certificates.
     """
     from lightfr_harness.reports import scale as page
     from lightfr_harness.reports.pages import save
@@ -103,7 +104,7 @@ def real(
         scenario = Scenario(
             devices=devices, period_seconds=60, periods=1, coming=1, swing=0, stays_seconds=30 * 86_400,
             dropout=dropout, publish_seconds=1, cohorts=1, goal=goal, over_selection=1.1, minimum=minimum,
-            deadline_seconds=deadline_seconds, seconds=86_400, seed=seed,
+            deadline_seconds=deadline_seconds, seconds=seconds, seed=seed,
         )  # fmt: skip
         record = measured(scenario)
         save(record, json_file, report)

@@ -47,6 +47,8 @@ _SECAGG = [model_pb2.PRIVACY_MODE_SECAGG]
 
 def measured(scenario: Scenario) -> ScaleRealRecord:
     """Run a scenario for real, measure what it costs, and simulate it with these constants."""
+    if scenario.devices <= scenario.plan.places:
+        raise CannotRunError(f"--devices must be more than the {scenario.plan.places} places of a cohort")
     with tempfile.TemporaryDirectory() as folder:
         run = RealRun(scenario, Path(folder))
         try:
@@ -72,7 +74,7 @@ def measured(scenario: Scenario) -> ScaleRealRecord:
         "contributions": run.contributions,
         "check_ins": len(run.check_ins),
         "rounds": len(ended),
-        "round_seconds_p50": float(np.median([each["seconds"] for each in ended])),
+        "round_seconds_p50": float(np.median([each["seconds"] for each in ended] or [0])),
         "last_place_seconds": max(run.check_ins),
         "peak_check_ins_per_second": _peak(run.check_ins),
         "cpu_ms_per_device_round": 1000 * cpu / max(1, run.contributions),
@@ -93,13 +95,14 @@ def simulated(scenario: Scenario, constants: Constants) -> RealFigures:
     """The same figures by simulation."""
     events = Simulation(scenario).run()
     check_ins, deliveries = int(events.check_ins.sum()), events.deliveries.sum(axis=1)
+    lengths = [seconds for _, seconds, summed in events.rounds if summed]
     cpu_ms = constants.check_in_cpu_ms * check_ins + float(np.array(constants.phase_cpu_ms) @ deliveries)
     return {
         "placed": events.placed,
         "contributions": events.contributions,
         "check_ins": check_ins,
-        "rounds": len(events.rounds),
-        "round_seconds_p50": float(np.median([seconds for _, seconds, _ in events.rounds])),
+        "rounds": len(lengths),
+        "round_seconds_p50": float(np.median(lengths or [0])),
         "last_place_seconds": float(np.flatnonzero(events.check_ins).max()),
         "peak_check_ins_per_second": _peak(np.repeat(np.arange(scenario.horizon), events.check_ins).tolist()),
         "cpu_ms_per_device_round": cpu_ms / max(1, events.contributions),
@@ -112,7 +115,7 @@ def _peak(seconds: Sequence[float]) -> float:
 
 
 class RealRun:
-    """A coordinator with one cohort a round, and devices that come once and come back until each has had a place."""
+    """A coordinator with one cohort a round, and devices that come once and come back until they have had a place."""
 
     def __init__(self, scenario: Scenario, work: Path) -> None:
         self._scenario, self._random = scenario, np.random.default_rng([scenario.seed, 19])
@@ -155,16 +158,16 @@ class RealRun:
         return [SimulatedDevice(Interactions((i, LEVELS) for i in items), UserCode.random(BITS)) for items in rated]
 
     def run(self) -> None:
-        """Let all devices come, until each has had a place and its round is over."""
+        """Let devices come for as long as the scenario says, and end the round that is open then."""
         self._fleet.sync()
         self._began, busy = time.monotonic(), set[Future[None]]()
         pools = ThreadPoolExecutor(_THREADS), ThreadPoolExecutor(_THREADS), ThreadPoolExecutor(2)
         with pools[0] as door, pools[1] as steps, pools[2] as rounds:
-            while self._due or busy or not all(each.done() for each in self._walking):
+            while self._now() < self._scenario.horizon or busy:
                 for call in [call for call in busy if call.done()]:
                     busy.remove(call)
                     call.result()
-                while self._due and self._due[0][0] <= self._now():
+                while self._due and self._due[0][0] <= self._now() < self._scenario.horizon:
                     with self._lock:
                         number = heapq.heappop(self._due)[1]
                     busy.add(door.submit(self._come, number, steps, rounds))
@@ -209,7 +212,8 @@ class RealRun:
 
     def _walk_on(self, walks: list[tuple[int, RoundWalk]], steps: ThreadPoolExecutor) -> None:
         """The steps after the keys, for all who have not left; each waits until the server says that it is due."""
-        while not walks:
+        ends = time.monotonic() + self._scenario.deadline_seconds
+        while not walks and time.monotonic() < ends:
             time.sleep(0.1)
         spent = self.cpu_seconds()
         for phase in PHASES[1:]:
@@ -264,9 +268,9 @@ class RealRun:
         return int(next(line.split()[1] for line in lines if line.startswith("write_bytes")))
 
     def rounds(self) -> list[dict[str, float]]:
-        """The ended rounds, as the server's log tells them: state, seconds, uploads, upload_bytes."""
+        """The finished rounds, as the server's log tells them: seconds, uploads, upload_bytes."""
         events = (json.loads(line) for line in self._server.log.splitlines())
-        return [event for event in events if event["event"] in ("round_finished", "round_abandoned")]
+        return [event for event in events if event["event"] == "round_finished"]
 
     def metric(self, name: str) -> float:
         with urllib.request.urlopen(f"{self._server.addresses['operations']}/metrics") as page:
