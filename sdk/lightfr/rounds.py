@@ -184,6 +184,13 @@ class RoundParticipant:
         """What the cohort adds up, a RoundKind."""
         return self._session.state.kind
 
+    @property
+    def others(self) -> int | None:
+        """How many other devices the server has last said to be in the round; None before the roster."""
+        state = self._session.state
+        told = int.from_bytes(state.survivors or state.included, "little").bit_count() or state.cohort
+        return told - 1 if told else None
+
     def view(self) -> View:
         """Return what the server has told so far about who takes part, with its signatures."""
         return View.of(self._session.state)

@@ -132,12 +132,25 @@ export class Model {
       if (index !== undefined) setBit(leftOut, index);
     }
     for (const { itemIndex, level } of opinions) if (excludeRated || level < MIDDLE) setBit(leftOut, itemIndex);
-    const ranking = rankingFor(this.manifest.rankings, opinions.length);
-    const code = this.#fitter.fit(opinions, await user.startCode(this.codes.codeBits), ranking);
-    const found = this.#ranked(code, k, leftOut, ranking);
+    const ranking = this.rankingFor(opinions.length);
+    const found = this.#ranked(await this.#fitted(user, opinions), k, leftOut, ranking);
     return Promise.all(
       found.map(async ({ itemIndex, ...rest }) => ({ itemId: await this.catalogue.idOf(itemIndex), ...rest })),
     );
+  }
+
+  /** The code of the user's taste, by which recommend() ranks: private data. */
+  async userCode(user: UserOpinions): Promise<UserCode> {
+    return this.#fitted(user, await this.#indexed(await user.opinions()));
+  }
+
+  /** How the server says to rank for a user with so many opinions. */
+  rankingFor(opinionCount: number): Ranking {
+    return rankingFor(this.manifest.rankings, opinionCount);
+  }
+
+  async #fitted(user: UserOpinions, opinions: readonly Opinion[]): Promise<UserCode> {
+    return this.#fitter.fit(opinions, await user.startCode(this.codes.codeBits), this.rankingFor(opinions.length));
   }
 
   #ranked(code: UserCode, k: number, exclude: Bytes, ranking: Ranking): Ranked[] {

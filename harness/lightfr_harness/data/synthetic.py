@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import InvalidOptionError
-from .ratings import Ratings, renumber_by_popularity
+from .ratings import Index, Ratings, renumber_by_popularity
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -30,6 +30,9 @@ ATTEMPTS_BY_TASTE = 20
 EVENTS_PER_BLOCK = 250_000
 SECONDS_OF_HISTORY = 200 * 86_400
 FEWEST_RATINGS_PER_USER = 5
+# Of users, items and ratings each: ratings of this number take some 10 GB.
+MOST = 100_000_000
+MOST_DIGITS = 18
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,12 @@ class SyntheticSize:
     n_ratings: int
 
     def __post_init__(self) -> None:
+        largest = max(self.n_users, self.n_items, self.n_ratings)
+        if largest > MOST:
+            raise InvalidOptionError(
+                f"A synthetic set of {largest:,} users, items or ratings would take days and all memory; give at most "
+                f"{MOST:,} of each."
+            )
         fewest = self.n_users * FEWEST_RATINGS_PER_USER
         # Half of the catalogue per user at most: beyond that nobody would have a choice left.
         most = self.n_users * (self.n_items // 2)
@@ -67,7 +76,7 @@ def parse_size(text: str) -> SyntheticSize:
     if text in SIZES:
         return SIZES[text]
     parts = text.split("x")
-    if len(parts) != 3 or not all(part.isascii() and part.isdigit() for part in parts):
+    if len(parts) != 3 or not all(part.isascii() and part.isdigit() and len(part) <= MOST_DIGITS for part in parts):
         raise InvalidOptionError(
             f"There is no synthetic size {text!r}. Use one of {', '.join(SIZES)}, "
             "or USERSxITEMSxRATINGS such as 1000x2000x50000."
@@ -86,8 +95,15 @@ def generate(size: str | SyntheticSize = "ml-100k", *, seed: int = 0) -> Ratings
         for users in np.split(np.arange(len(activity)), starts[1:])
     ]
     user, item, stars, time = (np.concatenate(column) for column in zip(*blocks, strict=True))
-    user_ids, item_ids = _names("u", wanted.n_users), _names("i", wanted.n_items)
+    user_ids = [f"u{number}" for number in range(wanted.n_users)]
+    item_ids = [item_id(number) for number in range(wanted.n_items)]
     return renumber_by_popularity(Ratings(user, item, stars, time, user_ids, item_ids, 1.0, 5.0))
+
+
+def item_clusters(size: SyntheticSize) -> Ints:
+    """The cluster of taste that each item belongs to, by the number in its id; every seed has the same clusters."""
+    n_clusters = int(np.clip(size.n_items // ITEMS_PER_CLUSTER, 4, MOST_CLUSTERS))
+    return np.sort(np.arange(size.n_items) % n_clusters)
 
 
 @dataclass(frozen=True)
@@ -101,8 +117,8 @@ class _World:
 
     @classmethod
     def make(cls, size: SyntheticSize, generator: np.random.Generator) -> _World:
-        n_clusters = int(np.clip(size.n_items // ITEMS_PER_CLUSTER, 4, MOST_CLUSTERS))
-        cluster = np.sort(np.arange(size.n_items) % n_clusters)
+        cluster = item_clusters(size)
+        n_clusters = int(cluster[-1]) + 1
         centres = generator.normal(size=(n_clusters, TASTE_DIMENSIONS))
         offsets = generator.normal(size=(size.n_items, TASTE_DIMENSIONS))
         rank = generator.permutation(size.n_items)
@@ -186,14 +202,15 @@ def _activity(size: SyntheticSize, generator: np.random.Generator) -> Ints:
 
 def _make_block(
     world: _World, users: Ints, activity: Ints, generator: np.random.Generator
-) -> tuple[Ints, Ints, Floats, Ints]:
+) -> tuple[Index, Index, Floats, Ints]:
     tastes = _Tastes.make(world, len(users), generator)
     events = _distinct_events(world, tastes, activity, generator)
     stars = _stars(world, tastes, events, generator)
     first_seen = generator.integers(SECONDS_OF_HISTORY, size=len(users))
     time = first_seen[events.user] + (events.when * SECONDS_OF_HISTORY).astype(np.int64)
     order = np.lexsort((time, events.user))
-    return users[events.user[order]], events.item[order], stars[order], time[order]
+    # Half of the bytes: all blocks are held together at the end.
+    return users[events.user[order]].astype(np.uint32), events.item[order].astype(np.uint32), stars[order], time[order]
 
 
 def _distinct_events(world: _World, tastes: _Tastes, activity: Ints, generator: np.random.Generator) -> _Events:
@@ -233,5 +250,6 @@ def _stars(world: _World, tastes: _Tastes, events: _Events, generator: np.random
     return stars
 
 
-def _names(prefix: str, count: int) -> list[str]:
-    return [f"{prefix}{number}" for number in range(count)]
+def item_id(number: int) -> str:
+    """The id of a generated item; numbers begin at 0."""
+    return f"i{number}"

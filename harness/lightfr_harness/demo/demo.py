@@ -17,12 +17,13 @@ from typing import Any, cast
 
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
 from lightfr import __version__, _kernel
 from lightfr._wire.channel import Channel
 from lightfr.cohorts import DEFAULT_MINIMUM_COHORT
+from lightfr.errors import InvalidInputError
 from lightfr.model.folder import LoadedModel
 from lightfr.rankings import GROUPS
 from lightfr.training import PublishedModel
@@ -30,20 +31,22 @@ from lightfr_harness.data import Split
 from lightfr_harness.data.evaluation import Metrics
 from lightfr_harness.demo import device as device_script
 from lightfr_harness.demo import upload
+from lightfr_harness.demo.data import Material, generated, own
+from lightfr_harness.demo.page import write_page
+from lightfr_harness.demo.shown import sentences, show
 from lightfr_harness.devices.link import Link, Loop
 from lightfr_harness.records import DemoRecord, from_dict
-from lightfr_harness.reports.demo import upload_rows
 from lightfr_harness.reports.pages import save
 from lightfr_harness.server.authority import Authority
 from lightfr_harness.server.coordinator.child import CoordinatorProcess, ServerFailedError
 from lightfr_harness.simulation.choosing import Users
 from lightfr_harness.simulation.fleet import Fleet
-from lightfr_harness.simulation.options import TrainOptions
 from lightfr_harness.simulation.remote import RemoteFleet
 from lightfr_harness.simulation.scoring import figures, judge_popularity, means, users_of
-from lightfr_harness.simulation.train import load_split
 
-_TRAINING_SECONDS_AT_MOST = 600
+_TRAINING_SECONDS_AT_MOST = 1800
+# On a busy machine a step of 264 devices takes longer than it would among real ones, which do not share two cores.
+_STEP_SECONDS_AT_MOST = 120
 INTERRUPTED_EXIT = 130
 # Between two offers to take part while there is no place for the fleet.
 _PAUSE_SECONDS = 0.3
@@ -55,14 +58,34 @@ ERRORS = "errors.txt"
 class Scene:
     """How large the demo is."""
 
-    synthetic: str = "ml-100k"
-    rounds: int = 6
+    # Eight genres of 70 titles: few enough for the codes to learn which titles go together while somebody waits.
+    synthetic: str = "943x560x60000"
+    # Somebody's own ratings and titles instead.
+    data: Path | None = None
+    titles: Path | None = None
+    rounds: int = 16
     processes: int = 16
     # Places in a round; half of the processes fill some of them, and the fleet the rest.
     cohort: int = 264
     # What every device insists on; its default is what real apps have.
     minimum_cohort: int = DEFAULT_MINIMUM_COHORT
     seed: int = 0
+
+    @property
+    def users_at_least(self) -> int:
+        """The fleet must be able to fill a round beside half of the processes."""
+        return self.cohort + (self.processes + 1) // 2
+
+    def material(self) -> Material:
+        """Generate the ratings, or read them; InvalidInputError when they do not make a round."""
+        made = own(self.data, self.titles) if self.data else generated(self.synthetic, self.seed)
+        users, least = made.split.train.n_users, self.users_at_least
+        if users < least or not len(made.split.test):
+            raise InvalidInputError(
+                f"the demo needs the ratings of at least {least} users, some with three or more, but there are {users} "
+                f"users: no device takes part in a round of fewer than {self.minimum_cohort}"
+            )
+        return made
 
 
 @dataclass
@@ -112,16 +135,15 @@ def run(console: Console, report: Path, json_file: str | None = None, scene: Sce
     """Generate, serve, enrol, train, show, and write the record and its page."""
     scene = scene or Scene()
     console.print(f"[bold]lightfr {__version__}[/] on {_kernel.isa_name()}: 64-bit codes, everything made here\n")
+    with console.status("making users, items and ratings"):
+        material = scene.material()
+    train = material.split.train
+    console.print(escape(material.source), highlight=False)
+    console.print(f"{train.n_users:,} users, {train.n_items:,} items, {len(train):,} ratings")
+    outcome = Outcome(train.n_users, train.n_items, len(train), asdict(judge_popularity(train, material.split.test)))
     work = report / "work"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    with console.status("making users, items and ratings"):
-        split = load_split(TrainOptions(synthetic=scene.synthetic, seed=scene.seed))
-        if not isinstance(split, Split):
-            raise TypeError("the demo needs a leave-last-out split")
-        train = split.train
-        outcome = Outcome(train.n_users, train.n_items, len(train), asdict(judge_popularity(train, split.test)))
-    console.print(f"synthetic catalogue: {train.n_users:,} users, {train.n_items:,} items, {len(train):,} ratings")
     with ExitStack() as stack:
         with console.status("starting the coordinator"):
             authority = stack.enter_context(closing(Authority.init(work / "authority", ["localhost"])))
@@ -129,27 +151,33 @@ def run(console: Console, report: Path, json_file: str | None = None, scene: Sce
             (work / "items.tsv").write_text("".join(f"{item}\t{count}\n" for item, count in counts))
             how: dict[str, Any] = {"host": "localhost", "privacy": "secagg", "rounds": scene.rounds}
             how |= {"goal": scene.cohort, "over_selection": 1.0, "minimum": scene.minimum_cohort}
+            how["deadline_seconds"] = _STEP_SECONDS_AT_MOST
             process = CoordinatorProcess(work / "coordinator", authority.folder, work / "items.tsv", **how)
             coordinator = stack.enter_context(process)
         console.print(f"coordinator with its own CA: {coordinator.addresses['server']}")
         console.print(f"watch it while it trains:    {coordinator.addresses['operations']}")
-        _perform(console, scene, split, authority, coordinator, work, outcome)
+        _perform(console, scene, material, authority, coordinator, work, outcome)
         page = urllib.request.urlopen(coordinator.addresses["operations"]).read()
         (report / "status.html").write_bytes(page)
     record = from_dict(DemoRecord, asdict(outcome))
-    _show(console, record)
+    show(console, record)
+    models, trust = work / "device0" / "data" / "models", work / "device0" / "trust.pem"
+    write_page(report / "play.html", models, trust, material.titles, *sentences(record))
     matrix = _keep_matrix(work, report)
     save(record, json_file, report)
-    console.print(f"\nthe report:          {report / 'demo.html'}")
+    console.print(
+        f"\n[bold]play with it:        {report / 'play.html'}[/] (open it in a browser: nothing leaves the page)"
+    )
+    console.print(f"the report:          {report / 'demo.html'}")
     console.print(f"the record:          {report / 'demo.json'}")
     console.print(f"the learned matrix:  {matrix} ({record.codes_bytes:,} bytes, memory-mapped by devices)")
 
 
 def _perform(
-    console: Console, scene: Scene, split: Split, authority: Authority, coordinator: CoordinatorProcess, work: Path,
-    outcome: Outcome,
+    console: Console, scene: Scene, material: Material, authority: Authority, coordinator: CoordinatorProcess,
+    work: Path, outcome: Outcome,
 ) -> None:  # fmt: skip
-    started = time.monotonic()
+    started, split = time.monotonic(), material.split
     server = coordinator.addresses["server"]
     fleet = Fleet.of(split.train, 64, scene.seed)
     with (
@@ -170,7 +198,7 @@ def _perform(
         finally:
             remote.close()
         with console.status("waiting for the device processes to end"):
-            _gather(processes, work, outcome)
+            _gather(processes, work, material, outcome)
         outcome.process_up_bytes, outcome.process_down_bytes = link.counts()
     outcome.seconds["all"] = time.monotonic() - started
 
@@ -200,7 +228,9 @@ def _start_device(
     order = train.chronological_order()
     mine = order[train.user_index[order] == user]
     rated = zip(train.item_index[mine].tolist(), train.rating[mine].tolist(), strict=True)
-    (folder / "ratings.json").write_text(json.dumps([(train.item_ids[item], rating) for item, rating in rated]))
+    ratings = [(train.item_ids[item], rating) for item, rating in rated]
+    scale = [train.rating_min, train.rating_max]
+    (folder / "ratings.json").write_text(json.dumps({"scale": scale, "ratings": ratings}))
     command = [sys.executable, device_script.__file__, str(folder), str(minimum_cohort)]
     with (folder / ERRORS).open("w") as errors:
         # A session of its own: Ctrl-C is for the demo, which then ends its devices.
@@ -226,7 +256,7 @@ def _train(
         size = min(scene.cohort - scene.processes // 2 - 1, others)
         while any(process.poll() is None for process in processes):
             if time.monotonic() - started > _TRAINING_SECONDS_AT_MOST:
-                raise ServerFailedError(f"{scene.rounds} rounds were not finished in ten minutes")
+                raise ServerFailedError(f"{scene.rounds} rounds were not finished in half an hour on this machine")
             chosen = rng.choice(others, size, replace=False)
             uploads = remote.take_part([others, *chosen.tolist()])
             if not uploads:
@@ -276,46 +306,37 @@ def _look(split: Split, fleet: Fleet, model: LoadedModel, coordinator: Coordinat
     urllib.request.urlopen(request).close()
 
 
-def _gather(processes: list[subprocess.Popen[str]], work: Path, outcome: Outcome) -> None:
+def _gather(processes: list[subprocess.Popen[str]], work: Path, material: Material, outcome: Outcome) -> None:
     told = [(process.communicate()[0], process.returncode) for process in processes]
     failed = [number for number, (_, code) in enumerate(told) if code != 0]
     if failed:
         where = work / f"device{failed[0]}" / ERRORS
         raise ServerFailedError(f"{len(failed)} of {len(processes)} device processes failed; see {where}")
     facts = [json.loads(output) for output, _ in told]
-    outcome.device = facts[0]
+    outcome.device = _one_device(facts, material)
     outcome.processes = len(facts)
     outcome.process_rounds = sum(fact["rounds"] for fact in facts)
 
 
-def _show(console: Console, record: DemoRecord) -> None:
-    table = Table("", "HR@10", "NDCG@10", title="finding each user's next item among 50")
-    rows = {
-        "before training": record.accuracy[0],
-        "popularity list": record.popularity,
-        "learned codes": record.accuracy[-1],
+def _one_device(facts: list[dict[str, Any]], material: Material) -> dict[str, Any]:
+    """What is shown of one device: the first that recommends its user's held-out item, or else the first of all."""
+    train, test = material.split.train, material.split.test
+    held_out = {
+        user: train.item_ids[item] for user, item in zip(test.user_index.tolist(), test.positives.tolist(), strict=True)
     }
-    for name, metrics in rows.items():
-        table.add_row(name, f"{metrics['hr']:.3f}", f"{metrics['ndcg']:.3f}")
-    console.print(table)
-    shown = Table("", "before training", "after training", title="one device's recommendations")
-    for place, pair in enumerate(zip(record.device["before"], record.device["after"], strict=True), start=1):
-        shown.add_row(str(place), *map(str, pair))
-    console.print(shown)
-    sent = Table("", "as the coordinator got it", "in the clear it would be", title="one device's upload")
-    for cells in upload_rows(record):
-        sent.add_row(*cells)
-    console.print(sent)
-    uploads = max(1, record.process_rounds)
-    console.print(
-        f"{record.rounds} rounds of {record.cohort} devices with secure aggregation, the default: the coordinator "
-        "learned the sum of each round, and no device's part of it. A sum still says something about those in it: see "
-        "README, Privacy\n"
-        f"{record.uploads:,} uploads of the fleet, {record.process_rounds} of {record.processes} device processes, "
-        f"in {record.seconds['all']:.0f} s\n"
-        f"at the TLS sockets of those processes, all in all, per upload: {record.process_up_bytes // uploads:,} bytes "
-        f"up, {record.process_down_bytes // uploads:,} down"
-    )
+    hits = [user for user, fact in enumerate(facts) if held_out.get(user) in fact["after"]]
+    user = hits[0] if hits else 0
+    mine = [row for row in train.chronological_order() if train.user_index[row] == user]
+    middle = (train.rating_min + train.rating_max) / 2
+    liked = [train.item_ids[train.item_index[row]] for row in reversed(mine) if train.rating[row] > middle]
+    fact = facts[user]
+    lists = {"liked": liked[: len(fact["after"])], "before": fact["before"], "after": fact["after"]}
+    return {
+        **{name: [str(material.title(item)) for item in items] for name, items in lists.items()},
+        "held_out": str(material.title(held_out[user])) if user in held_out else "",
+        "found": len(hits),
+        "rounds": fact["rounds"],
+    }
 
 
 def _keep_matrix(work: Path, report: Path) -> Path:

@@ -10,9 +10,9 @@ import sys
 import time
 from pathlib import Path
 
-from lightfr import Budget, Client, Device, FileKey
+from lightfr import Budget, Client, Device, FileKey, RatingScale
 
-SHOWN = 5
+SHOWN = 10
 # The server's pace spreads crowds over minutes. These are few, and somebody is watching.
 LONGEST_PAUSE_SECONDS = 1.0
 # What a fleet does in weeks, the demo does in a minute.
@@ -22,10 +22,10 @@ BUDGET = Budget(rounds_per_month=10_000, gate_refreshes_per_month=10_000)
 def main(folder: Path, minimum_cohort: int) -> None:
     """Live one device's life."""
     device = Device.enroll(folder / "invitation.json", folder)
-    ratings = json.loads((folder / "ratings.json").read_text())
-    key = FileKey(folder / "key")
-    with device.client(folder / "data", key=key, minimum_cohort=minimum_cohort, budget=BUDGET) as client:
-        client.rate_many((item_id, rating) for item_id, rating in ratings)
+    given = json.loads((folder / "ratings.json").read_text())
+    key, scale = FileKey(folder / "key"), RatingScale(*given["scale"])
+    with device.client(folder / "data", key=key, scale=scale, minimum_cohort=minimum_cohort, budget=BUDGET) as client:
+        client.rate_many((item_id, rating) for item_id, rating in given["ratings"])
         client.sync()
         before = client.recommend(SHOWN)
         train(client)

@@ -24,6 +24,7 @@ from lightfr_harness.records.paper import (
     SeedFigures,
 )
 from lightfr_harness.records.record import FORMAT, KINDS, Record, RecordError, from_dict, read, to_dict, write
+from lightfr_harness.records.scale import RealFigures, ScaleAnswer, ScaleHour, ScaleRealRecord, ScaleRecord
 from lightfr_harness.records.training import (
     Accuracy,
     AccuracyAsGiven,
@@ -33,6 +34,7 @@ from lightfr_harness.records.training import (
     CandidateFigures,
     DataShape,
     DemoRecord,
+    EngineFigures,
     Look,
     PrivacyLossFigures,
     RankingFields,
@@ -54,6 +56,7 @@ __all__ = [
     "DataShape",
     "DemoRecord",
     "DeviceRecord",
+    "EngineFigures",
     "Figure1Record",
     "FindingFields",
     "FitRecord",
@@ -74,9 +77,14 @@ __all__ = [
     "PrivacyRecord",
     "PrivacyRun",
     "RankingFields",
+    "RealFigures",
     "Record",
     "RecordError",
     "RoundsRecord",
+    "ScaleAnswer",
+    "ScaleHour",
+    "ScaleRealRecord",
+    "ScaleRecord",
     "SecureLoadRecord",
     "SeedFigures",
     "SweepPoint",

@@ -1,11 +1,11 @@
-"""What a file looks like, for the error message of a reader that could not read it."""
+"""What a file looks like: for commands that are not told its format, and for readers that could not read it."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-from ..errors import DataFileError
+from ..errors import DataFileError, InvalidOptionError
 from .files import DAMAGED, open_bytes
 
 BYTES_LOOKED_AT = 4096
@@ -39,16 +39,40 @@ LOOKS: tuple[tuple[bytes, str, tuple[str, ...], str], ...] = (
 )
 
 
+def guess_format(path: Path) -> tuple[str, str]:
+    """The format that reads this file or folder, and what it looks like; raises InvalidOptionError."""
+    if path.is_dir():
+        return "prepared", "a folder of a prepared split"
+    looks = _looks_like(path)
+    if looks is None or not looks[1]:
+        advice = f" It looks like {looks[0]}. {looks[2]}" if looks else ""
+        raise InvalidOptionError(f"Cannot guess the format of {path}: name it with --format.{advice}")
+    name, formats, _ = looks
+    # MovieLens-100K comes in this form too, and its scale is known.
+    is_movielens = "ml-100k" in formats and path.name.startswith("ml-100k")
+    return "ml-100k" if is_movielens else formats[0], name
+
+
 def advice_for(path: Path, format: str) -> str | None:
     """A sentence that names the format the file looks like; None if that is the format asked for, or unknown."""
     try:
+        looks = _looks_like(path)
+    except (DataFileError, OSError):
+        return None
+    if looks is None or format in looks[1]:
+        return None
+    name, formats, otherwise = looks
+    return f"This looks like {name}. " + (f"Name the format {formats[0]}." if formats else otherwise)
+
+
+def _looks_like(path: Path) -> tuple[str, tuple[str, ...], str] | None:
+    """What the file begins with: its name, the formats that read it, and what to do where none does."""
+    try:
         with open_bytes(path) as file:
             start = file.read(BYTES_LOOKED_AT).removeprefix(b"\xef\xbb\xbf")
-    except (DataFileError, OSError, *DAMAGED):
+    except DAMAGED:
         return None
     for pattern, name, formats, otherwise in LOOKS:
         if re.match(pattern, start, re.IGNORECASE):
-            if format in formats:
-                return None
-            return f"This looks like {name}. " + (f"Name the format {formats[0]}." if formats else otherwise)
+            return name, formats, otherwise
     return None

@@ -50,8 +50,7 @@ def combined(sums: Sequence[Numbers], survivors: Sequence[int]) -> Numbers:
     can say which one goes too far, are merely added.
     """
     if len(sums) < _FEWEST_TO_COMPARE:
-        total: Numbers = np.sum(sums, axis=0)
-        return total
+        return np.asarray(np.sum(sums, axis=0, dtype=np.int64))
     sizes = np.array(survivors, np.int64)[:, None]
     result = np.empty_like(sums[0])
     for first in range(0, len(result), _NUMBERS_AT_A_TIME):

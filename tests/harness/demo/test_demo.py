@@ -3,11 +3,16 @@ import pty
 import subprocess
 import sys
 from contextlib import suppress
+from html import escape
 from pathlib import Path
+from types import SimpleNamespace
 
+import pytest
 from rich.console import Console
 
+from lightfr.errors import InvalidInputError
 from lightfr_harness import demo, records
+from lightfr_harness.data.titles import made_up_titles
 from lightfr_harness.reports.pages import page_of
 
 # More rounds than anybody waits for.
@@ -21,28 +26,56 @@ sys.exit(demo.main(Path(sys.argv[1]), scene=scene))
 """
 
 
-def test_the_demo_trains_shows_and_reports(tmp_path):
-    """A short version: the real one has 16 device processes, and more and larger rounds of a larger set."""
-    console = Console(record=True, width=120)
+@pytest.fixture(scope="module")
+def short(tmp_path_factory):
+    """A short demo: the real one has 16 device processes, and more and larger rounds of a larger set."""
+    folder, console = tmp_path_factory.mktemp("demo"), Console(record=True, width=160)
     scene = demo.Scene("small", rounds=2, processes=2, cohort=24, minimum_cohort=20)
-    demo.run(console, tmp_path, str(tmp_path / "copy.json"), scene)
-    shown = console.export_text()
-    assert "before training" in shown
-    assert "learned codes" in shown
-    assert "secure aggregation" in shown
-    record = records.read(tmp_path / "demo.json")
-    assert records.read(tmp_path / "copy.json") == record
+    demo.run(console, folder, str(folder / "copy.json"), scene)
+    return SimpleNamespace(folder=folder, shown=console.export_text(), record=records.read(folder / "demo.json"))
+
+
+def test_the_demo_trains_shows_and_reports(short):
+    record = short.record
+    assert "before training" in short.shown
+    assert "learned codes" in short.shown
+    assert "secure aggregation" in short.shown
+    assert records.read(short.folder / "copy.json") == record
     assert record.rounds == 2
     assert record.processes == 2
     # Two training rounds, and the evaluation of what they led to.
     assert record.uploads + record.process_rounds == 3 * 24
     assert record.process_up_bytes > 0
-    assert (tmp_path / "items.codes").stat().st_size == record.codes_bytes
-    page = (tmp_path / "demo.html").read_text()
+    assert (short.folder / "items.codes").stat().st_size == record.codes_bytes
+    assert '<script type="application/json" id="data">{"trust":' in (short.folder / "play.html").read_text()
+    page = (short.folder / "demo.html").read_text()
     assert "<svg" in page
     assert "http" not in page
     assert page == page_of(record)
     _require_hidden(record.upload)
+
+
+def test_terminal_and_report_show_what_the_user_liked_and_what_came_of_it_by_title(short):
+    known = {str(title) for title in made_up_titles("small", 0).values()}
+    device = short.record.device
+    report = (short.folder / "demo.html").read_text()
+    for title in (*device["liked"], *device["before"], *device["after"]):
+        assert title in known
+        # The terminal may break a title over lines.
+        assert title.split()[-1] in short.shown
+        assert escape(title) in report
+    assert device["held_out"] in known
+    assert not set(device["liked"]) & set(device["after"])
+    assert f"{device['found']} of 2 devices had their user's newest item" in short.shown
+    assert (device["held_out"] in device["after"]) == (device["found"] > 0) == (", held out" in report)
+
+
+def test_too_few_users_are_told_before_anything_is_made(tmp_path):
+    rows = "".join(f"u{user},i{item},{1 + item % 5}\n" for user in range(20) for item in range(6))
+    (tmp_path / "few.csv").write_text("user_id,item_id,rating\n" + rows)
+    with pytest.raises(InvalidInputError, match=r"at least 272 users.*there are 20 users"):
+        demo.run(Console(quiet=True), tmp_path / "out", scene=demo.Scene(data=tmp_path / "few.csv"))
+    assert not (tmp_path / "out").exists()
 
 
 def _require_hidden(upload):
