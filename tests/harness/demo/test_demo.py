@@ -3,11 +3,11 @@ import pty
 import subprocess
 import sys
 from contextlib import suppress
-from html import escape
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from markupsafe import escape
 from rich.console import Console
 
 from lightfr.errors import InvalidInputError
@@ -63,7 +63,7 @@ def test_terminal_and_report_show_what_the_user_liked_and_what_came_of_it_by_tit
         assert title in known
         # The terminal may break a title over lines.
         assert title.split()[-1] in short.shown
-        assert escape(title) in report
+        assert str(escape(title)) in report
     assert device["held_out"] in known
     assert not set(device["liked"]) & set(device["after"])
     assert f"{device['found']} of 2 devices had their user's newest item" in short.shown

@@ -46,7 +46,9 @@ def guess_format(path: Path) -> tuple[str, str]:
     looks = _looks_like(path)
     if looks is None or not looks[1]:
         advice = f" It looks like {looks[0]}. {looks[2]}" if looks else ""
-        raise InvalidOptionError(f"Cannot guess the format of {path}: name it with --format.{advice}")
+        raise InvalidOptionError(
+            f"Cannot guess the format of {path}: name it with --format, or convert the file to CSV.{advice}"
+        )
     name, formats, _ = looks
     # MovieLens-100K comes in this form too, and its scale is known.
     is_movielens = "ml-100k" in formats and path.name.startswith("ml-100k")
