@@ -1,13 +1,15 @@
 # Every target makes what it needs, the virtual environment included. `make help` lists them.
 .DEFAULT_GOAL := help
 PYTHON ?= python3
+# Tests start some hundred programs: each would compile what it imports anew.
+unexport PYTHONDONTWRITEBYTECODE
 VENV := .venv
 BIN := $(VENV)/bin
 # What an editable install is made from: the rest of both packages is read where it lies.
 BUILT := pyproject.toml harness/pyproject.toml setup.py $(wildcard csrc/*.c csrc/*.h sdk/*.py harness/*.py harness/lightfr_harness/*/*.c)
 INSTALL = $(BIN)/python tools/install.py $(VENV)
 
-.PHONY: help test demo bench bench-accuracy bench-load fuzz lint format gen gen-check baseline test-arm test-sanitize size dist wheel test-protobuf coverage kill adversary bench-device test-conformance test-interop node-there web-kernel web-page web-check test-web bench-web clean
+.PHONY: wheels help test test-postgres postgres-there kill-replicas hostile demo bench bench-accuracy bench-load bench-ray test-ray fuzz lint format gen gen-check baseline test-arm test-sanitize size dist wheel test-protobuf coverage kill adversary bench-device test-conformance test-interop node-there web-kernel web-page web-check test-web bench-web clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
@@ -27,6 +29,10 @@ $(VENV)/installed: $(BUILT)
 
 $(VENV)/installed-bench: $(VENV)/installed
 	@$(INSTALL) --editable './harness[bench]'
+	@touch $@
+
+$(VENV)/installed-ray: $(VENV)/installed
+	@$(INSTALL) --editable './harness[ray]'
 	@touch $@
 
 $(VENV)/installed-lint: $(VENV)/installed
@@ -52,7 +58,7 @@ $(INTEROP)/node_modules/.package-lock.json: $(INTEROP)/package-lock.json
 node-there:
 	@{ command -v node && command -v npm; } >/dev/null || { echo "This target needs Node.js 18.19 or later and npm: install them (Debian: apt-get install nodejs npm)." >&2; exit 1; }
 
-test-interop: node-there $(VENV)/installed ## Try lightfr with other programs: curl, nginx, a coordinator in Node.js (takes minutes)
+test-interop: node-there $(VENV)/installed ## Try lightfr with other programs: curl, nginx, Prometheus, a coordinator in Node.js (takes minutes)
 	@$(MAKE) --no-print-directory $(INTEROP)/node_modules/.package-lock.json
 	@cd $(INTEROP) && npm run --silent build && npm run --silent lint && npm test --silent
 	$(BIN)/python -m pytest --numprocesses 3 --maxschedchunk 1 tests/interop
@@ -64,7 +70,7 @@ ZIG := $(abspath .venv-zig)/bin/python -m ziglang
 .venv-zig/installed:
 	$(require_tools)
 	@test -x .venv-zig/bin/python || $(PYTHON) -m venv .venv-zig
-	@.venv-zig/bin/python -m pip install --quiet --disable-pip-version-check '$(ZIG_PACKAGE)'
+	@.venv-zig/bin/python -m pip install --quiet --disable-pip-version-check '$(ZIG_PACKAGE)' 'build<2' 'cffi>=1.17,<3' 'setuptools>=77,<90' 'auditwheel>=6,<7' 'twine>=6,<8'
 	@touch $@
 
 web-kernel: .venv-zig/installed ## Build the kernel for web pages from csrc/
@@ -97,6 +103,14 @@ bench-web: node-there $(VENV)/installed ## Time the kernel in Chromium against p
 	@cd web && npm run --silent build
 	$(BIN)/python -m tests.web.bench
 
+test-ray: $(VENV)/installed-ray ## Check that a fleet on Ray gives what a fleet in one process gives, bit for bit
+	$(BIN)/python -m pytest tests/harness/simulation/test_ray_fleet.py
+
+# 200,000 device rounds each; the ratio of the rates is that of the lines "device rounds a second by the clock".
+bench-ray: $(VENV)/installed-ray ## Train 100,000 devices in actors of Ray: one worker, then two
+	for workers in 1 2; do $(BIN)/lightfr-harness train --synthetic 100000x20000x2000000 --recency off --rounds 4 \
+	  --fraction 0.5 --engine ray --workers $$workers; done
+
 kill: $(VENV)/installed ## Kill the store, the device and the coordinator 200 times each, also while items change, and look for anything lost (takes minutes)
 	$(BIN)/python -m tests.campaigns.kill_store --kills 200
 	$(BIN)/python -m tests.campaigns.kill_device --kills 200
@@ -104,9 +118,24 @@ kill: $(VENV)/installed ## Kill the store, the device and the coordinator 200 ti
 	$(BIN)/python -m tests.campaigns.kill_coordinator --kills 200 --privacy secagg
 	$(BIN)/python -m tests.campaigns.living_catalogue --updates 10 --kills 6
 
-adversary: $(VENV)/installed ## Attack 512 devices with a server that lies, and let devices drop out of 1,000 rounds (takes half an hour)
+# Replicas of the coordinator: Debian's PostgreSQL and HAProxy, in temporary folders.
+$(VENV)/installed-postgres: $(VENV)/installed
+	@$(INSTALL) --editable './harness[postgres]'
+	@touch $@
+
+postgres-there:
+	@{ ls /usr/lib/postgresql/*/bin/postgres && command -v haproxy; } >/dev/null 2>&1 || { echo "This target needs PostgreSQL and HAProxy: install them (Debian: apt-get install postgresql haproxy)." >&2; exit 1; }
+
+test-postgres: postgres-there $(VENV)/installed-postgres ## Try the storage and replicas of the coordinator on PostgreSQL (under 3 minutes)
+	LIGHTFR_POSTGRES=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile tests/harness/server/coordinator/test_storage.py tests/harness/server/coordinator/test_replicas.py tests/harness/server/coordinator/test_replicas_killed.py
+
+kill-replicas: postgres-there $(VENV)/installed-postgres ## Kill replicas 200 times and PostgreSQL 20 times, and look for anything lost (takes half an hour)
+	$(BIN)/python -m tests.campaigns.kill_replicas --kills 200 --postgres-kills 20
+
+adversary: $(VENV)/installed ## Attack 512 devices with a server that lies, let devices drop out of 1,000 rounds, and let one lie in a round of many cohorts (takes an hour)
 	$(BIN)/python -m tests.campaigns.lying_server
 	$(BIN)/python -m tests.campaigns.dropout
+	$(BIN)/python -m tests.campaigns.lying_cohorts --cohorts 8
 
 bench-device: $(VENV)/installed ## Measure one real device from outside: memory, CPU, bytes at the TLS socket
 	$(BIN)/lightfr-harness bench device
@@ -128,6 +157,9 @@ bench-load: $(VENV)/installed ## Load a coordinator: 150 new mutual-TLS check-in
 fuzz: $(VENV)/installed ## Spoil a million messages of each kind, and 20,000 requests to a live coordinator (an hour or so)
 	$(BIN)/python -m tests.campaigns.fuzz_coordinator
 	$(BIN)/python -m tests.campaigns.fuzz_messages
+
+hostile: $(VENV)/installed ## Give both programs 500 lines of hostile values, each in a process of its own (takes minutes)
+	$(BIN)/python -m tests.campaigns.hostile_commands
 
 lint: $(VENV)/installed-lint ## Check style, types and C formatting
 	$(BIN)/ruff check .
@@ -190,6 +222,17 @@ dist: $(VENV)/installed ## Build both distributions, as source and as wheel
 
 wheel: dist ## Try both distributions outside the checkout, up to a run of the conformance suite; list what the SDK's wheel holds
 	@$(BIN)/python tests/wheels.py dist
+
+# All platforms unless ONLY names one. Built twice, since the same source must give the same bytes.
+wheels: .venv-zig/installed ## Build the SDK's wheels for Linux (glibc, musl) and macOS with zig, and run those that run here
+	@rm -rf dist/wheels build/wheels-again
+	@.venv-zig/bin/python tools/wheels.py dist/wheels $(ONLY:%=--only %)
+	@.venv-zig/bin/python tools/wheels.py build/wheels-again $(ONLY:%=--only %) >/dev/null
+	@diff -r dist/wheels build/wheels-again && echo "two builds: equal bytes"
+	@.venv-zig/bin/python -m twine check --strict dist/wheels/*.whl
+	@set -e; for wheel in dist/wheels/*manylinux*.whl; do tag=$${wheel##*abi3-}; \
+	  .venv-zig/bin/auditwheel show $$wheel | grep -q "\"$${tag%.whl}\"" || { echo "auditwheel finds another tag for $$wheel" >&2; exit 1; }; done
+	@$(PYTHON) tests/wheels_run.py dist/wheels
 
 # The environment gets the newest, then the oldest.
 test-protobuf: dist ## Try the SDK's wheel on the newest and the oldest protobuf runtime that it admits

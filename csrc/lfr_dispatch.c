@@ -3,6 +3,21 @@
 
 #include "lfr_impl.h"
 
+#ifdef LFR_HAVE_AVX2
+#include <cpuid.h>
+
+/* Whether the processor has AVX2 and POPCNT, and the system saves the registers that AVX widens. Asked directly:
+ * __builtin_cpu_supports needs a symbol that the run-time library of some compilers lacks. */
+static int has_avx2(void) {
+  const unsigned wanted = bit_POPCNT | bit_OSXSAVE | bit_AVX, saved = 6;
+  unsigned a, b, c, d;
+  if (!__get_cpuid(1, &a, &b, &c, &d) || (c & wanted) != wanted) return 0;
+  unsigned low, high;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return (low & saved) == saved && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_AVX2) != 0;
+}
+#endif
+
 static const lfr_variant* const variants[] = {
     [LFR_ISA_PORTABLE] = &lfr_portable,
 #ifdef LFR_HAVE_AVX2
@@ -27,7 +42,7 @@ const char* lfr_isa_name(int isa) { return isa >= 0 && isa < N_NAMES ? names[isa
 int lfr_isa_supported(int isa) {
   if (isa < 0 || isa >= N_VARIANTS || !variants[isa]) return 0;
 #ifdef LFR_HAVE_AVX2
-  if (isa == LFR_ISA_AVX2) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt");
+  if (isa == LFR_ISA_AVX2) return has_avx2();
 #endif
   return 1;
 }

@@ -2,6 +2,7 @@
 
 import ast
 import sys
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,10 +52,12 @@ def shipped_files():
                 yield module_name(path, root), path, ast.parse(path.read_text())
 
 
-FILES = list(shipped_files())
-MODULES = {name for name, _, _ in FILES} | {
-    module_name(path, ROOT / "sdk") for path in (ROOT / "sdk/lightfr/v1").glob("*_pb2.py")
-}
+@cache
+def files():
+    return list(shipped_files())
+
+
+MODULES = {module_name(path, root) for package, root in SOURCES.items() for path in (root / package).rglob("*.py")}
 
 
 def is_within(module, *packages):
@@ -90,9 +93,13 @@ def imports_of(module, path, tree):
             yield Import(module, imported, name, f"{path.relative_to(ROOT)}:{node.lineno}")
 
 
-IMPORTS = [found for file in FILES for found in imports_of(*file)]
-SDK = [found for found in IMPORTS if is_within(found.importer, "lightfr")]
-HARNESS = [found for found in IMPORTS if is_within(found.importer, "lightfr_harness")]
+# Not at the top of the module: every worker loads this file, and one of them runs it.
+@cache
+def imports(package=""):
+    """All imports, or those in one package."""
+    if package:
+        return [found for found in imports() if is_within(found.importer, package)]
+    return [found for file in files() for found in imports_of(*file)]
 
 
 def shown(imports):
@@ -105,8 +112,8 @@ def is_command_line(module):
 
 
 def test_the_walk_sees_every_room_and_every_way_to_import():
-    assert len(FILES) > 150
-    assert len(IMPORTS) > 1000
+    assert len(files()) > 150
+    assert len(imports()) > 1000
     text = (
         "def f():\n  from lightfr import _kernel\n  import ssl\n  from . import b\n  importlib.import_module('tests.x')"
     )
@@ -115,35 +122,37 @@ def test_the_walk_sees_every_room_and_every_way_to_import():
 
 
 def test_the_sdk_does_not_know_the_harness():
-    assert shown(found for found in SDK if is_within(found.imported, "lightfr_harness")) == []
+    assert shown(found for found in imports("lightfr") if is_within(found.imported, "lightfr_harness")) == []
 
 
 def test_nothing_shipped_imports_tests():
-    assert shown(found for found in IMPORTS if is_within(found.imported, "tests", "pytest", "hypothesis")) == []
+    assert shown(found for found in imports() if is_within(found.imported, "tests", "pytest", "hypothesis")) == []
 
 
 def test_the_sdk_imports_nothing_but_the_standard_library_and_its_declared_dependencies():
     allowed = SDK_PACKAGES | sys.stdlib_module_names
-    foreign = [found for found in SDK if found.imported.split(".")[0] not in allowed]
+    foreign = [found for found in imports("lightfr") if found.imported.split(".")[0] not in allowed]
     assert shown(found for found in foreign if not is_within(found.importer, "lightfr._kernel")) == []
 
 
 def test_only_the_kernel_package_loads_c():
-    loading = [found for found in SDK if is_within(found.imported, *NATIVE)]
+    loading = [found for found in imports("lightfr") if is_within(found.imported, *NATIVE)]
     assert loading
     assert shown(found for found in loading if not is_within(found.importer, "lightfr._kernel")) == []
     # The harness has C of its own, the benchmark's floor, and reaches the kernel through the SDK alone.
-    assert shown(found for found in HARNESS if is_within(found.imported, "lightfr._kernel._lfr")) == []
+    assert (
+        shown(found for found in imports("lightfr_harness") if is_within(found.imported, "lightfr._kernel._lfr")) == []
+    )
 
 
 def test_only_the_wire_opens_connections():
-    opening = [found for found in SDK if is_within(found.imported, *NETWORK)]
+    opening = [found for found in imports("lightfr") if is_within(found.imported, *NETWORK)]
     assert opening
     assert shown(found for found in opening if not is_within(found.importer, "lightfr._wire")) == []
 
 
 def test_the_harness_uses_public_modules_of_the_sdk_and_those_listed_here():
-    used = [found for found in HARNESS if is_within(found.imported, "lightfr")]
+    used = [found for found in imports("lightfr_harness") if is_within(found.imported, "lightfr")]
     private = [found for found in used if any(part.startswith("_") for part in found.imported.split("."))]
     assert shown(found for found in private if found.imported not in FOR_THE_HARNESS) == []
     assert shown(found for found in used if found.name.startswith("_") and not found.name.startswith("__")) == []
@@ -151,20 +160,20 @@ def test_the_harness_uses_public_modules_of_the_sdk_and_those_listed_here():
 
 
 def test_only_command_lines_import_command_lines():
-    calling = [found for found in IMPORTS if is_command_line(found.imported) and not is_command_line(found.importer)]
+    calling = [found for found in imports() if is_command_line(found.imported) and not is_command_line(found.importer)]
     assert shown(calling) == []
 
 
 def test_reports_know_nothing_of_what_makes_the_records_they_draw():
     makers = [f"lightfr_harness.{room}" for room in ("simulation", "server", "bench", "demo", "conformance")]
     runs = {module for module in MODULES if is_within(module, "lightfr_harness.audits") and module.endswith(".run")}
-    drawing = [found for found in HARNESS if is_within(found.importer, "lightfr_harness.reports")]
+    drawing = [found for found in imports("lightfr_harness") if is_within(found.importer, "lightfr_harness.reports")]
     assert drawing
     assert shown(found for found in drawing if is_within(found.imported, *makers, *runs)) == []
 
 
 def test_audits_find_and_leave_the_drawing_to_their_callers():
-    finding = [found for found in HARNESS if is_within(found.importer, "lightfr_harness.audits")]
+    finding = [found for found in imports("lightfr_harness") if is_within(found.importer, "lightfr_harness.audits")]
     judging = [found for found in finding if not is_command_line(found.importer)]
     assert judging
     assert shown(found for found in judging if is_within(found.imported, "lightfr_harness.reports")) == []
@@ -261,9 +270,11 @@ ALLOWED_SETTINGS = {
 
 
 def test_nothing_shipped_replaces_what_another_module_defines():
-    found = {f"{path.relative_to(ROOT)}: {ast.unparse(node)}" for _, path, tree in FILES for node in replacements(tree)}
+    found = {
+        f"{path.relative_to(ROOT)}: {ast.unparse(node)}" for _, path, tree in files() for node in replacements(tree)
+    }
     assert found == ALLOWED_SETTINGS
 
 
 def test_nothing_shipped_uses_mocks_or_reaches_for_the_builtins():
-    assert shown(found for found in IMPORTS if is_within(found.imported, "unittest", "builtins", "_pytest")) == []
+    assert shown(found for found in imports() if is_within(found.imported, "unittest", "builtins", "_pytest")) == []

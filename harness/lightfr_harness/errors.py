@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
+from typing import NoReturn
 
 import typer
 
@@ -13,7 +14,7 @@ from lightfr.errors import LightFRError
 
 
 class CannotRunError(LightFRError):
-    """The command could not do its work as it was called. The exit code is 2, so that 1 can mean a bad result."""
+    """The command could not do its work as it was called."""
 
 
 class MissingPackageError(CannotRunError, ImportError):
@@ -34,17 +35,24 @@ def import_package(module: str, package: str, purpose: str) -> ModuleType:
 
 @contextmanager
 def errors_as_messages() -> Iterator[None]:
-    """Print an error to standard error and leave with exit code 1, or 2 where the command could not run.
+    """Print an error to standard error and leave with exit code 2: the command could not do its work.
 
-    These are LightFRErrors, and what the system says of a path that cannot be read or written.
+    These are LightFRErrors, what the system says of a path or a host, and a lack of memory. Exit code 1 is for bad
+    results, which are no errors. Ctrl-C gives 130.
     """
     try:
         yield
     except LightFRError as error:
-        typer.echo(f"Error: {error}", err=True)
-        raise typer.Exit(code=2 if isinstance(error, CannotRunError) else 1) from error
+        _leave(str(error), 2, error)
     except OSError as error:
-        if error.filename is None:
-            raise
-        typer.echo(f"Error: cannot use {error.filename} ({error.strerror}): name another path", err=True)
-        raise typer.Exit(code=2) from error
+        what = f"cannot use {error.filename} " if error.filename is not None else ""
+        _leave(f"{what}({error.strerror or error}): name another path or host", 2, error)
+    except MemoryError as error:
+        _leave("there is not enough memory: ask for fewer items, users or bits", 2, error)
+    except KeyboardInterrupt as error:
+        _leave("interrupted", 130, error)
+
+
+def _leave(sentence: str, code: int, error: BaseException) -> NoReturn:
+    typer.echo(f"Error: {sentence}", err=True)
+    raise typer.Exit(code) from error

@@ -7,23 +7,28 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from lightfr_harness.errors import CannotRunError
+
 
 class Journal:
     """Results by key. Each is one line, written when it is there; a last line that a kill cut short is dropped."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        path.parent.mkdir(parents=True, exist_ok=True)
         self._results: dict[str, Any] = {}
         if path.exists():
-            whole = [line for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
+            try:
+                whole = [line for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
+                self._results = {result["key"]: result for result in map(json.loads, whole)}
+            except (ValueError, TypeError, LookupError) as error:
+                raise CannotRunError(f"{path} does not hold finished runs: name another folder") from error
             path.write_text("".join(whole))
-            self._results = {result["key"]: result for result in map(json.loads, whole)}
 
     def result(self, key: str, run: Callable[[], Any]) -> Any:
         """What an earlier command found for this key, or what `run` gives now: a mapping that JSON can hold."""
         if key not in self._results:
             line = json.dumps({"key": key, **run()})
+            self._path.parent.mkdir(parents=True, exist_ok=True)
             with self._path.open("a") as file:
                 file.write(line + "\n")
             # As a later command will read it: a tuple has become a list.

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
+
+# Before anything that would fail in less words: files are locked, synced and replaced as POSIX has it.
+if os.name != "posix":
+    raise ImportError(
+        "lightfr runs on Linux and macOS: it needs POSIX files and locks, which this system does not have"
+    )
 
 from lightfr import errors
 from lightfr.codes import ItemCodes, ItemSet, UserCode

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lightfr import __version__
 from lightfr.errors import EnrollmentError, InvalidInputError, LightFRError, NotSyncedError
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from lightfr.client import Client
     from lightfr.device import Device
+    from lightfr.participation import RoundStage
     from lightfr.results import Recommendation
 
 _DEFAULT_FOLDER = "~/.lightfr"
@@ -36,21 +38,50 @@ _OPINIONS = {
     "hide": "never show an item again; that says nothing about your taste",
 }
 
+# What a device has done, by the stage that it has reached.
+_STAGES = {
+    "placed": "has a place in a round",
+    "keys_sent": "sent its keys; waiting until the cohort is there",
+    "shares_sent": "sent shares of its secrets",
+    "shares_acknowledged": "confirmed the shares of others",
+    "included_signed": "signed who takes part",
+    "uploaded": "uploaded",
+    "survivors_signed": "signed whose uploads arrived",
+    "revealed": "revealed what takes the masks off",
+}
+_MOST, _MOST_DIGITS = 1_000_000, 7
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; errors are one line on stderr and exit code 1."""
+    """Run one command; errors are one line on stderr and exit code 2, as bad arguments are."""
     options = _parser().parse_args(arguments)
     try:
         options.run(options)
     except LightFRError as error:
         print(f"lightfr: {error}", file=sys.stderr)
-        return 1
+        return 2
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename is not None else ""
+        print(f"lightfr: {place}{error.strerror or error}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         return 130
     return 0
 
 
+def _whole(text: str) -> int:
+    """A number of rounds or items."""
+    try:
+        number = int(text) if len(text) <= _MOST_DIGITS else 0
+    except ValueError:
+        number = 0
+    if not 1 <= number <= _MOST:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1 to {_MOST:,}")
+    return number
+
+
 def _parser() -> argparse.ArgumentParser:
+    """Return all commands and options; numbers are checked here, before anything is opened."""
     parser = argparse.ArgumentParser(
         prog="lightfr",
         description="Recommendations on this device, from binary codes.",
@@ -63,6 +94,7 @@ def _parser() -> argparse.ArgumentParser:
         default=folder,
         help=f"the folder of the identity, the key and the data (default: {folder}; LIGHTFR_FOLDER sets another)",
     )
+    parser.add_argument("--version", action="version", version=f"lightfr {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
 
     def command(name: str, run: Callable[[argparse.Namespace], None], help: str) -> argparse.ArgumentParser:  # noqa: A002
@@ -81,20 +113,20 @@ def _parser() -> argparse.ArgumentParser:
     command("unrate", _unrate, "forget what you think of an item").add_argument("item", help="the item's id")
     command("sync", _sync, "fetch the newest model")
     participate = command("participate", _participate, "take part in training rounds")
-    participate.add_argument("--rounds", type=int, default=1, help="how many rounds to take part in (default: 1)")
+    participate.add_argument("--rounds", type=_whole, default=1, help="how many rounds to take part in (default: 1)")
     participate.add_argument(
         "--allow-clear-uploads",
         action="store_true",
         help="upload in the clear if the server asks for it, which reveals your ratings to it: for trials only",
     )
     recommend = command("recommend", _recommend, "show the best items for you; works offline")
-    recommend.add_argument("-k", type=int, default=10, help="how many items to show (default: 10)")
+    recommend.add_argument("-k", type=_whole, default=10, help="how many items to show (default: 10)")
     recommend.add_argument("--include-rated", action="store_true", help="show items that you have rated, too")
     similar = command("similar", _similar, "show the items that are most like an item")
     explain = command("explain", _explain, "show which items that you like are most like an item")
     for shown, usual in ((similar, 10), (explain, 3)):
         shown.add_argument("item", help="the item's id")
-        shown.add_argument("-k", type=int, default=usual, help=f"how many items to show (default: {usual})")
+        shown.add_argument("-k", type=_whole, default=usual, help=f"how many items to show (default: {usual})")
     command("status", _status, "show the identity, the model and the counts of this device")
     command("export", _export, "print everything that this device keeps about you, as JSON")
     views = command("views", _views, "write what the server told this device in its last rounds, for comparison")
@@ -139,7 +171,7 @@ def _participate(options: argparse.Namespace) -> None:
     with _client(options, allow_clear_uploads=options.allow_clear_uploads) as client:
         done = 0
         while done < options.rounds:
-            outcome = client.participate()
+            outcome = client.participate(lambda stage: _show_stage(client, stage))
             done += outcome.took_part
             if outcome.took_part:
                 print(f"Took part in a round ({done} of {options.rounds}).", flush=True)
@@ -156,6 +188,13 @@ def _participate(options: argparse.Namespace) -> None:
                     flush=True,
                 )
             time.sleep(outcome.retry_after_seconds)
+
+
+def _show_stage(client: Client, stage: RoundStage) -> None:
+    """Say how far the device has come, and for how many others it waits."""
+    others = client.status().others_in_round
+    waiting = "" if others is None else f"; waiting for {others:,} others"
+    print(f"  {_STAGES[stage]}{waiting}", flush=True)
 
 
 def _recommend(options: argparse.Namespace) -> None:

@@ -278,9 +278,11 @@ class Client:
         """Say how things stand, in numbers."""
         from lightfr import recommending
         from lightfr.kept_rounds import kept_round
+        from lightfr.rounds import RoundParticipant
 
         with self._user.lock:
             model, rating_count = self._user.model, len(self.ratings())
+            begun = kept_round(self._store)
             return Status(
                 model_version=self._user.model_version,
                 item_count=model.codes.n_items - len(model.left_out()) if model else 0,
@@ -289,8 +291,9 @@ class Client:
                 rating_count=rating_count,
                 unknown_ratings=rating_count - len(self._user.rated(model)) if model else 0,
                 rounds=self._user.rounds,
-                upload_pending=kept_round(self._store) is not None,
+                upload_pending=begun is not None,
                 ranked_by=recommending.ranked_by(self._user),
+                others_in_round=begun.others if isinstance(begun, RoundParticipant) else None,
             )
 
     def export_my_data(self) -> ExportedData:

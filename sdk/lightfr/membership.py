@@ -14,7 +14,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from lightfr.errors import PrivacyError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    # Whether a raw Ed25519 key made this signature of this message.
+    IsSigned = Callable[[bytes, bytes, bytes], bool]
 
 MEMBERSHIP_CONTEXT = b"lightfr member v1\n"
 MEMBER_KEY_BYTES = 32
@@ -58,19 +61,22 @@ class Member(NamedTuple):
     membership: bytes
 
 
-def require_membership(membership: bytes, membership_keys: Sequence[bytes], now_unix_seconds: float) -> bytes:
+def require_membership(
+    membership: bytes, membership_keys: Sequence[bytes], now_unix_seconds: float, check: IsSigned | None = None
+) -> bytes:
     """Return the member key that one of the authority's keys vouches for now; raises PrivacyError."""
+    check = check or _is_signed
     if len(membership) != MEMBERSHIP_BYTES:
         raise PrivacyError(f"a membership has {len(membership)} bytes, not {MEMBERSHIP_BYTES}: leave the round")
     statement, signature = membership[:_STATEMENT_BYTES], membership[_STATEMENT_BYTES:]
-    if not any(_is_signed(key, MEMBERSHIP_CONTEXT + statement, signature) for key in membership_keys):
+    if not any(check(key, signature, MEMBERSHIP_CONTEXT + statement) for key in membership_keys):
         raise PrivacyError("a membership was not signed by the authority of this device: leave the round")
     if int.from_bytes(statement[MEMBER_KEY_BYTES:], "little") <= now_unix_seconds:
         raise PrivacyError("a membership has ended: leave the round")
     return statement[:MEMBER_KEY_BYTES]
 
 
-def _is_signed(key: bytes, message: bytes, signature: bytes) -> bool:
+def _is_signed(key: bytes, signature: bytes, message: bytes) -> bool:
     try:
         Ed25519PublicKey.from_public_bytes(key).verify(signature, message)
     except InvalidSignature:

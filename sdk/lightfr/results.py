@@ -51,6 +51,8 @@ class Status(NamedTuple):
     upload_pending: bool
     # UNKNOWN before the first sync too.
     ranked_by: RankedBy
+    # Devices that are in a secure round with this one, as the server last told. None: no round, or not told yet.
+    others_in_round: int | None = None
 
 
 class ExportedRating(TypedDict):

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from lightfr._wire import coordinator, encode_update, secure
 from lightfr.errors import InvalidInputError, LightFRError, PrivacyError, ProtocolError, RefusedError
-from lightfr.secagg import DeviceSession, Place, Roster
+from lightfr.secagg import DeviceSession, Place
+from lightfr.secagg.work import OWN_WORK, Work
 from lightfr.views import View
 
 if TYPE_CHECKING:
@@ -110,9 +111,11 @@ class RoundParticipant:
 
     values_to_clear: ClassVar[Mapping[str, None]] = {_ROUND: None, _SESSION: None, _OUTGOING: None}
 
-    def __init__(self, facts: dict[str, str], session: DeviceSession, outgoing: bytes, random: RandomBytes) -> None:
+    def __init__(
+        self, facts: dict[str, str], session: DeviceSession, outgoing: bytes, random: RandomBytes, work: Work = OWN_WORK
+    ) -> None:
         """Use begin or from_values."""
-        self._facts, self._session, self._random = facts, session, random
+        self._facts, self._session, self._random, self._work = facts, session, random, work
         # The method, a line feed and the request in one piece: an upload may be larger than all else on a device, and
         # this is the one copy that a store keeps as well.
         self._outgoing = outgoing
@@ -127,8 +130,12 @@ class RoundParticipant:
         trusted: Trusted,
         minimum_cohort: int,
         random_bytes: RandomBytes = os.urandom,
+        work: Work = OWN_WORK,
     ) -> RoundParticipant:
-        """Take a place: make fresh keys, of which the public ones are `outgoing`. `random_bytes` is cryptographic."""
+        """Take a place: make fresh keys, of which the public ones are `outgoing`. `random_bytes` is cryptographic.
+
+        `work` is for simulations.
+        """
         if not assignment.peer_id:
             raise ProtocolError("the server broke the protocol: an assignment for a masked round has no peer_id")
         facts = {
@@ -140,10 +147,11 @@ class RoundParticipant:
             trusted.server_key, trusted.membership_keys,
         )  # fmt: skip
         session = DeviceSession(
-            place, trusted.member, now_unix_seconds=trusted.now, minimum_cohort=minimum_cohort, random=random_bytes
-        )
+            place, trusted.member, now_unix_seconds=trusted.now, minimum_cohort=minimum_cohort, random=random_bytes,
+            work=work,
+        )  # fmt: skip
         keys = secure.encode_keys(assignment.round_id, session.advertise())
-        return cls(facts, session, b"AdvertiseKeys\n" + keys, random_bytes)
+        return cls(facts, session, b"AdvertiseKeys\n" + keys, random_bytes, work)
 
     @classmethod
     def from_values(
@@ -176,6 +184,13 @@ class RoundParticipant:
         """What the cohort adds up, a RoundKind."""
         return self._session.state.kind
 
+    @property
+    def others(self) -> int | None:
+        """How many other devices the server has last said to be in the round; None before the roster."""
+        state = self._session.state
+        told = int.from_bytes(state.survivors or state.included, "little").bit_count() or state.cohort
+        return told - 1 if told else None
+
     def view(self) -> View:
         """Return what the server has told so far about who takes part, with its signatures."""
         return View.of(self._session.state)
@@ -206,7 +221,7 @@ class RoundParticipant:
 
     def _share(self, step: secure.Share) -> list[tuple[int, bytes]]:
         numbers = step.degree, step.holders, step.threshold
-        roster = Roster(self.round_id, self.manifest_sha256, self.kind, *numbers, step.entries)
+        roster = self._work.roster(self.round_id, self.manifest_sha256, self.kind, *numbers, step.entries)
         return self._session.share(roster, step.vouchers, step.signature)
 
     def _upload(self, step: secure.Upload, make_vector: MakeVector) -> bytes:

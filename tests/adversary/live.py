@@ -55,7 +55,7 @@ class Secrets:
 class LyingLive(Live):
     def wake(self):
         """Let the coordinator look whether a phase is over."""
-        self._loop.call_soon_threadsafe(self.coordinator._changed.set)
+        self._loop.call_soon_threadsafe(self.coordinator.wake)
 
 
 class LyingCohort(Cohort):
@@ -68,15 +68,18 @@ class LyingCohort(Cohort):
         self._answers = {phase: {} for phase in (INCLUDING, UPLOADING, CONFIRMING, REVEALING)}
         self._key = None
 
-    def advance(self, key):
+    def settlement(self, key):
         self._key = key
         if self.phase < INCLUDING:
-            settled = super().advance(key)
-            if settled.phase == INCLUDING:
-                self._begin_to_lie()
-            return settled
-        self.settled = replace(self.settled, phase=self.phase + 1)
-        return self.settled
+            return super().settlement(key)
+        return replace(self.settled, phase=self.phase + 1)
+
+    def adopt(self, settled):
+        if settled.phase <= INCLUDING:
+            super().adopt(settled)
+        self.settled = settled
+        if settled.phase == INCLUDING:
+            self._begin_to_lie()
 
     def _begin_to_lie(self):
         size = self.roster.size
@@ -142,11 +145,15 @@ class LyingCohort(Cohort):
             )  # fmt: skip
         return secure_pb2.GetStepResponse(reveal=secure_pb2.RevealStep(signers=signers, signatures=signatures))
 
-    def take(self, phase, device, digest, request):
+    def check(self, phase, device, request):
+        return super().check(phase, device, request) if phase < INCLUDING else request
+
+    def keep(self, phase, device, digest, checked):
         if phase < INCLUDING:
-            super().take(phase, device, digest, request)
+            super().keep(phase, device, digest, checked)
             return
-        self._answers[phase][self._index(device)] = request
+        self._answers[phase][self._index(device)] = checked
+        self.taken[phase].add(device)
         self.delivered[phase][device] = digest
 
     def finish(self):

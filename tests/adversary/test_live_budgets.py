@@ -55,8 +55,8 @@ def keep_the_sum(monkeypatch):
         sums.append(finish(cohort))
         raise SecureSumError("the server has the sum, and says that it has none")
 
-    async def drop(coordinator, current, _):
-        await coordinator._end(current, ABANDONED, None)
+    async def drop(coordinator, _):
+        await coordinator._end(ABANDONED, None)
 
     monkeypatch.setattr(Cohort, "finish", finished)
     monkeypatch.setattr(Coordinator, "_drop", drop)

@@ -8,16 +8,16 @@ from tests.campaigns.lying_server import deceived, outcomes
 
 # Devices, colluders, the set that differs: how many vectors are read when devices believe every quorum. In a complete
 # graph more than half of all devices must reveal to give a secret back, so that few colluders gain nothing there.
-SPARSE, COMPLETE = 200, 40
+SPARSE, COMPLETE = 130, 40  # 130 is the smallest cohort whose graph is not complete
 WITHOUT_THE_CHECK = {
     (COMPLETE, 0, "included"): 0,
     (COMPLETE, 0, "survivors"): 0,
     (COMPLETE, 8, "included"): 7,
     (COMPLETE, 8, "survivors"): 20,
-    (SPARSE, 0, "included"): 2,
-    (SPARSE, 0, "survivors"): 31,
-    (SPARSE, 40, "included"): 7,
-    (SPARSE, 40, "survivors"): 100,
+    (SPARSE, 0, "included"): 1,
+    (SPARSE, 0, "survivors"): 29,
+    (SPARSE, 26, "included"): 3,
+    (SPARSE, 26, "survivors"): 64,
 }
 
 

@@ -250,6 +250,14 @@ class Campaign:
                 uploads[round_id].append(body)
         items = ItemList.read(self.base / "items.tsv", integer_ids=False)
         server = make_rule(Settings(BITS, 10, 0, False, self.privacy), items)
+        self.audit_rounds(server, uploads)
+        self._compare_state(server)
+        if self.privacy != "clear":
+            from tests.campaigns.masking_device import TOLD
+
+            self.summary.torn += sum(len(told) > 1 for told in TOLD.values())
+
+    def audit_rounds(self, server, uploads):
         for round_id, state, count, version in self._rounds():
             known = uploads[round_id]
             self.summary.lost += max(len(known) - count, 0)
@@ -257,13 +265,15 @@ class Campaign:
             if state == FINISHED:
                 feed(server, known)
                 self.summary.rounds += 1
-                codes = hashlib.sha256(server.codes.tobytes()).digest()
-                self.summary.torn += self.published.get(version, codes) != codes
-        self._compare_state(server)
-        if self.privacy != "clear":
-            from tests.campaigns.masking_device import TOLD
+                self.require_published(server, version)
 
-            self.summary.torn += sum(len(told) > 1 for told in TOLD.values())
+    def require_published(self, server, version):
+        codes = hashlib.sha256(server.codes.tobytes()).digest()
+        self.summary.torn += self.published.get(version, codes) != codes
+
+    @property
+    def states(self):
+        return self.base / "folder" / "states"
 
     def _rounds(self):
         with sqlite3.connect(self.base / "folder" / "coordinator.sqlite") as connection:
@@ -273,7 +283,7 @@ class Campaign:
             ).fetchall()
 
     def _compare_state(self, server):
-        path = max((self.base / "folder" / "states").iterdir(), key=lambda path: int(path.stem))
+        path = max(self.states.iterdir(), key=lambda path: int(path.stem))
         with np.load(path) as saved:
             is_same = all(np.array_equal(saved[name], value) for name, value in server.state().items())
         self.summary.torn += not is_same

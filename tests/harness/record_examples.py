@@ -244,6 +244,25 @@ def load():
     return records.LoadRecord(units=[units], held=held)
 
 
+def secure_load():
+    one = {
+        "devices": 512,
+        "uploaded": 487,
+        "dropped": 25,
+        "errors": {},
+        "request_bytes": 176_221,
+        "seconds": 42.0,
+        "latency_ms": {"min": 1.0, "p50": 40.0, "p95": 200.0, "p99": 350.0, "max": 420.0},
+        "client_cpu_ms_each": 4.3,
+        "server_cpu_ms_each": 9.1,
+        "server_written_bytes_each": 820_000.0,
+        "load_average": 1.7,
+    }
+    return records.SecureLoadRecord(
+        cohort=512, open_rows=2000, bits=64, dropout=0.05, processes=2, rounds=[one], server_peak_rss_bytes=140_000_000
+    )
+
+
 def device():
     call = {"count": 1, "request_bytes": 176_207, "answer_bytes": 38}
     secure = {
@@ -337,11 +356,21 @@ def finding(claim, mode, measured, limit=None):
 
 
 def privacy():
+    # Mode, bytes of an upload, HR@10, and what is read of codes, ratings and items.
+    modes = (
+        ("paper", 9_900.0, 0.42, (1.0, 0.995, 1.0)),
+        ("clear", 1_300.0, 0.74, (1.0, 0.343, 0.9)),
+        ("secagg, cohort 256", 90_000.0, 0.72, (0.11, 0.346, 0.443)),
+        ("secagg, cohort 565", 92_000.0, 0.73, (0.09, 0.344, 0.437)),
+        ("secagg+dp, cohort 256", 99_000.0, 0.51, (0.08, 0.341, 0.43)),
+    )
+    claims = ("user codes read from uploads", "ratings recovered exactly", "rated items named")
     found = [
-        finding("user codes read from uploads", "secagg, cohort 256", 0.11, 0.12),
-        finding("user codes read from uploads", "clear", 1.0),
-        *(finding("user codes read from one sum", f"secagg, cohort {n}", 1 / n) for n in (1, 4, 16, 64)),
+        finding(claim, mode, read[place], read[place] + 0.01 if mode.startswith("secagg") else None)
+        for place, claim in enumerate(claims)
+        for mode, _, _, read in modes
     ]
+    found += [finding("user codes read from one sum", f"secagg, cohort {n}", 1 / n) for n in (1, 4, 16, 64)]
     runs = [
         {
             "mode": mode,
@@ -350,10 +379,10 @@ def privacy():
             "gate_only": False,
             "upload_bytes": size,
             "open_rows": 300,
-            "accuracy": POPULAR,
+            "accuracy": {**POPULAR, "hr": hr},
             "privacy_loss": None,
         }
-        for mode, size in (("secagg, cohort 256", 9000.0), ("clear", 1300.0))
+        for mode, size, hr, _ in modes
     ]
     campaign = {"rounds": 200, "rounds_per_device": 16}
     options = {"data": None, "synthetic": "small", **campaign, "bits": 64, "seed": 0, "minimum_cohort": 256}
@@ -442,6 +471,69 @@ def paper_figures():
     return records.PaperFiguresRecord(figure_1=points, sweeps=[swept], findings=found, rounds=5, seeds=2, **HERE)
 
 
+def scale():
+    hour = {"check_ins": 100.0, "device_rounds": 40.0, "cores": 0.7, "database": 0.08}
+    answer = {
+        "device_rounds": 3_240_000,
+        "check_ins": 8_650_000,
+        "check_ins_per_place": 2.4,
+        "rounds": 57,
+        "round_seconds_p50": 815.0,
+        "round_seconds_p95": 843.0,
+        "cohorts": 5_387,
+        "abandoned_cohorts": 0,
+        "wait_seconds_p50": 58.0,
+        "wait_seconds_p95": 59.0,
+        "mean_check_ins_per_second": 100.0,
+        "peak_check_ins_per_second": 256.0,
+        "peak_over_hour": 1.55,
+        "mean_cores": 0.8,
+        "busiest_minute_cores": 2.1,
+        "replicas": 3,
+        "database_busy_mean": 0.07,
+        "database_busy_minute": 0.2,
+        "inserts_per_second": 270.0,
+        "up_bytes_per_second": 4.5e6,
+        "up_bytes_per_device_round": 115_000.0,
+        "down_bytes_whole": 16_000.0,
+        "down_bytes_delta": 3_200.0,
+        "hours": [hour, {**hour, "check_ins": 60.0}] * 12,
+    }
+    return records.ScaleRecord(
+        scenario=SCENARIO, constants=CONSTANTS, answer=answer, seconds=30.0, peak_bytes=250_000_000
+    )
+
+
+SCENARIO = {
+    "devices": 10_000_000, "coming": 0.4, "swing": 0.8, "cohorts": 64, "goal": 512, "dropout": 0.1,
+    "deadline_seconds": 60.0,
+}  # fmt: skip
+CONSTANTS = {
+    "check_in_cpu_ms": 3.0, "phase_cpu_ms": [2.0] * 7, "phase_bytes": [500] * 7, "open_rows": 2000, "code_bits": 64
+}  # fmt: skip
+
+
+def scale_real():
+    figures = {
+        "placed": 300,
+        "contributions": 270,
+        "check_ins": 700,
+        "rounds": 8,
+        "round_seconds_p50": 80.0,
+        "last_place_seconds": 560.0,
+        "peak_check_ins_per_second": 9.0,
+        "cpu_ms_per_device_round": 15.0,
+    }
+    return records.ScaleRealRecord(
+        scenario={**SCENARIO, "devices": 300},
+        constants=CONSTANTS,
+        real=figures,
+        simulated={**figures, "check_ins": 690},
+        written_bytes_per_device_round=400_000.0,
+        load_average=2.0,
+    )
+
+
 EXAMPLES = {
     "train": train(),
     "sweep": sweep(),
@@ -474,6 +566,7 @@ EXAMPLES = {
     ),
     "accuracy": accuracy(),
     "load": load(),
+    "load-secagg": secure_load(),
     "device": device(),
     "demo": demo(),
     "cost": cost(),
@@ -482,4 +575,6 @@ EXAMPLES = {
     "paper-accuracy": paper_accuracy(),
     "paper-costs": paper_costs(),
     "paper-figures": paper_figures(),
+    "scale": scale(),
+    "scale-real": scale_real(),
 }

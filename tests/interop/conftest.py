@@ -1,4 +1,4 @@
-"""What runs with `make test-interop` only: it needs Node, nginx and curl."""
+"""What runs with `make test-interop` only: it needs Node, nginx, curl, Prometheus and systemd-analyze."""
 
 import re
 

@@ -6,12 +6,15 @@ import subprocess
 import sys
 import time
 from importlib.metadata import entry_points
+from types import SimpleNamespace
 
 import pytest
+from typer.testing import CliRunner
 
-from lightfr import Client, Device, FileKey, Participation, Reason, cli
+from lightfr import Client, Device, FileKey, Participation, Reason, RoundStage, cli
 from lightfr.store import Store
 from lightfr.views import imported
+from lightfr_harness.cli import app
 
 FORGOTTEN = "Everything about this device and its user was removed.\n"
 OPINIONS = ["like", "dislike", "seen", "hide"]
@@ -44,7 +47,7 @@ def fails(folder, capsys):
     def run(*arguments):
         code = cli.main(["--folder", str(folder), *map(str, arguments)])
         printed = capsys.readouterr()
-        assert (code, printed.out) == (1, "")
+        assert (code, printed.out) == (2, "")
         (line,) = printed.err.splitlines()
         assert line.startswith("lightfr: ")
         return line
@@ -74,7 +77,8 @@ def test_a_first_session(coordinator, invitation, lightfr, folder):
     assert "item 3" not in {line.split("  ")[-1] for line in lines}
     assert "  item 3\n" in lightfr("recommend", "-k", 300, "--include-rated")
     assert len(lightfr("recommend").splitlines()) == 10
-    assert lightfr("participate", "--allow-clear-uploads") == "Took part in a round (1 of 1).\n"
+    told = lightfr("participate", "--allow-clear-uploads").splitlines()
+    assert told == ["  has a place in a round", "  uploaded", "Took part in a round (1 of 1)."]
     status = lightfr("status")
     for name, value in {"item count": 300, "rating count": 1, "rounds": 1, "upload pending": False}.items():
         assert says(status, name, value)
@@ -140,8 +144,21 @@ def test_training_that_is_over_is_said(start_coordinator, invitation, lightfr, m
 
 def test_a_budget_that_is_spent_is_said_and_nobody_waits_for_it(enrolled, lightfr, monkeypatch):
     spent = Participation(took_part=False, retry_after_seconds=5400.0, reason=Reason.BUDGET)
-    monkeypatch.setattr(Client, "participate", lambda client: spent)
+    monkeypatch.setattr(Client, "participate", lambda client, progress: spent)
     assert lightfr("participate").endswith("it may take part again in 1.5 hours.\n")
+
+
+def test_a_secure_round_says_how_far_it_is_and_for_how_many_others_it_waits(enrolled, lightfr, monkeypatch):
+    def participate(client, progress):
+        for stage in RoundStage:
+            progress(stage)
+        return Participation(took_part=True, retry_after_seconds=0.0)
+
+    monkeypatch.setattr(Client, "participate", participate)
+    monkeypatch.setattr(Client, "status", lambda client: SimpleNamespace(others_in_round=263))
+    told = lightfr("participate").splitlines()
+    assert len(told) == len(RoundStage) + 1
+    assert "  uploaded; waiting for 263 others" in told
 
 
 def test_what_the_server_told_is_written_to_a_file(enrolled, lightfr, tmp_path):
@@ -229,10 +246,12 @@ def test_enrolling_again_changes_nothing(coordinator, invitation, enrolled, ligh
     assert (folder / "identity.pem").read_bytes() == before
 
 
-def test_the_status_names_the_device(coordinator, enrolled, lightfr, folder):
+def test_the_status_names_the_device_as_the_authority_does(coordinator, authority, enrolled, lightfr, folder):
     status = lightfr("status")
     known = Device.load(folder).status()
     assert says(status, "device id", known.device_id)
+    listed = CliRunner().invoke(app, ["ca", "list", str(authority.folder)])
+    assert known.device_id in listed.output
     assert says(status, "certificate ends", known.certificate_ends)
     assert says(status, "server", coordinator.addresses["server"])
 
@@ -243,7 +262,6 @@ def test_errors_are_one_line(enrolled, fails, lightfr, tmp_path):
     lightfr("sync")
     assert "1 to 5" in fails("rate", "item 1", 6)
     assert "1 to 5" in fails("rate", "item 1", "nan")
-    assert "expected 1 to" in fails("recommend", "-k", 0)
     assert "invitation" in fails("--folder", tmp_path / "other", "enroll", tmp_path / "absent.json")
 
 
@@ -299,7 +317,7 @@ def test_python_runs_the_same_command(enrolled, folder):
     assert run("sync").stdout == "Model version 1 (new): 300 items of 64 bits\n"
     assert run("rate", "item 1", "5").returncode == 0
     refused = run("rate", "item 1", "17")
-    assert (refused.returncode, refused.stdout, len(refused.stderr.splitlines())) == (1, "", 1)
+    assert (refused.returncode, refused.stdout, len(refused.stderr.splitlines())) == (2, "", 1)
     assert run("--help").stdout.startswith("usage: lightfr ")
 
 

@@ -67,6 +67,13 @@ def run(script, *arguments):
     return answer.stdout.split()
 
 
+def test_a_system_without_posix_is_told_so_in_one_sentence():
+    """Not by a module that is missing somewhere below."""
+    script = "import os, pathlib; os.name = 'nt'\ntry: import lightfr\nexcept ImportError as error: print(error)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("lightfr runs on Linux and macOS")
+
+
 def test_importing_the_sdk_loads_no_numpy_and_no_http_framework():
     loaded = set(run(SCRIPT_MODULES))
     assert "lightfr" in loaded

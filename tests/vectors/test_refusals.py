@@ -47,8 +47,9 @@ def test_a_coordinator_refuses_each_bad_upload_with_its_reason(tmp_path):
         it = Small(tmp_path, Clock(), Plan(goal=6, over_selection=2), SETTINGS, ITEMS)
         await it.coordinator.start()
         current = it.coordinator.book.current
-        current.round_id = bytes.fromhex(known["round_id"])
+        current.number, current.round_id = 2, bytes.fromhex(known["round_id"])
         current.manifest_sha256 = bytes.fromhex(known["manifest_sha256"])
+        assert await it.coordinator._storage.open_round(current)
         await it.assignment("a")
         reasons = {c["name"]: await reason_of(it.upload("a", bytes.fromhex(c["request"]))) for c in ternary["refused"]}
         good = bytes.fromhex(ternary["good"][0])

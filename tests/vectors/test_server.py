@@ -7,6 +7,7 @@ import pytest
 
 from lightfr.v1 import model_pb2
 from lightfr_harness.server.rules import CatalogueRule, PaperRule, balance_of
+from lightfr_harness.server.rules.cohorts import combined
 from lightfr_harness.server.rules.plausible import ImplausibleSumError, require_plausible_counts
 from tests.vectors.reading import by_name, noise_of, vector
 
@@ -159,3 +160,8 @@ def test_which_clipped_sums_are_dropped(known):
 def test_which_counts_are_dropped(known):
     with pytest.raises(ImplausibleSumError) if known["dropped"] else nullcontext():
         require_plausible_counts(np.array(known["counts"]), known["devices"], noise_of(known["noise"]))
+
+
+@pytest.mark.parametrize("known", vector("cohorts")["cases"], ids=lambda known: known["name"])
+def test_how_cohorts_are_combined(known):
+    assert combined([np.array(one) for one in known["sums"]], known["survivors"]).tolist() == known["combined"]

@@ -12,10 +12,23 @@ from rich.table import Table
 from lightfr.errors import InvalidInputError
 from lightfr_harness.audits.cost.cli import cost
 from lightfr_harness.audits.finding import Finding, broken
+from lightfr_harness.audits.privacy.methods import WATCHED
 from lightfr_harness.audits.privacy.plan import MODES, ROUNDS_PER_DEVICE, AuditOptions
-from lightfr_harness.console import Json, Report, progress_bar
+from lightfr_harness.audits.summary_cli import print_summary
+from lightfr_harness.console import MOST_DEVICES, MOST_ROUNDS, Bits, Json, Report, Seed, choice, progress_bar, whole
+from lightfr_harness.data.cli import (
+    Format,
+    ItemColumn,
+    RatingColumn,
+    RatingMax,
+    RatingMin,
+    TimeColumn,
+    UserColumn,
+    format_of,
+    reader_options,
+)
 from lightfr_harness.errors import errors_as_messages
-from lightfr_harness.simulation.cli import Bits, Data, Format, Seed, Synthetic
+from lightfr_harness.simulation.cli import Data, Epsilon, Synthetic
 
 if TYPE_CHECKING:
     from lightfr_harness.audits.privacy.method_audit import MethodOptions
@@ -26,37 +39,49 @@ app.command()(cost)
 
 @app.command()
 def privacy(
-    mode: Annotated[list[str] | None, typer.Option(help=f"One or more of {', '.join(MODES)}. Default: all.")] = None,
+    mode: Annotated[list[str] | None, choice(MODES, "One or more modes. Default: all.")] = None,
     method: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Instead of our modes, what the server learns of another method: one or more of fcf, fedmf-part, "
-            "fedmf-full, fedrec, metamf, privrec, pfedrec."
-        ),
+        choice(WATCHED, "Instead of our modes, what the server learns of another method: one or more."),
     ] = None,
     beside: Annotated[
         Path | None, typer.Option(help="With --method: a record of our modes, to stand in the same table.")
     ] = None,
     data: Data = None,
-    format: Format = "ml-100k",
+    format: Format = None,
     synthetic: Synthetic = "small",
     rounds: Annotated[
-        int, typer.Option(help="Rounds of the campaign that is attacked; in clear modes and with --method 10 at most.")
+        int,
+        whole(
+            "Rounds of the campaign that is attacked; in clear modes and with --method 10 at most.",
+            least=1,
+            most=MOST_ROUNDS,
+        ),
     ] = 200,
     rounds_per_device: Annotated[
-        int, typer.Option(help="Rounds that a device takes part in at most; then the campaign lacks devices and ends.")
+        int,
+        whole(
+            "Rounds that a device takes part in at most; then the campaign lacks devices and ends.",
+            least=1,
+            most=MOST_ROUNDS,
+        ),
     ] = ROUNDS_PER_DEVICE,
     cohort: Annotated[
-        list[int] | None, typer.Option(help="Devices in a round; several are compared. Default: 60 % of the devices.")
+        list[int] | None,
+        whole("Devices in a round; several are compared. Default: 60 % of the devices.", least=1, most=MOST_DEVICES),
     ] = None,
     minimum_cohort: Annotated[
-        int, typer.Option(help="Smaller cohorts promise nothing; their figures are for information.")
+        int, whole("Smaller cohorts promise nothing; their figures are for information.", least=1, most=MOST_DEVICES)
     ] = 256,
     bits: Bits = 64,
-    epsilon: Annotated[
-        float, typer.Option(help="secagg+dp: what a user may lose in all rounds together, with delta 1e-5.")
-    ] = 8.0,
+    epsilon: Epsilon = 8.0,
     seed: Seed = 0,
+    user: UserColumn = None,
+    item: ItemColumn = None,
+    rating: RatingColumn = None,
+    timestamp: TimeColumn = None,
+    rating_min: RatingMin = None,
+    rating_max: RatingMax = None,
     json_file: Json = None,
     report: Report = None,
 ) -> None:
@@ -68,13 +93,15 @@ def privacy(
 
     With --method the server of another method is the attacker. Options on cohorts, bits and epsilon are ours alone.
     """
+    read_by = reader_options(user, item, rating, timestamp, rating_min, rating_max)
     if method:
         from lightfr_harness.audits.privacy.method_audit import MethodOptions
 
         with errors_as_messages():
             if mode:
                 raise InvalidInputError("--method and --mode are two audits: run one, then the other with --beside")
-            asked = MethodOptions(tuple(dict.fromkeys(method)), data, format, synthetic, rounds, seed)
+            named = format_of(data, format)
+            asked = MethodOptions(tuple(dict.fromkeys(method)), data, named, synthetic, rounds, seed, read_by)
         _methods(asked, beside, json_file, report)
         return
     from lightfr_harness.audits.privacy.run import run
@@ -86,7 +113,8 @@ def privacy(
         options = AuditOptions(
             modes=tuple(mode or MODES),
             data=data,
-            format=format,
+            format=format_of(data, format),
+            data_options=read_by,
             synthetic=synthetic,
             rounds=rounds,
             rounds_per_device=rounds_per_device,
@@ -101,6 +129,7 @@ def privacy(
             audited = run(options, lambda what, share: bar.update(task, description=what, completed=share))
         save(audited.record, json_file, report)
     if json_file != "-":
+        print_summary(audited.record, [finding.record() for finding in audited.findings], json_file, report)
         Console().print(_table(audited.findings))
     if broken(audited.findings):
         raise typer.Exit(code=1)
@@ -121,6 +150,7 @@ def _methods(options: MethodOptions, beside: Path | None, json_file: str | None,
             record = run(options, ours, lambda what, share: bar.update(task, description=what, completed=share))
         save(record, json_file, report)
     if json_file != "-":
+        print_summary(record, record.findings, json_file, report)
         table = Table(*HEADS, "Table 1 says", title=f"{TITLE}, in percent (guessing)", caption=" ".join(runs(record)))
         for name, cells, verdict in learned(record):
             table.add_row(name, *cells, verdict)

@@ -77,11 +77,6 @@ def at_most(claim: str, source: str, what: Measurement, unit: str, limit: float,
     return _make(claim, source, what, unit, limit, HOLDS if what.measured <= limit else BROKEN, mode, at_least=False)
 
 
-def at_least(claim: str, source: str, what: Measurement, unit: str, limit: float, mode: str = "") -> Finding:
-    """The claim holds while the figure reaches the limit."""
-    return _make(claim, source, what, unit, limit, HOLDS if what.measured >= limit else BROKEN, mode, at_least=True)
-
-
 def for_information(claim: str, source: str, what: Measurement, unit: str, mode: str = "") -> Finding:
     """A figure that nothing promises anything about."""
     return _make(claim, source, what, unit, None, FOR_INFORMATION, mode, at_least=False)

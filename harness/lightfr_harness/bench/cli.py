@@ -9,23 +9,39 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from lightfr_harness.console import Json, Report, progress_bar
+from lightfr.cohorts import MAX_DEVICES, MIN_DEVICES
+from lightfr_harness.bench.load_options import SecureLoad
+from lightfr_harness.console import (
+    MOST_ITEMS,
+    Bits,
+    Json,
+    Report,
+    Seed,
+    choice,
+    number,
+    output_folder,
+    progress_bar,
+    whole,
+)
 from lightfr_harness.errors import errors_as_messages
 from lightfr_harness.records import AccuracyRecord, DeviceRecord, LoadRecord, TopkRecord, from_dict
 from lightfr_harness.reports.pages import save
 
+# Items of MovieLens-100K, whose user the fit's benchmark imitates.
+FIT_ITEMS = 1682
+
 app = typer.Typer(no_args_is_help=True, help="Time our kernel against contenders, interleaved, by CPU time.")
 
-Seed = Annotated[int, typer.Option(min=0, help="Seed of the generated codes and queries.")]
-Seconds = Annotated[float, typer.Option(help="CPU seconds to spend on one configuration.")]
+Seconds = Annotated[float, number("CPU seconds to spend on one configuration.", least=0, most=3600)]
+Items = Annotated[int, whole("Items in the catalogue.", least=10, most=MOST_ITEMS)]
 
 
 @app.command()
 def topk(
-    items: Annotated[int, typer.Option(min=10, help="Items in the catalogue.")] = 1_000_000,
-    bits: Annotated[int, typer.Option(help="Code length, 8 to 1024 in steps of 8.")] = 64,
-    batch: Annotated[int, typer.Option(min=1, help="Queries per call.")] = 1,
-    codes: Annotated[str, typer.Option(help="random, or learned: clustered as learned codes are.")] = "random",
+    items: Items = 1_000_000,
+    bits: Bits = 64,
+    batch: Annotated[int, whole("Queries per call.", least=1, most=4096)] = 1,
+    codes: Annotated[str, choice(("random", "learned"), "learned: clustered as learned codes are.")] = "random",
     seed: Seed = 0,
     seconds: Seconds = 4,
     json_file: Json = None,
@@ -34,8 +50,6 @@ def topk(
     """Exact top-10: ours, faiss IndexBinaryFlat, float64 inner products, and a plain read of the bytes."""
     from lightfr_harness.bench import topk as bench
 
-    if codes not in ("random", "learned"):
-        raise typer.BadParameter(f"'{codes}' is neither random nor learned", param_hint="--codes")
     with errors_as_messages():
         record = bench.run(items, bits, batch, codes, seed, seconds)
         save(record, json_file, report)
@@ -45,10 +59,10 @@ def topk(
 
 @app.command()
 def open_rows(
-    items: Annotated[int, typer.Option(min=10, help="Items in the catalogue.")] = 1_000_000,
-    open_items: Annotated[int, typer.Option(min=1, help="How many of them have a row of their own.")] = 98_000,
-    bits: Annotated[int, typer.Option(help="Code length, 8 to 1024 in steps of 8.")] = 64,
-    bitmap: Annotated[str, typer.Option(help="prefix, nearly: the open items come first; or random.")] = "prefix",
+    items: Items = 1_000_000,
+    open_items: Annotated[int, whole("How many of them have a row of their own.", least=1, most=MOST_ITEMS)] = 98_000,
+    bits: Bits = 64,
+    bitmap: Annotated[str, choice(("prefix", "random"), "prefix: nearly all open items come first.")] = "prefix",
     seed: Seed = 0,
     seconds: Seconds = 4,
     json_file: Json = None,
@@ -57,8 +71,6 @@ def open_rows(
     """Exact top-10 over the open rows and the one that closed items share, against a row for every item."""
     from lightfr_harness.bench import open_rows as bench
 
-    if bitmap not in ("prefix", "random"):
-        raise typer.BadParameter(f"'{bitmap}' is neither prefix nor random", param_hint="--bitmap")
     if open_items > items:
         raise typer.BadParameter(f"there are {items} items", param_hint="--open-items")
     with errors_as_messages():
@@ -74,8 +86,8 @@ def open_rows(
 
 @app.command()
 def fit(
-    rated: Annotated[int, typer.Option(min=1, help="Rated items of the user.")] = 166,
-    bits: Annotated[int, typer.Option(help="Code length.")] = 64,
+    rated: Annotated[int, whole("Rated items of the user.", least=1, most=FIT_ITEMS)] = 166,
+    bits: Bits = 64,
     seed: Seed = 0,
     seconds: Seconds = 2,
     json_file: Json = None,
@@ -85,7 +97,7 @@ def fit(
     from lightfr_harness.bench import fit as bench
 
     with errors_as_messages():
-        record = bench.run(rated, bits, 1682, seed, seconds)
+        record = bench.run(rated, bits, FIT_ITEMS, seed, seconds)
         save(record, json_file, report)
     if json_file != "-":
         Console().print(
@@ -96,7 +108,7 @@ def fit(
 
 @app.command()
 def rounds(
-    bits: Annotated[int, typer.Option(help="Code length.")] = 64,
+    bits: Bits = 64,
     seed: Seed = 0,
     seconds: Seconds = 2,
     json_file: Json = None,
@@ -120,16 +132,33 @@ def rounds(
 
 @app.command()
 def load(
-    rate: Annotated[float, typer.Option(min=1, help="New connections a second, each a check-in and an upload.")] = 160,
-    seconds: Annotated[float, typer.Option(min=1, help="Seconds of load.")] = 60,
+    privacy: Annotated[
+        str, choice(("clear", "secagg"), "clear: uploads on a schedule. secagg: masked rounds.")
+    ] = "clear",
+    rate: Annotated[
+        float, number("clear: new connections a second, each a check-in and an upload.", least=1, most=10_000)
+    ] = 160,
+    seconds: Annotated[float, number("clear: seconds of load.", least=1, most=3600)] = 60,
     runs: Annotated[
-        int, typer.Option(min=1, help="How often to repeat it; the machine may be busy with other things.")
+        int, whole("How often to repeat it, or rounds; the machine may be busy with other things.", least=1, most=100)
     ] = 1,
-    kept: Annotated[int, typer.Option(min=1, help="Connections to hold open at once afterwards.")] = 2000,
+    kept: Annotated[int, whole("clear: connections to hold open at once afterwards.", least=1, most=50_000)] = 2000,
+    cohort: Annotated[int, whole("secagg: devices of a round.", least=4, most=MAX_DEVICES)] = 512,
+    open_rows: Annotated[int, whole("secagg: rows that each device uploads.", least=1, most=MOST_ITEMS)] = 2000,
+    dropout: Annotated[
+        float, number("secagg: the share of devices that leave before the upload.", least=0, most=0.25)
+    ] = 0.05,
+    processes: Annotated[int, whole("secagg: processes of the devices.", least=1, most=64)] = 2,
+    deadline_seconds: Annotated[
+        float, number("secagg: how long a phase waits for devices that have left.", least=1, most=3600)
+    ] = 30,
     json_file: Json = None,
     report: Report = None,
 ) -> None:
-    """A coordinator under new mutual-TLS connections that upload, then under many that stay."""
+    """A coordinator under new mutual-TLS connections that upload, then under many that stay; or in masked rounds."""
+    if privacy == "secagg":
+        _load_secure(SecureLoad(cohort, open_rows, runs, dropout, processes, deadline_seconds), json_file, report)
+        return
     from lightfr_harness.bench import load as bench
 
     with errors_as_messages():
@@ -145,6 +174,32 @@ def load(
             f"{held['errors']} errors; the server held {held['server_rss_bytes'] / 1e6:.0f} MB, "
             f"{held['kilobytes_each']:.0f} KB for each"
         )
+
+
+def _load_secure(load: SecureLoad, json_file: str | None, report: Path | None) -> None:
+    from lightfr_harness.bench import load_secure as bench
+
+    with errors_as_messages():
+        record = bench.run(load)
+        save(record, json_file, report)
+    if json_file == "-":
+        return
+    table = Table(title=f"masked rounds of {record.cohort} devices, {record.open_rows:,} rows of {record.bits} bits")
+    heads = ("uploaded", "left", "errors", "p50 ms", "p99", "client CPU ms", "server", "KB written", "seconds", "load")
+    for name in heads:
+        table.add_column(name, justify="right")
+    for one in record.rounds:
+        table.add_row(
+            *(str(one["uploaded"]), str(one["dropped"]), str(sum(one["errors"].values()))),
+            *(f"{one['latency_ms'][name]:.0f}" for name in ("p50", "p99")),
+            f"{one['client_cpu_ms_each']:.1f}",
+            f"{one['server_cpu_ms_each']:.1f}",
+            f"{one['server_written_bytes_each'] / 1000:.0f}",
+            f"{one['seconds']:.1f}",
+            f"{one['load_average']:.1f}",
+        )
+    Console().print(table)
+    Console().print(f"the server held {record.server_peak_rss_bytes / 1e6:.0f} MB at most")
 
 
 def _load_table(record: LoadRecord) -> Table:
@@ -169,7 +224,7 @@ def report(
     seed: Seed = 0,
     seconds: Seconds = 4,
     json_file: Json = None,
-    report: Annotated[Path, typer.Option(help="Folder for the HTML page and the record.")] = Path("out/bench"),
+    report: Annotated[Path, output_folder("Folder for the HTML page and the record.")] = Path("out/bench"),
 ) -> None:
     """Time the whole table (10^5 to 10^7 items, 64 and 128 bits, batches) and draw the paper's Figure 1."""
     from lightfr_harness.bench import topk as bench
@@ -243,23 +298,32 @@ def _table(timings: list[TopkRecord]) -> Table:
 
 @app.command()
 def device(
-    items: Annotated[int, typer.Option(min=1000, help="Items in the catalogue.")] = 1_000_000,
-    bits: Annotated[int, typer.Option(help="Code length.")] = 64,
-    ratings: Annotated[int, typer.Option(min=1, help="Ratings on the device.")] = 166,
-    cohort: Annotated[int, typer.Option(min=2, help="Devices in the round of secure aggregation.")] = 512,
+    items: Annotated[int, whole("Items in the catalogue.", least=1000, most=MOST_ITEMS)] = 1_000_000,
+    bits: Bits = 64,
+    ratings: Annotated[int, whole("Ratings on the device.", least=1, most=MOST_ITEMS)] = 166,
+    cohort: Annotated[
+        int, whole("Devices in the round of secure aggregation.", least=MIN_DEVICES, most=MAX_DEVICES)
+    ] = 512,
     open_rows: Annotated[
-        int, typer.Option(min=0, help="Rows that the device trains. With 0 it counts who rates what, for all items.")
+        int,
+        whole("Rows that the device trains. With 0 it counts who rates what, for all items.", least=0, most=MOST_ITEMS),
     ] = 2000,
     open_items: Annotated[
-        int, typer.Option(min=0, help="Open items in the session in the clear. With 0 all are open.")
+        int, whole("Open items in the session in the clear. With 0 all are open.", least=0, most=MOST_ITEMS)
     ] = 0,
     json_file: Json = None,
     report: Report = None,
 ) -> None:
-    """One real device from outside: memory, CPU time, threads, and bytes at the TLS socket, phase by phase."""
+    """One real device from outside: memory, CPU time, threads, and bytes at the TLS socket, phase by phase.
+
+    Exit code 1 when one of the limits is broken.
+    """
     from lightfr_harness.bench import device as bench
     from lightfr_harness.reports.bench import device_rows
 
+    for name, value in (("--ratings", ratings), ("--open-rows", open_rows), ("--open-items", open_items)):
+        if value > items:
+            raise typer.BadParameter(f"{value} are more than the {items} items", param_hint=name)
     with errors_as_messages(), Console(stderr=True).status("starting") as status:
 
         def progress(phase: str) -> None:
@@ -269,9 +333,11 @@ def device(
         measured["secure"] = bench.run_secure(items, bits, ratings, open_rows, cohort, progress)
         record = from_dict(DeviceRecord, measured)
         save(record, json_file, report)
-    if json_file == "-":
-        return
-    table = Table("", "measured", "limit", title=f"one device, {record.items:,} items of {record.bits} bits")
-    for cells in device_rows(record):
-        table.add_row(*cells)
-    Console().print(table)
+    rows = device_rows(record)
+    if json_file != "-":
+        table = Table("", "measured", "limit", "", title=f"one device, {record.items:,} items of {record.bits} bits")
+        for cells in rows:
+            table.add_row(*cells)
+        Console().print(table)
+    if any(verdict == "broken" for *_, verdict in rows):
+        raise typer.Exit(code=1)

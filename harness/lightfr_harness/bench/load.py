@@ -8,24 +8,20 @@ from __future__ import annotations
 
 import os
 import queue
-import resource
 import tempfile
 import threading
 import time
-import urllib.request
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-from lightfr.errors import LightFRError
 from lightfr.v1 import coordinator_pb2 as pb
-from lightfr_harness.bench.load_devices import BITS, CHECK_IN, ITEMS, Connection, Fleet
+from lightfr_harness.bench.load_devices import BITS, CHECK_IN, ITEMS, Connection, Fleet, LoadError, called
+from lightfr_harness.bench.load_server import MeasuredServer, quantiles
 from lightfr_harness.server.authority import Authority
-from lightfr_harness.server.coordinator.child import CoordinatorProcess
 
 # Twice the goal, so that a device's next turn comes in another round.
 IDENTITIES, GOAL = 1000, 500
@@ -34,48 +30,23 @@ IDENTITIES, GOAL = 1000, 500
 THREADS = 64
 # How long a device that is told to come back waits here. A real one waits as long as it is told.
 RETRY_SECONDS = 0.05
-_TICKS = os.sysconf("SC_CLK_TCK")
-_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-
-
-class LoadError(LightFRError):
-    """An answer that a unit did not expect."""
 
 
 class Bench:
     """A coordinator in a process of its own, and a fleet."""
 
-    def __init__(self, server: CoordinatorProcess, fleet: Fleet) -> None:
+    def __init__(self, server: MeasuredServer, fleet: Fleet) -> None:
         self.server, self.fleet = server, fleet
         # Units so far: the next one is another device's turn, also in a later run.
         self.units = 0
-        parts = urlsplit(server.addresses["server"])
-        self.address = (str(parts.hostname), int(parts.port or 443))
 
     def connect(self, number: int) -> Connection:
-        return Connection(self.address, self.fleet.contexts[number % len(self.fleet.contexts)])
-
-    def server_cpu_seconds(self) -> float:
-        fields = Path(f"/proc/{self.server.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICKS
-
-    def server_bytes(self) -> int:
-        """Memory that the server holds now."""
-        return int(Path(f"/proc/{self.server.process.pid}/statm").read_text().split()[1]) * _PAGE_BYTES
-
-    def open_connections(self) -> int:
-        """As the server counts them."""
-        with urllib.request.urlopen(f"{self.server.addresses['operations']}/metrics") as page:
-            lines = page.read().decode().splitlines()
-        return int(float(next(line for line in lines if line.startswith("lightfr_connections ")).split()[1]))
+        return Connection(self.server.address, self.fleet.contexts[number % len(self.fleet.contexts)])
 
 
 @contextmanager
 def started() -> Iterator[Bench]:
     """Everything that a run needs, on the disk of the temporary folder."""
-    # Both processes hold thousands of connections; the server's process inherits the limit.
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         authority = Authority.init(folder / "authority", ["127.0.0.1"])
@@ -83,8 +54,7 @@ def started() -> Iterator[Bench]:
         fleet = Fleet(authority, folder, IDENTITIES)
         authority.close()
         how: dict[str, Any] = {"bits": BITS, "goal": GOAL, "privacy": "clear"}
-        process = CoordinatorProcess(folder / "data", authority.folder, folder / "items.txt", **how)
-        with process as server:
+        with MeasuredServer(folder / "data", authority.folder, folder / "items.txt", **how) as server:
             yield Bench(server, fleet)
 
 
@@ -143,7 +113,7 @@ class Units:
 
     def _upload(self, connection: Connection) -> bool:
         """False: there was no place, or the round closed meanwhile."""
-        answer = pb.CheckInResponse.FromString(_called(connection, "CheckIn", CHECK_IN))
+        answer = pb.CheckInResponse.FromString(called(connection, "CheckIn", CHECK_IN))
         if answer.WhichOneof("answer") != "assignment":
             return False
         request, receipt = self._bench.fleet.upload(answer.assignment)
@@ -156,17 +126,10 @@ class Units:
         return True
 
 
-def _called(connection: Connection, method: str, body: bytes) -> bytes:
-    status, answer = connection.call(method, body)
-    if status != 200:
-        raise LoadError(f"{method} was answered with status {status}")
-    return answer
-
-
 def run_units(bench: Bench, rate: float, seconds: float) -> dict[str, Any]:
     """New connections at a rate, for some seconds."""
     units = Units(bench, rate, seconds)
-    client, server = time.process_time(), bench.server_cpu_seconds()
+    client, server = time.process_time(), bench.server.cpu_seconds()
     took = units.run()
     done = len(units.latencies) - units.errors.total()
     return {
@@ -179,17 +142,10 @@ def run_units(bench: Bench, rate: float, seconds: float) -> dict[str, Any]:
         "seconds": took,
         "latency_ms": {name: 1000 * value for name, value in quantiles(units.latencies).items()},
         "client_cpu_ms_each": 1000 * (time.process_time() - client) / len(units.latencies),
-        "server_cpu_ms_each": 1000 * (bench.server_cpu_seconds() - server) / len(units.latencies),
-        "server_rss_bytes": bench.server_bytes(),
+        "server_cpu_ms_each": 1000 * (bench.server.cpu_seconds() - server) / len(units.latencies),
+        "server_rss_bytes": bench.server.rss_bytes(),
         "load_average": os.getloadavg()[0],
     }
-
-
-def quantiles(values: Sequence[float]) -> dict[str, float]:
-    """Minimum, p50, p95, p99 and maximum; a quantile is the smallest value that this share does not exceed."""
-    ordered = sorted(values)
-    at = {"min": 0, "p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1}
-    return {name: ordered[max(-int(-share * len(ordered) // 1) - 1, 0)] for name, share in at.items()}
 
 
 # Connections that stay.
@@ -197,7 +153,7 @@ def quantiles(values: Sequence[float]) -> dict[str, float]:
 
 def run_held(bench: Bench, count: int, seconds: float) -> dict[str, Any]:
     """Hold connections at once; each checks in when it opens and then in turn, as often as fits into the time."""
-    before = bench.server_bytes()
+    before = bench.server.rss_bytes()
     with ThreadPoolExecutor(THREADS) as pool:
         held = list(pool.map(bench.connect, range(count)))
         try:
@@ -205,7 +161,7 @@ def run_held(bench: Bench, count: int, seconds: float) -> dict[str, Any]:
             while not served or time.perf_counter() - begin < seconds:
                 served += sum(pool.map(_is_served, held))
             turns = -(-served // count)
-            open_now, after = bench.open_connections(), bench.server_bytes()
+            open_now, after = bench.server.metric("lightfr_connections"), bench.server.rss_bytes()
         finally:
             for connection in held:
                 connection.close()

@@ -12,6 +12,7 @@ from typing import Self
 import numpy as np
 
 from lightfr._wire import tls
+from lightfr.errors import LightFRError
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import model_pb2, update_pb2
 from lightfr_harness.server.authority import Authority
@@ -25,6 +26,10 @@ CHECK_IN = pb.CheckInRequest(
         wire_versions=[1], upload_kinds=[model_pb2.UPLOAD_KIND_TERNARY], privacy_modes=[model_pb2.PRIVACY_MODE_CLEAR]
     )
 ).SerializeToString()
+
+
+class LoadError(LightFRError):
+    """An answer that a unit did not expect."""
 
 
 class Connection:
@@ -63,6 +68,14 @@ class Connection:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def called(connection: Connection, method: str, body: bytes) -> bytes:
+    """The answer; raises LoadError when it is a refusal."""
+    status, answer = connection.call(method, body)
+    if status != 200:
+        raise LoadError(f"{method} was answered with status {status}")
+    return answer
 
 
 def _is_whole(answer: bytes) -> bool:

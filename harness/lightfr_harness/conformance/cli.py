@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import typer
 
+from lightfr_harness.console import choice, output_file
 from lightfr_harness.errors import CannotRunError, errors_as_messages
 
 # A server that takes longer to start would lose the rounds that the suite has opened.
@@ -22,7 +23,7 @@ VectorsOption = Annotated[
 
 def conformance_kit(
     folder: Annotated[Path, typer.Argument(help="The folder to make for the kit.")],
-    privacy: Annotated[str, typer.Option(help="clear, secagg or secagg+dp.")],
+    privacy: Annotated[str, choice(("clear", "secagg", "secagg+dp"), "What the server will learn.", "--privacy")],
     crowd: Annotated[
         bool,
         typer.Option("--crowd", help="Use secagg with 130 places: not every device is a neighbour of every other."),
@@ -32,8 +33,9 @@ def conformance_kit(
     ] = False,
     uploads: Annotated[
         str,
-        typer.Option(
-            help="With --privacy clear: ternary, exact, or as the paper has them, paper (gradients) or codes."
+        choice(
+            ("ternary", "exact", "paper", "codes"),
+            "With --privacy clear: rows, or as the paper has them, paper (gradients) or codes.",
         ),
     ] = "ternary",
     evaluation: Annotated[
@@ -68,8 +70,7 @@ def conformance(
     enrollment: Annotated[str, typer.Option(help="Address of the server for enrolment: https://host:port.")] = "",
     kit: Annotated[Path | None, typer.Option(help="The kit that the server was started with.")] = None,
     json_file: Annotated[
-        str | None,
-        typer.Option("--json", metavar="FILE", help="Write the results to FILE; - prints them and nothing else."),
+        str | None, output_file("Write the results to FILE; - prints them and nothing else.", "--json")
     ] = None,
     known_failing: Annotated[
         Path | None, typer.Option(help="A file with the ids of cases that may fail, one per line. They still run.")

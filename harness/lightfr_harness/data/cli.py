@@ -10,15 +10,16 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from lightfr_harness.console import MOST_ITEMS, choice, number, output_file, output_folder, whole
 from lightfr_harness.errors import errors_as_messages
 
-from .errors import InvalidOptionError
+from .errors import DatasetError, InvalidOptionError
 from .fetch import fetch
 from .ratings import Ratings
-from .readers import READERS, load
+from .readers import READERS, guess_format, load
 from .sources import SOURCES
 from .splits import Split, first_ratings
-from .synthetic import SIZES
+from .synthetic import SIZES, parse_size
 from .writer import write_inter
 
 FIRST_RATINGS = 5
@@ -31,11 +32,14 @@ UserColumn = Annotated[str | None, typer.Option(help=_COLUMN.format("user"))]
 ItemColumn = Annotated[str | None, typer.Option(help=_COLUMN.format("item"))]
 RatingColumn = Annotated[str | None, typer.Option(help=_COLUMN.format("rating"))]
 TimeColumn = Annotated[str | None, typer.Option(help=_COLUMN.format("time"))]
-RatingMin = Annotated[float | None, typer.Option(help="csv, inter, prepared: bottom of the rating scale.")]
-RatingMax = Annotated[float | None, typer.Option(help="csv, inter, prepared: top of the rating scale.")]
+_SCALE = "csv, inter, prepared: {} of the rating scale."
+RatingMin = Annotated[float | None, number(_SCALE.format("bottom"), least=-1e9, most=1e9)]
+RatingMax = Annotated[float | None, number(_SCALE.format("top"), least=-1e9, most=1e9)]
 
 RatingsFile = Annotated[Path, typer.Argument(help="A ratings file, perhaps in a zip file; for `prepared`, a folder.")]
-Format = Annotated[str, typer.Option(help=f"One of: {', '.join(READERS)}.")]
+Format = Annotated[
+    str | None, choice(READERS, "Format of the file. Default: what the file looks like, which is then shown.")
+]
 
 app = typer.Typer(name="data", help="Fetch, list, look at and cut data sets.", no_args_is_help=True)
 
@@ -43,7 +47,7 @@ app = typer.Typer(name="data", help="Fetch, list, look at and cut data sets.", n
 @app.command("fetch")
 def fetch_command(
     name: Annotated[str, typer.Argument(help="Which data set; see `data list`.")],
-    to: Annotated[Path, typer.Option(help="Folder to put it in.")] = Path("data"),
+    to: Annotated[Path, output_folder("Folder to put it in.")] = Path("data"),
 ) -> None:
     """Download a public data set, check it, and print the path of its ratings file.
 
@@ -70,7 +74,7 @@ def list_command() -> None:
 @app.command("show")
 def show_command(
     file: RatingsFile,
-    format: Format,
+    format: Format = None,
     user: UserColumn = None,
     item: ItemColumn = None,
     rating: RatingColumn = None,
@@ -81,16 +85,18 @@ def show_command(
     """Show counts, density, the histogram of ratings and the first few ratings of a file."""
     options = reader_options(user, item, rating, timestamp, rating_min, rating_max)
     with errors_as_messages():
-        loaded = load(file, format, **options)
+        loaded = load(file, format_of(file, format), **options)
     _show(loaded)
 
 
 @app.command("cut")
 def cut_command(
     file: RatingsFile,
-    format: Format,
-    first: Annotated[int, typer.Option(help="How many ratings of each user to keep, the oldest ones.")],
-    to: Annotated[Path, typer.Option(help="The .inter file to write.")],
+    first: Annotated[
+        int, whole("How many ratings of each user to keep, the oldest ones.", "--first", least=1, most=MOST_ITEMS)
+    ],
+    to: Annotated[Path, output_file("The .inter file to write.", "--to")],
+    format: Format = None,
     user: UserColumn = None,
     item: ItemColumn = None,
     rating: RatingColumn = None,
@@ -105,12 +111,30 @@ def cut_command(
     """
     options = reader_options(user, item, rating, timestamp, rating_min, rating_max)
     with errors_as_messages():
-        loaded = load(file, format, **options)
+        loaded = load(file, format_of(file, format), **options)
         if isinstance(loaded, Split):
             raise InvalidOptionError("A prepared split has no times, so no rating of a user is the first.")
         cut = first_ratings(loaded, first)
         write_inter(cut, to)
     _console().print(f"{to}: {cut.n_users:,} users, {cut.n_items:,} items, {len(cut):,} ratings", soft_wrap=True)
+
+
+def known_size(text: str) -> str:
+    """Refuse a size of a synthetic set that cannot be made."""
+    try:
+        parse_size(text)
+    except DatasetError as error:
+        raise typer.BadParameter(str(error)) from error
+    return text
+
+
+def format_of(file: Path | None, format: str | None) -> str:
+    """The format that was named, or what the file looks like; the guess is shown on standard error."""
+    if file is None or format:
+        return format or "ml-100k"
+    guessed, what = guess_format(file)
+    typer.echo(f"{file} looks like {what}: reading it as {guessed} (--format names another)", err=True)
+    return guessed
 
 
 def reader_options(

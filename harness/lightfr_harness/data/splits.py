@@ -21,6 +21,9 @@ NEGATIVES_SEED = 20230401
 FEWEST_RATINGS = 3
 """One to train on, one to validate, one to test; users below it are trained on, not judged."""
 
+MOST_JUDGED = 50_000
+"""Of more users some are drawn: a share of them is then known to .005, and to judge a million takes an hour."""
+
 
 @dataclass(frozen=True, eq=False)
 class Split:
@@ -63,12 +66,17 @@ def leave_last_out(
     default, and `validation` is then None, because judging on it would judge on training data.
     To choose a model, pass `validation_in_train=False`. The test candidates are the same in both
     cases. Negatives are drawn from the items the user never rated, in any part; a user with fewer
-    such items than `n_negatives` gets them all, and a user with none is not evaluated.
+    such items than `n_negatives` gets them all, and a user with none is not evaluated. Of more than
+    MOST_JUDGED users so many are drawn; the others are trained on with all their ratings.
     """
     if n_negatives < 1:
         raise InvalidOptionError(f"n_negatives is {n_negatives}; at least 1 is needed to rank.")
     history = _Histories(ratings, seed)
     users = np.flatnonzero((history.sizes >= FEWEST_RATINGS) & (history.sizes < ratings.n_items))
+    drawn = ""
+    if len(users) > MOST_JUDGED:
+        drawn = f", for {MOST_JUDGED:,} of {len(users):,} users"
+        users = np.sort(np.random.default_rng([seed, 3]).choice(users, MOST_JUDGED, replace=False))
     test_rows, validation_rows = history.rows_from_end(users, 1), history.rows_from_end(users, 2)
     in_train = np.ones(len(ratings), dtype=np.bool_)
     in_train[test_rows] = False
@@ -79,7 +87,7 @@ def leave_last_out(
     test = draw.candidates(test_rows, np.random.default_rng([seed, 0]))
     tied = int((ratings.timestamp[test_rows] == ratings.timestamp[validation_rows]).sum())
     by_line = f"; for {tied:,} of {len(users):,} users the later line, among equal times" if tied else ""
-    held_out = _in_words(ratings, f"the newest rating of each user by time{by_line}", seed)
+    held_out = _in_words(ratings, f"the newest rating of each user by time{drawn}{by_line}", seed)
     if validation_in_train:
         return Split(train, None, renumber_candidates(test, order), held_out)
     validation = draw.candidates(validation_rows, np.random.default_rng([seed, 1]))

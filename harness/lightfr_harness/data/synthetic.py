@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import InvalidOptionError
-from .ratings import Ratings, renumber_by_popularity
+from .ratings import Index, Ratings, renumber_by_popularity
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -30,6 +30,9 @@ ATTEMPTS_BY_TASTE = 20
 EVENTS_PER_BLOCK = 250_000
 SECONDS_OF_HISTORY = 200 * 86_400
 FEWEST_RATINGS_PER_USER = 5
+# Of users, items and ratings each: ratings of this number take some 10 GB.
+MOST = 100_000_000
+MOST_DIGITS = 18
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,12 @@ class SyntheticSize:
     n_ratings: int
 
     def __post_init__(self) -> None:
+        largest = max(self.n_users, self.n_items, self.n_ratings)
+        if largest > MOST:
+            raise InvalidOptionError(
+                f"A synthetic set of {largest:,} users, items or ratings would take days and all memory; give at most "
+                f"{MOST:,} of each."
+            )
         fewest = self.n_users * FEWEST_RATINGS_PER_USER
         # Half of the catalogue per user at most: beyond that nobody would have a choice left.
         most = self.n_users * (self.n_items // 2)
@@ -67,7 +76,7 @@ def parse_size(text: str) -> SyntheticSize:
     if text in SIZES:
         return SIZES[text]
     parts = text.split("x")
-    if len(parts) != 3 or not all(part.isascii() and part.isdigit() for part in parts):
+    if len(parts) != 3 or not all(part.isascii() and part.isdigit() and len(part) <= MOST_DIGITS for part in parts):
         raise InvalidOptionError(
             f"There is no synthetic size {text!r}. Use one of {', '.join(SIZES)}, "
             "or USERSxITEMSxRATINGS such as 1000x2000x50000."
@@ -193,14 +202,15 @@ def _activity(size: SyntheticSize, generator: np.random.Generator) -> Ints:
 
 def _make_block(
     world: _World, users: Ints, activity: Ints, generator: np.random.Generator
-) -> tuple[Ints, Ints, Floats, Ints]:
+) -> tuple[Index, Index, Floats, Ints]:
     tastes = _Tastes.make(world, len(users), generator)
     events = _distinct_events(world, tastes, activity, generator)
     stars = _stars(world, tastes, events, generator)
     first_seen = generator.integers(SECONDS_OF_HISTORY, size=len(users))
     time = first_seen[events.user] + (events.when * SECONDS_OF_HISTORY).astype(np.int64)
     order = np.lexsort((time, events.user))
-    return users[events.user[order]], events.item[order], stars[order], time[order]
+    # Half of the bytes: all blocks are held together at the end.
+    return users[events.user[order]].astype(np.uint32), events.item[order].astype(np.uint32), stars[order], time[order]
 
 
 def _distinct_events(world: _World, tastes: _Tastes, activity: Ints, generator: np.random.Generator) -> _Events:

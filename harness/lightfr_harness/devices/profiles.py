@@ -38,6 +38,13 @@ class Profile:
     round_ms: float
     up_mib_per_day: float
     down_mib_per_day: float
+    # For estimates of energy: of the core under load, of 10^6 bytes, and of the radio from waking to sleeping.
+    core_watts: float
+    up_joules_per_mb: float
+    down_joules_per_mb: float
+    wake_joules: float
+    # 0 without a battery.
+    battery_wh: float
     # By name of the figure. An estimate says that it is one.
     sources: dict[str, str]
 
@@ -57,7 +64,13 @@ class Profile:
 
 FIGURES = tuple(field.name for field in fields(Profile) if field.name not in ("name", "description", "sources"))
 # The least and the most that makes sense, where it is not "above zero".
-_RANGES = {"cpu_quota": (0.01, 1.0), "relative_speed": (0.01, 100.0), "delay_ms": (0.0, 60_000.0), "loss": (0.0, 0.5)}
+_RANGES = {
+    "cpu_quota": (0.01, 1.0),
+    "relative_speed": (0.01, 100.0),
+    "delay_ms": (0.0, 60_000.0),
+    "loss": (0.0, 0.5),
+    "battery_wh": (0.0, 1e6),
+}
 _ABOVE_ZERO = (1e-6, 1e15)
 
 

@@ -13,7 +13,7 @@ import asyncio
 import hashlib
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from lightfr_harness.server.coordinator.options import ItemList, Settings
 from lightfr_harness.server.coordinator.rounds import Plan
 from lightfr_harness.server.coordinator.serving import Addresses, serve_until_stopped
 from lightfr_harness.server.rules import PRIVACY_MODES, TERNARY_ROWS, AggregationRule, CatalogueRule
+from lightfr_harness.server.rules.cohorts import CohortSum, Combined
 
 # A row is open if at least this many devices rate its item.
 GATE = 10
@@ -55,9 +56,9 @@ class StandInRule(CatalogueRule):
         self._give_rows(seed)
         self.begin_round()
 
-    def add_cohort(self, sums: Mapping[str, npt.NDArray[np.int64]], survivors: int) -> int:
+    def add_cohorts(self, cohorts: Sequence[CohortSum]) -> Combined:
         """The masks are off by now, and the sums are not needed."""
-        return 0
+        return Combined(0, (0,) * len(cohorts))
 
     def _start_sums(self) -> None:
         """Nothing is summed."""

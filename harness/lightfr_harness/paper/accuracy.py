@@ -12,11 +12,11 @@ from statistics import mean
 from typing import cast
 
 from lightfr import __version__
-from lightfr_harness.data import Candidates, Ratings, Split
+from lightfr_harness.data import Candidates, Ratings
 from lightfr_harness.errors import CannotRunError
 from lightfr_harness.journal import Journal
-from lightfr_harness.paper.protocols import PROTOCOLS
-from lightfr_harness.paper.runs import RunResult, Watch, final_run, tuning_run
+from lightfr_harness.paper.protocols import HOLD_OUTS, PROTOCOLS, Parts
+from lightfr_harness.paper.runs import VALIDATION, RunResult, Watch, final_run, tuning_run
 from lightfr_harness.paper.sources import fingerprint
 from lightfr_harness.paper.stated import STATED
 from lightfr_harness.records import PaperAccuracyRecord, PaperRow, SeedFigures
@@ -72,12 +72,17 @@ class AccuracyOptions:
         return (ONLY,) if entry.authors_steps == 0 and not entry.authors else CHOICES[self.settings]
 
     @property
+    def hold_outs(self) -> list[str]:
+        """What the protocols hold out, each once: protocols that hold out the same ratings share their runs."""
+        return list(dict.fromkeys(PROTOCOLS[name] for name in self.protocols))
+
+    @property
     def n_runs(self) -> int:
         runs = 0
         for entry in self.entries:
             for choice in self.choices(entry):
                 runs += self.seeds + (len(self.grid(entry)) if choice == TUNED else 0)
-        return runs * len(self.protocols)
+        return runs * len(self.hold_outs)
 
 
 def measure(
@@ -102,6 +107,17 @@ def measure(
     )
 
 
+@dataclass(frozen=True)
+class _Runs:
+    """All that was run for one method with one choice of constants; it serves every protocol of its hold-out."""
+
+    constants: Settings
+    steps: int
+    chosen: RunResult | None
+    tuning_cpu_seconds: float | None
+    finals: list[RunResult]
+
+
 class _Table:
     """The rows, one after the other. Every run has a key, by which the journal knows it."""
 
@@ -115,42 +131,51 @@ class _Table:
         self.held_out: dict[str, str] = {}
 
     def rows(self) -> Iterator[PaperRow]:
+        """By protocol, as they were asked for; each run is done when the first protocol needs it."""
+        parts = {name: HOLD_OUTS[name].parts(self._ratings) for name in self._options.hold_outs}
+        runs: dict[tuple[str, str, str], _Runs] = {}
         for protocol in self._options.protocols:
-            split = PROTOCOLS[protocol](self._ratings)
-            choosing = PROTOCOLS[protocol](self._ratings, validation_in_train=False)
-            self.held_out[protocol] = split.held_out
+            held = PROTOCOLS[protocol]
+            self.held_out[protocol] = parts[held].final.held_out
             for entry in self._options.entries:
                 for settings in self._options.choices(entry):
-                    yield self._row(protocol, split, choosing, entry, settings)
+                    key = (held, entry.name, settings)
+                    if key not in runs:
+                        runs[key] = self._runs(held, parts[held], entry, settings)
+                    yield self._row(protocol, entry, settings, runs[key])
 
-    def _row(self, protocol: str, split: Split, choosing: Split, entry: Entry, settings: str) -> PaperRow:
+    def _runs(self, held: str, parts: Parts, entry: Entry, settings: str) -> _Runs:
+        """Choose the constants, if they are to be tuned, and train with every seed."""
         constants, steps, chosen, seconds = entry.authors, self._options.steps(entry, settings), None, None
         if settings == TUNED:
-            constants, chosen, seconds = self._tune(protocol, choosing, entry)
+            constants, chosen, seconds = self._tune(held, parts, entry)
             steps = chosen["steps"]
         finals = []
         if chosen is None or not chosen["outcome"]:
-            finals = self._finals(protocol, split, entry, settings, constants, steps)
+            finals = self._finals(held, parts, entry, settings, constants, steps)
         else:
             self._finished += self._options.seeds
-        good = [each for _, each in finals if not each["outcome"]]
-        failed = [each["outcome"] for each in [chosen, *(each for _, each in finals)] if each and each["outcome"]]
+        return _Runs(constants, steps, chosen, seconds, finals)
+
+    def _row(self, protocol: str, entry: Entry, settings: str, runs: _Runs) -> PaperRow:
+        good = [each for each in runs.finals if not each["outcome"]]
+        failed = [each["outcome"] for each in [runs.chosen, *runs.finals] if each and each["outcome"]]
         hr, ndcg = self._stated.get(entry.name, (None, None))
-        whole = good if not failed else []
+        whole = [each["figures"][protocol] for each in good] if not failed else []
         return {
             "protocol": protocol,
             "method": entry.name,
             "title": entry.title,
             "family": entry.family,
             "settings": settings,
-            "constants": dict(constants),
-            "steps": steps,
+            "constants": dict(runs.constants),
+            "steps": runs.steps,
             "hr": _mean([each["hr"] for each in whole]),
             "ndcg": _mean([each["ndcg"] for each in whole]),
-            "by_seed": [_seed_figures(seed, each) for seed, each in finals if not each["outcome"]],
-            "validation_ndcg": chosen["ndcg"] if chosen else None,
+            "by_seed": _by_seed(protocol, runs.finals),
+            "validation_ndcg": _on_validation(runs.chosen) if runs.chosen else None,
             "cpu_seconds": _mean([each["cpu_seconds"] for each in good]),
-            "tuning_cpu_seconds": seconds,
+            "tuning_cpu_seconds": runs.tuning_cpu_seconds,
             "down_bytes": _mean([each["down_bytes"] for each in good]),
             "up_bytes": _mean([each["up_bytes"] for each in good]),
             "stated_hr": hr,
@@ -159,25 +184,26 @@ class _Table:
             "note": entry.note,
         }
 
-    def _tune(self, protocol: str, split: Split, entry: Entry) -> tuple[Settings, RunResult, float]:
+    def _tune(self, held: str, parts: Parts, entry: Entry) -> tuple[Settings, RunResult, float]:
         """The constants with the best NDCG on validation, what they gave there, and the CPU seconds of all."""
-        most, validation = self._options.steps(entry, TUNED), cast("Candidates", split.validation)
+        most, validation = self._options.steps(entry, TUNED), cast("Candidates", parts.choosing.validation)
         tried = []
         for constants in self._options.grid(entry):
-            key = [self._data, protocol, entry.name, "validation", dict(constants), most]
-            run = partial(tuning_run, entry, constants, most, split.train, validation)
-            tried.append((constants, self._run(f"{entry.title}, tuning, {protocol}", key, run)))
-        best = max(tried, key=lambda each: -1.0 if each[1]["ndcg"] is None else each[1]["ndcg"])
+            key = [self._data, held, entry.name, VALIDATION, dict(constants), most]
+            run = partial(tuning_run, entry, constants, most, parts.choosing.train, validation)
+            tried.append((constants, self._run(f"{entry.title}, tuning, {held}", key, run)))
+        best = max(tried, key=lambda each: _on_validation(each[1]) or -1.0)
         return *best, sum(each["cpu_seconds"] for _, each in tried)
 
     def _finals(
-        self, protocol: str, split: Split, entry: Entry, settings: str, constants: Settings, steps: int
-    ) -> list[tuple[int, RunResult]]:
+        self, held: str, parts: Parts, entry: Entry, settings: str, constants: Settings, steps: int
+    ) -> list[RunResult]:
+        """One for each seed, in their order."""
         finals = []
         for seed in range(self._options.seeds):
-            key = [self._data, protocol, entry.name, "test", dict(constants), steps, seed]
-            run = partial(final_run, entry, constants, steps, seed, split.train, split.test)
-            finals.append((seed, self._run(f"{entry.title}, {settings}, {protocol}, seed {seed}", key, run)))
+            key = [self._data, held, entry.name, "test", dict(constants), steps, seed]
+            run = partial(final_run, entry, constants, steps, seed, parts.final.train, parts.tests)
+            finals.append(self._run(f"{entry.title}, {settings}, {held}, seed {seed}", key, run))
         return finals
 
     def _run(self, label: str, key: list[object], run: Callable[[Watch], RunResult]) -> RunResult:
@@ -195,10 +221,13 @@ def _mean(values: list[float | None]) -> float | None:
     return mean(known) if known else None
 
 
-def _seed_figures(seed: int, result: RunResult) -> SeedFigures:
-    return {
-        "seed": seed,
-        "hr": result["hr"] or 0.0,
-        "ndcg": result["ndcg"] or 0.0,
-        "cpu_seconds": result["cpu_seconds"],
-    }
+def _on_validation(result: RunResult) -> float | None:
+    return result["figures"][VALIDATION]["ndcg"] if result["figures"] else None
+
+
+def _by_seed(protocol: str, finals: list[RunResult]) -> list[SeedFigures]:
+    return [
+        {"seed": seed, **each["figures"][protocol], "cpu_seconds": each["cpu_seconds"]}
+        for seed, each in enumerate(finals)
+        if not each["outcome"]
+    ]

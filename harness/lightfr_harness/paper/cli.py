@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,10 +12,25 @@ from rich.table import Table
 
 from lightfr_harness.audits.cost.cli import INTERRUPTED_EXIT, print_findings
 from lightfr_harness.audits.cost.formulas import DATASETS
-from lightfr_harness.console import Json, progress_bar
+from lightfr_harness.console import MOST_ITEMS, Json, Seed, choice, output_folder, progress_bar, whole
+from lightfr_harness.data.cli import (
+    Format,
+    ItemColumn,
+    RatingColumn,
+    RatingMax,
+    RatingMin,
+    TimeColumn,
+    UserColumn,
+    format_of,
+    reader_options,
+)
 from lightfr_harness.data.readers import READERS
 from lightfr_harness.errors import errors_as_messages
-from lightfr_harness.simulation.cli import Data, Format, Rounds, Seed, Synthetic
+from lightfr_harness.paper.accuracy import CHOICES
+from lightfr_harness.paper.protocols import PROTOCOLS
+from lightfr_harness.paper.sources import Source, sources
+from lightfr_harness.simulation.baselines.registry import METHODS
+from lightfr_harness.simulation.cli import Data, Rounds, Synthetic
 
 if TYPE_CHECKING:
     from lightfr_harness.records import PaperAccuracyRecord, Record
@@ -25,10 +41,12 @@ Files = Annotated[
 ]
 Formats = Annotated[
     list[str] | None,
-    typer.Option(help=f"Format of all files, or one for each in their order: {', '.join(READERS)}. Default: ml-100k."),
+    choice(
+        READERS, "Format of all files, or one for each in their order. Default: what each looks like, which is shown."
+    ),
 ]
 Folder = Annotated[
-    Path, typer.Option(help="Folder for pages, records and finished runs; a stopped command goes on from there.")
+    Path, output_folder("Folder for pages, records and finished runs; a stopped command goes on from there.")
 ]
 
 app = typer.Typer(name="paper", help="Measure the paper's tables and figures anew.", no_args_is_help=True)
@@ -42,24 +60,27 @@ def paper() -> None:
 @app.command()
 def accuracy(
     data: Data = None,
-    format: Format = "ml-100k",
+    format: Format = None,
     synthetic: Synthetic = "small",
-    method: Annotated[
-        list[str] | None, typer.Option(help="A method, by its name; may be given more than once. Default: all.")
-    ] = None,
+    method: Annotated[list[str] | None, choice(METHODS, "A method; may be given more than once. Default: all.")] = None,
     protocol: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="last-out-49, last-out-99 or 80-10-10-sampled; may be given more than once. Default: last-out-49."
-        ),
+        list[str] | None, choice(PROTOCOLS, "May be given more than once. Default: last-out-49.")
     ] = None,
     settings: Annotated[
-        str, typer.Option(help="authors (their constants), tuned (the best of a grid on validation) or both.")
+        str, choice(CHOICES, "The authors' constants, the best of a grid on validation, or both.")
     ] = "both",
-    seeds: Annotated[int | None, typer.Option(help="Final runs of each row, averaged. Default: 3; quick: 1.")] = None,
+    seeds: Annotated[
+        int | None, whole("Final runs of each row, averaged. Default: 3; quick: 1.", least=1, most=100)
+    ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="At most 10 steps, two settings to tune by, one seed: to see that it works.")
     ] = False,
+    user: UserColumn = None,
+    item: ItemColumn = None,
+    rating: RatingColumn = None,
+    timestamp: TimeColumn = None,
+    rating_min: RatingMin = None,
+    rating_max: RatingMax = None,
     json_file: Json = None,
     report: Folder = Path("out/paper"),
 ) -> None:
@@ -70,7 +91,6 @@ def accuracy(
     states stands beside; differences are information, not failures.
     """
     from lightfr_harness.paper.accuracy import SEEDS, AccuracyOptions, measure
-    from lightfr_harness.paper.sources import sources
     from lightfr_harness.reports.pages import save
 
     with errors_as_messages():
@@ -81,7 +101,8 @@ def accuracy(
             seeds=seeds if seeds is not None else 1 if quick else SEEDS,
             quick=quick,
         )
-        [source] = sources([data] if data else [], [format], synthetic)
+        read_by = reader_options(user, item, rating, timestamp, rating_min, rating_max)
+        [source] = _sources([data] if data else [], [format] if format else [], synthetic, read_by)
         ratings = source.load()
         with progress_bar() as bar:
             task = bar.add_task("paper accuracy", total=options.n_runs, detail="")
@@ -101,9 +122,12 @@ def accuracy(
 
 @app.command()
 def costs(
-    dataset: Annotated[str, typer.Option(help=f"Whose shape: {', '.join(DATASETS)}; no data is needed.")] = "ciao",
+    dataset: Annotated[str, choice(DATASETS, "Whose shape; no data is needed.")] = "ciao",
     open_rows: Annotated[
-        int, typer.Option(min=0, help="Items with a row of their own where only open ones have one. Default: Ciao's.")
+        int,
+        whole(
+            "Items with a row of their own where only open ones have one. Default: Ciao's.", least=0, most=MOST_ITEMS
+        ),
     ] = 0,
     seed: Seed = 0,
     json_file: Json = None,
@@ -143,17 +167,23 @@ def figures(
     format: Formats = None,
     synthetic: Synthetic = "small",
     rounds: Rounds = 50,
-    seeds: Annotated[int, typer.Option(min=1, help="Runs per point of Figures 4 to 6, averaged.")] = 1,
+    seeds: Annotated[int, whole("Runs per point of Figures 4 to 6, averaged.", least=1, most=100)] = 1,
+    user: UserColumn = None,
+    item: ItemColumn = None,
+    rating: RatingColumn = None,
+    timestamp: TimeColumn = None,
+    rating_min: RatingMin = None,
+    rating_max: RatingMax = None,
     json_file: Json = None,
     report: Folder = Path("out/paper"),
 ) -> None:
     """Draw the paper's Figures 1, 4, 5 and 6 anew, the last three for each data set, beside what its text says."""
     from lightfr_harness.paper.figures import FiguresOptions, measure
-    from lightfr_harness.paper.sources import sources
     from lightfr_harness.reports.pages import save
 
     with errors_as_messages():
-        options = FiguresOptions(sources(data or [], format or ["ml-100k"], synthetic), rounds, seeds)
+        read_by = reader_options(user, item, rating, timestamp, rating_min, rating_max)
+        options = FiguresOptions(_sources(data or [], format or [], synthetic, read_by), rounds, seeds)
         with progress_bar() as bar:
             task = bar.add_task("paper figures", total=options.n_runs, detail="")
             record = measure(
@@ -173,6 +203,12 @@ def everything(
     quick: Annotated[
         bool, typer.Option("--quick", help="Few rounds and steps, one seed: to see that it works, in minutes.")
     ] = False,
+    user: UserColumn = None,
+    item: ItemColumn = None,
+    rating: RatingColumn = None,
+    timestamp: TimeColumn = None,
+    rating_min: RatingMin = None,
+    rating_max: RatingMax = None,
     report: Folder = Path("out/paper"),
 ) -> None:
     """Measure every table and figure of the paper, and put all on one page, each with its claim and what we make of it.
@@ -180,10 +216,10 @@ def everything(
     The page is written anew after each part. Ctrl-C keeps what is there, and the same command goes on.
     """
     from lightfr_harness.paper.everything import PAGE, measure
-    from lightfr_harness.paper.sources import sources
 
     with errors_as_messages():
-        chosen = sources(data or [], format or ["ml-100k"], synthetic)
+        read_by = reader_options(user, item, rating, timestamp, rating_min, rating_max)
+        chosen = _sources(data or [], format or [], synthetic, read_by)
         try:
             with progress_bar() as bar:
                 task = bar.add_task("paper all", total=1.0, detail="")
@@ -192,6 +228,13 @@ def everything(
             typer.echo(f"Interrupted: {report / PAGE} has what is there. The same command goes on.", err=True)
             raise typer.Exit(code=INTERRUPTED_EXIT) from None
     Console().print(f"page: {report / PAGE}")
+
+
+def _sources(
+    files: Sequence[Path], formats: Sequence[str], synthetic: str, read_by: dict[str, str | float]
+) -> list[Source]:
+    """What is measured on; the format of a file is guessed where none is named."""
+    return sources(files, formats or [format_of(file, None) for file in files], synthetic, read_by)
 
 
 def _say_where(record: Record, report: Path) -> None:

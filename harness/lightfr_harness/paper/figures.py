@@ -40,7 +40,13 @@ class FiguresOptions:
 
     def points(self, source: Source) -> list[sweep.Point]:
         """The runs of one data set. The ablation is Table 6, which `paper accuracy` measures."""
-        base = TrainOptions(data=source.path, format=source.format, synthetic=source.synthetic, rounds=self.rounds)
+        base = TrainOptions(
+            data=source.path,
+            format=source.format,
+            data_options=dict(source.data_options),
+            synthetic=source.synthetic,
+            rounds=self.rounds,
+        )
         return [point for point in sweep.plan(base, self.seeds) if point.panel in sensitivity.FIGURES]
 
     @property

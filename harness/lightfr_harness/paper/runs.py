@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypedDict
 
 import numpy as np
@@ -16,6 +16,7 @@ from lightfr_harness.simulation.baselines.method import Entry, Method, Settings
 STEPS_BETWEEN_LOOKS = 3
 LOOKS_WITHOUT_GAIN = 5
 DIVERGED = "diverged"
+VALIDATION = "validation"
 # Called with the share of the run that is done.
 Watch = Callable[[float], None]
 
@@ -24,11 +25,17 @@ class DivergedError(InvalidInputError):
     """The scores of a method are not finite, so that ranks would mean nothing."""
 
 
-class RunResult(TypedDict):
-    """What one run gave. `outcome` is empty, or says why there are no figures."""
+class Accuracy(TypedDict):
+    """Expectations under random tie-breaking."""
 
-    hr: float | None
-    ndcg: float | None
+    hr: float
+    ndcg: float
+
+
+class RunResult(TypedDict):
+    """What one run gave, by protocol; of a tuning run on VALIDATION. `outcome` is empty, or says what failed."""
+
+    figures: dict[str, Accuracy]
     steps: int
     cpu_seconds: float
     down_bytes: float | None
@@ -45,21 +52,27 @@ def judge(method: Method, candidates: Candidates) -> Metrics:
 
 
 def final_run(
-    entry: Entry, settings: Settings, steps: int, seed: int, train: Ratings, test: Candidates, watch: Watch
+    entry: Entry,
+    settings: Settings,
+    steps: int,
+    seed: int,
+    train: Ratings,
+    tests: Mapping[str, Candidates],
+    watch: Watch,
 ) -> RunResult:
-    """So many steps, and the test once, at the end."""
+    """So many steps, and each test once, at the end."""
     method, started = entry.make(settings), time.process_time()
 
     def after(done: int) -> bool:
         watch(done / max(1, steps))
         return False
 
-    def run() -> Metrics:
+    def run() -> dict[str, Metrics]:
         method.fit(train, seed, steps, after)
-        return judge(method, test)
+        return {name: judge(method, test) for name, test in tests.items()}
 
-    metrics, outcome = _attempt(run)
-    return _result(method, metrics, steps, time.process_time() - started, outcome)
+    found, outcome = _attempt(run)
+    return _result(method, found, steps, time.process_time() - started, outcome)
 
 
 def tuning_run(
@@ -82,34 +95,36 @@ def tuning_run(
         looks.append((done, judge(method, validation)))
         return done - best()[0] >= LOOKS_WITHOUT_GAIN * STEPS_BETWEEN_LOOKS
 
-    def run() -> Metrics:
+    def run() -> dict[str, Metrics]:
         method.fit(train, 0, most_steps, after)
         if not looks:
             looks.append((0, judge(method, validation)))
-        return best()[1]
+        return {}
 
-    metrics, outcome = _attempt(run)
-    steps, metrics = best() if looks else (0, metrics)
-    return _result(method, metrics, steps, time.process_time() - started, "" if looks else outcome)
+    _, outcome = _attempt(run)
+    seconds = time.process_time() - started
+    if not looks:
+        return _result(method, {}, 0, seconds, outcome)
+    steps, metrics = best()
+    return _result(method, {VALIDATION: metrics}, steps, seconds, "")
 
 
-def _attempt(run: Callable[[], Metrics]) -> tuple[Metrics | None, str]:
+def _attempt(run: Callable[[], dict[str, Metrics]]) -> tuple[dict[str, Metrics], str]:
     """The figures, or one word or sentence on why there are none."""
     try:
         # Overflow shows in the scores, which are looked at.
         with np.errstate(all="ignore"):
             return run(), ""
     except (DivergedError, np.linalg.LinAlgError, FloatingPointError):
-        return None, DIVERGED
+        return {}, DIVERGED
     except InvalidInputError as error:
-        return None, str(error)
+        return {}, str(error)
 
 
-def _result(method: Method, metrics: Metrics | None, steps: int, seconds: float, outcome: str) -> RunResult:
+def _result(method: Method, found: dict[str, Metrics], steps: int, seconds: float, outcome: str) -> RunResult:
     devices = sum(each.devices for each in method.rounds)
     return {
-        "hr": metrics.hr if metrics else None,
-        "ndcg": metrics.ndcg if metrics else None,
+        "figures": {name: {"hr": metrics.hr, "ndcg": metrics.ndcg} for name, metrics in found.items()},
         "steps": steps,
         "cpu_seconds": seconds,
         "down_bytes": sum(each.down_bytes for each in method.rounds) / devices if devices else None,

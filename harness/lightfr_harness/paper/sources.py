@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from lightfr_harness.data import Ratings, generate, load
@@ -18,6 +18,7 @@ class Source:
     path: Path | None
     format: str
     synthetic: str
+    data_options: Mapping[str, str | float] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -29,7 +30,7 @@ class Source:
         return self.format if self.path else ""
 
     def load(self) -> Ratings:
-        loaded = generate(self.synthetic) if self.path is None else load(self.path, self.format)
+        loaded = generate(self.synthetic) if self.path is None else load(self.path, self.format, **self.data_options)
         if not isinstance(loaded, Ratings):
             raise CannotRunError(
                 "a prepared split has its own test: name a file of ratings, which the protocols can split"
@@ -37,15 +38,21 @@ class Source:
         return loaded
 
 
-def sources(files: Sequence[Path], formats: Sequence[str], synthetic: str) -> list[Source]:
-    """One for each file, with its format at the same place; one format serves all files. No file: the synthetic set."""
+def sources(
+    files: Sequence[Path], formats: Sequence[str], synthetic: str, data_options: Mapping[str, str | float] | None = None
+) -> list[Source]:
+    """One for each file, with its format at the same place; one format serves all files. No file: the synthetic set.
+
+    `data_options` say how to read each of the files.
+    """
     if not files:
-        return [Source(None, formats[0], synthetic)]
+        return [Source(None, "", synthetic)]
     if len(formats) not in (1, len(files)):
         raise CannotRunError(
             f"there are {len(files)} --data and {len(formats)} --format: give one format for all, or one for each"
         )
-    return [Source(file, formats[place % len(formats)], synthetic) for place, file in enumerate(files)]
+    how = data_options or {}
+    return [Source(file, formats[place % len(formats)], synthetic, how) for place, file in enumerate(files)]
 
 
 def fingerprint(ratings: Ratings) -> str:

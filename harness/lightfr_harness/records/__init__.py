@@ -7,9 +7,11 @@ from lightfr_harness.records.bench import (
     FitRecord,
     LoadHeld,
     LoadRecord,
+    LoadRound,
     LoadUnits,
     OpenRowsRecord,
     RoundsRecord,
+    SecureLoadRecord,
     TopkRecord,
 )
 from lightfr_harness.records.paper import (
@@ -22,6 +24,7 @@ from lightfr_harness.records.paper import (
     SeedFigures,
 )
 from lightfr_harness.records.record import FORMAT, KINDS, Record, RecordError, from_dict, read, to_dict, write
+from lightfr_harness.records.scale import RealFigures, ScaleAnswer, ScaleHour, ScaleRealRecord, ScaleRecord
 from lightfr_harness.records.training import (
     Accuracy,
     AccuracyAsGiven,
@@ -31,6 +34,7 @@ from lightfr_harness.records.training import (
     CandidateFigures,
     DataShape,
     DemoRecord,
+    EngineFigures,
     Look,
     PrivacyLossFigures,
     RankingFields,
@@ -52,11 +56,13 @@ __all__ = [
     "DataShape",
     "DemoRecord",
     "DeviceRecord",
+    "EngineFigures",
     "Figure1Record",
     "FindingFields",
     "FitRecord",
     "LoadHeld",
     "LoadRecord",
+    "LoadRound",
     "LoadUnits",
     "Look",
     "MethodsPrivacyRecord",
@@ -71,9 +77,15 @@ __all__ = [
     "PrivacyRecord",
     "PrivacyRun",
     "RankingFields",
+    "RealFigures",
     "Record",
     "RecordError",
     "RoundsRecord",
+    "ScaleAnswer",
+    "ScaleHour",
+    "ScaleRealRecord",
+    "ScaleRecord",
+    "SecureLoadRecord",
     "SeedFigures",
     "SweepPoint",
     "SweepRecord",

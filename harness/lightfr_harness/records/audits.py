@@ -57,6 +57,7 @@ class CostRecord(Record):
     inference: dict[str, Any] | None = None
     search: dict[str, Any] | None = None
     figure_1: list[dict[str, Any]] | None = None
+    energy: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -38,6 +38,22 @@ class LoadHeld(TypedDict):
     kilobytes_each: float
 
 
+class LoadRound(TypedDict):
+    """A masked round under load. Latencies are those of deliveries; nobody waits for the next step in them."""
+
+    devices: int
+    uploaded: int
+    dropped: int
+    errors: dict[str, int]
+    request_bytes: int
+    seconds: float
+    latency_ms: dict[str, float]
+    client_cpu_ms_each: float
+    server_cpu_ms_each: float
+    server_written_bytes_each: float
+    load_average: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class TopkRecord(Record):
     """`lightfr-harness bench topk`."""
@@ -140,6 +156,21 @@ class LoadRecord(Record):
 
     units: list[LoadUnits]
     held: LoadHeld
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecureLoadRecord(Record):
+    """`lightfr-harness bench load --privacy secagg`."""
+
+    kind: ClassVar[str] = "load-secagg"
+
+    cohort: int
+    open_rows: int
+    bits: int
+    dropout: float
+    processes: int
+    rounds: list[LoadRound]
+    server_peak_rss_bytes: int
 
 
 @dataclass(frozen=True, kw_only=True)

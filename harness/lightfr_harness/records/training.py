@@ -99,6 +99,20 @@ class PrivacyLossFigures(TypedDict):
     honest_devices: int
 
 
+class EngineFigures(TypedDict):
+    """Where the devices of a run lived: in `workers` processes of Ray, or, if there are none, in the run's own.
+
+    Rounds by the clock on the wall include what a busy machine lets them wait. The memory of workers includes what they
+    share.
+    """
+
+    workers: int
+    device_rounds_per_wall_second: float | None
+    worker_cpu_seconds: list[float]
+    worker_peak_bytes: list[int]
+    peak_bytes: int
+
+
 class SweepPoint(TypedDict):
     """One run of a sweep: its panel, its line, its place on the axis, and its accuracy."""
 
@@ -157,6 +171,7 @@ class TrainRecord(Record):
     down_bytes_per_device_round: float
     device_rounds: int
     device_rounds_per_second: float | None
+    engine: EngineFigures | None = None
     dropped: int
     abandoned_rounds: int
     seconds: dict[str, float]

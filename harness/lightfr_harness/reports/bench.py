@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
 from lightfr_harness.records import (
@@ -13,42 +12,47 @@ from lightfr_harness.records import (
     LoadRecord,
     OpenRowsRecord,
     RoundsRecord,
+    SecureLoadRecord,
     TopkRecord,
 )
-from lightfr_harness.reports.figures import bytes_tick, figure, in_bytes, in_time
-from lightfr_harness.reports.page import document, row, table
-from lightfr_harness.reports.svg import Series, bars, draw, log_axis
+from lightfr_harness.reports.figures import MIB, bytes_tick, figure, in_bytes, in_mib, in_time
+from lightfr_harness.reports.page import Facts, Panels, Part, Row, Section, Table, Text, Verdict, document, table
+from lightfr_harness.reports.svg import Plot, Series, bars, log_axis
 
-MIB = 2**20
 SHARED_MACHINE = "Only ratios within one run are worth quoting: on a shared machine times move by a factor of two."
 
 
-def _page(title: str, verdict: str, about: str, body: str) -> str:
-    return document(title, f'<h1>{title}</h1><p class="verdict">{verdict}</p><p>{escape(about)}</p>{body}')
+def _page(title: str, verdict: Verdict, about: str, *parts: Part) -> str:
+    return document(title, verdict, [Text(about), *parts])
+
+
+def _timed(title: str, verdict: Verdict, about: str, of_what: str, times: Mapping[str, Sequence[float]]) -> str:
+    """A page of shortest times, and perhaps medians: drawn, and in numbers."""
+    drawn = bars(f"CPU time of one {of_what}, minimum", [(name, ns[0], in_time(ns[0])) for name, ns in times.items()])
+    heads = ("", "minimum", "median")[: 1 + len(next(iter(times.values())))]
+    rows = [(name, [in_time(each) for each in ns]) for name, ns in times.items()]
+    return _page(title, verdict, f"{about} {SHARED_MACHINE}", drawn, table(f"CPU time of one {of_what}", heads, rows))
 
 
 def topk_page(record: TopkRecord) -> str:
     """One top-10 search against its contenders."""
-    verdict = (
-        f"<strong>{record.faiss_ratio:.1f} times as fast as faiss</strong>, {record.float64_ratio:.0f} times as fast "
-        f"as float64, {record.floor_ratio:.2f} times what reading the codes takes."
+    verdict = Verdict(
+        f"{record.faiss_ratio:.1f} times as fast as faiss,",
+        rest=f"{record.float64_ratio:.0f} times as fast as float64, {record.floor_ratio:.2f} times what reading the "
+        "codes takes.",
     )
     about = (
         f"{record.items:,} {record.codes} codes of {record.bits} bits, {record.batch} "
         f"{'query' if record.batch == 1 else 'queries'} at a time, top {record.k}, one thread, {record.isa}, seed "
-        f"{record.seed}. {SHARED_MACHINE}"
+        f"{record.seed}."
     )
-    times = (
-        ("a plain read", record.floor_ns, record.floor_median_ns),
-        ("ours", record.ours_ns, record.ours_median_ns),
-        ("faiss", record.faiss_ns, record.faiss_median_ns),
-        ("float64", record.float64_ns, record.float64_median_ns),
-    )
-    drawn = bars("CPU time of one call, minimum", [(name, least, in_time(least)) for name, least, _ in times])
-    rows = [row(name, [in_time(least), in_time(median)]) for name, least, median in times]
-    return _page(
-        "Top-K benchmark", verdict, about, drawn + table("CPU time of one call", ("", "minimum", "median"), rows)
-    )
+    times = {
+        "a plain read": (record.floor_ns, record.floor_median_ns),
+        "ours": (record.ours_ns, record.ours_median_ns),
+        "faiss": (record.faiss_ns, record.faiss_median_ns),
+        "float64": (record.float64_ns, record.float64_median_ns),
+    }
+    return _timed("Top-K benchmark", verdict, about, "call", times)
 
 
 def figure_1_page(record: Figure1Record) -> str:
@@ -57,7 +61,7 @@ def figure_1_page(record: Figure1Record) -> str:
     ratios = [timing.faiss_ratio for timing in timings]
     heads = ("items", "bits", "batch", "ours", "faiss / ours", "float64 / ours", "ours / floor")
     rows = [
-        row(
+        (
             f"{t.items:,}",
             [
                 str(t.bits),
@@ -81,20 +85,23 @@ def figure_1_page(record: Figure1Record) -> str:
             ("real values, numpy", [(t, t.float64_ns) for t in chosen]),
         )
     ]
-    body = (
-        table("Top 10, one thread; ratios of minima (of medians)", heads, rows)
-        + f"<h2>Figure 1: {record.figure_bits}-bit codes against real values</h2>"
-        + bytes_panel("Storage on the device", record.storage_bytes)
-        + bytes_panel("Communication of one round", record.communication_bytes)
-        + against_items("Inference, one top 10, CPU time", "ms", inference)
+    panels = Panels(
+        [
+            bytes_panel("Storage on the device", record.storage_bytes),
+            bytes_panel("Communication of one round", record.communication_bytes),
+            against_items("Inference, one top 10, CPU time", "ms", inference),
+        ]
     )
-    verdict = f"<strong>{min(ratios):.1f} to {max(ratios):.1f} times as fast as faiss.</strong>"
     return _page(
-        "Benchmark of the kernel", verdict, f"{timings[0].isa}, seed {timings[0].seed}. {SHARED_MACHINE}", body
+        "Benchmark of the kernel",
+        Verdict(f"{min(ratios):.1f} to {max(ratios):.1f} times as fast as faiss."),
+        f"{timings[0].isa}, seed {timings[0].seed}. {SHARED_MACHINE}",
+        Section(f"Figure 1: {record.figure_bits}-bit codes against real values", [panels]),
+        Section("In numbers", [table("Top 10, one thread; ratios of minima (of medians)", heads, rows)]),
     )
 
 
-def bytes_panel(title: str, points: Sequence[Mapping[str, float]]) -> str:
+def bytes_panel(title: str, points: Sequence[Mapping[str, float]]) -> Plot:
     """Bytes against items; each point has `items`, and beside it the bytes of each method by name."""
     series = [
         Series(name, [(at["items"], at[name], f"{at['items']:,} items: {in_bytes(at[name])}") for at in points])
@@ -104,72 +111,65 @@ def bytes_panel(title: str, points: Sequence[Mapping[str, float]]) -> str:
     return against_items(title, "bytes", series)
 
 
-def against_items(title: str, unit: str, series: list[Series]) -> str:
+def against_items(title: str, unit: str, series: Sequence[Series]) -> Plot:
     """A figure with two logarithmic axes."""
     counts, values = ([x for one in series for x, _, _ in one.points], [y for one in series for _, y, _ in one.points])
-    up = log_axis(unit, values, bytes_tick if unit == "bytes" else None)
-    return draw(title, log_axis("items", counts), up, series)
+    up = log_axis(unit, values, bytes_tick) if unit == "bytes" else log_axis(unit, values)
+    return Plot(title, log_axis("items", counts), up, series)
 
 
 def fit_page(record: FitRecord) -> str:
     """The user fit against plain numpy."""
-    ratio, median = record.numpy_ratio, record.numpy_ratio_median
-    verdict = f"<strong>{ratio:,.0f} times as fast as numpy</strong> (median {median:,.0f})."
-    about = f"Ten sweeps over {record.rated} ratings at {record.bits} bits; both fit the same bits. {SHARED_MACHINE}"
-    times = (("ours", record.ours_ns), ("numpy", record.ours_ns * record.numpy_ratio))
-    drawn = bars("CPU time of one fit, minimum", [(name, ns, in_time(ns)) for name, ns in times])
-    figures = table("CPU time of one fit", ("", "minimum"), [row(name, [in_time(ns)]) for name, ns in times])
-    return _page("Benchmark of the user fit", verdict, about, drawn + figures)
+    verdict = Verdict(
+        f"{record.numpy_ratio:,.0f} times as fast as numpy", rest=f"(median {record.numpy_ratio_median:,.0f})."
+    )
+    about = f"Ten sweeps over {record.rated} ratings at {record.bits} bits; both fit the same bits."
+    times = {"ours": [record.ours_ns], "numpy": [record.ours_ns * record.numpy_ratio]}
+    return _timed("Benchmark of the user fit", verdict, about, "fit", times)
 
 
 def open_rows_page(record: OpenRowsRecord) -> str:
     """A search of the open rows against one of all rows."""
-    verdict = f"<strong>{record.ratio:.1f} times as fast as all rows</strong> (median {record.ratio_median:.1f})."
+    verdict = Verdict(f"{record.ratio:.1f} times as fast as all rows", rest=f"(median {record.ratio_median:.1f}).")
     about = (
         f"Top-{record.k} of {record.items:,} items of {record.bits} bits, {record.open_items:,} of them open; both "
-        f"give the same ranking. {SHARED_MACHINE}"
+        "give the same ranking."
     )
-    times = (
-        ("open rows", record.open_ns),
-        ("all rows", record.full_ns),
-        ("open rows, with a prior", record.prior_open_ns),
-        ("all rows, with a prior", record.prior_full_ns),
-    )
-    drawn = bars("CPU time of one search, minimum", [(name, ns, in_time(ns)) for name, ns in times])
-    figures = table("CPU time of one search", ("", "minimum"), [row(name, [in_time(ns)]) for name, ns in times])
-    return _page("Benchmark of open rows", verdict, about, drawn + figures)
+    times = {
+        "open rows": [record.open_ns],
+        "all rows": [record.full_ns],
+        "open rows, with a prior": [record.prior_open_ns],
+        "all rows, with a prior": [record.prior_full_ns],
+    }
+    return _timed("Benchmark of open rows", verdict, about, "search", times)
 
 
 def rounds_page(record: RoundsRecord) -> str:
     """A device round against sizes."""
     sizes = (("ratings", record.us_by_ratings), ("items", record.us_by_items), ("devices", record.us_by_devices))
-    drawn = "".join(
-        bars(
-            f"CPU time of a device round against the {name}",
-            [(f"{int(n):,}", us, in_time(1000 * us)) for n, us in by.items()],
-            kind,
-        )
+    drawn = [
+        bars(f"Against the {name}", [(f"{int(n):,}", us, in_time(1000 * us)) for n, us in by.items()], kind)
         for kind, (name, by) in enumerate(sizes)
-    )
+    ]
     figures = [
-        row(f"{int(n):,} {name}", [in_time(1000 * us), in_time(1000 * us / int(n)) if name == "ratings" else "-"])
+        (f"{int(n):,} {name}", [in_time(1000 * us), in_time(1000 * us / int(n)) if name == "ratings" else "-"])
         for name, by in sizes
         for n, us in by.items()
     ]
-    drawn += table("CPU time of a device round", ("", "in all", "for each rating"), figures)
-    verdict = f"The time grows as <strong>ratings ^ {record.exponent_in_ratings:.2f}</strong> at the upper end."
+    verdict = Verdict(f"The time grows as ratings ^ {record.exponent_in_ratings:.2f}", rest="at the upper end.")
     steps = "fit, choice of rows, ternary rounding and encoding, with the model at hand"
-    about = f"{record.bits} bits; {steps}. {SHARED_MACHINE}"
-    return _page("Benchmark of a device round", verdict, about, drawn)
+    told = table("CPU time of a device round", ("", "in all", "for each rating"), figures)
+    about = f"CPU time of a device round with {record.bits} bits: {steps}. {SHARED_MACHINE}"
+    return _page("Benchmark of a device round", verdict, about, Panels(drawn), told)
 
 
 def load_page(record: LoadRecord) -> str:
     """A coordinator under load."""
     units, held = record.units, record.held
     failed = sum(sum(run["errors"].values()) for run in units)
-    verdict = (
-        f"<strong>{min(run['accepted_per_second'] for run in units):.0f} uploads a second accepted</strong>, "
-        f"{failed:,} failed; {held['open_at_the_server']:,} connections held at once."
+    verdict = Verdict(
+        f"{min(run['accepted_per_second'] for run in units):.0f} uploads a second accepted,",
+        rest=f"{failed:,} failed; {held['open_at_the_server']:,} connections held at once.",
     )
     about = (
         f"Each upload is a new mutual-TLS connection, a check-in and {units[0]['request_bytes']:,} bytes. The time "
@@ -178,7 +178,7 @@ def load_page(record: LoadRecord) -> str:
     quantiles = ("min", "p50", "p95", "p99", "max")
     heads = ("", "accepted a second", "failed", *quantiles, "client CPU", "server CPU", "load")
     rows = [
-        row(
+        (
             f"run {place}",
             [
                 f"{run['accepted_per_second']:.1f}",
@@ -199,61 +199,110 @@ def load_page(record: LoadRecord) -> str:
         "connections open at the server": f"{held['open_at_the_server']:,}",
         "check-ins served": f"{held['check_ins']:,}",
         "errors": f"{held['errors']:,}",
-        "memory of the server": in_bytes(held["server_rss_bytes"]),
-        "memory of one connection": in_bytes(1000 * held["kilobytes_each"]),
+        "resident memory of the server": in_mib(held["server_rss_bytes"]),
+        "memory of one connection": in_mib(1000 * held["kilobytes_each"]),
     }
-    return _page(
-        "Coordinator under load",
-        verdict,
-        about,
-        latencies
-        + table("New connections", heads, rows)
-        + table("Kept connections", ("", "measured"), [row(name, [text]) for name, text in kept.items()]),
+    parts = (latencies, table("New connections", heads, rows), Section("Kept connections", [Facts(kept)]))
+    return _page("Coordinator under load", verdict, about, *parts)
+
+
+def secure_load_page(record: SecureLoadRecord) -> str:
+    """A coordinator in masked rounds."""
+    each = [one["server_cpu_ms_each"] for one in record.rounds]
+    failed = sum(sum(one["errors"].values()) for one in record.rounds)
+    verdict = Verdict(
+        f"A device costs the server {figure(min(each), 'ms')} of CPU at least,",
+        rest=f"{figure(max(each), 'ms')} at most; {failed:,} failed. The server's resident memory was "
+        f"{in_mib(record.server_peak_rss_bytes)} at most.",
     )
+    about = (
+        f"Cohorts of {record.cohort:,} devices in {record.processes} processes, {record.open_rows:,} open rows of "
+        f"{record.bits} bits; a share of {record.dropout:g} leaves before the upload. Times are those of deliveries."
+    )
+    quantiles = ("min", "p50", "p95", "p99", "max")
+    heads = ("", "uploaded", "left", "failed", *quantiles, "client CPU", "server CPU", "written", "load")
+    rows = [
+        (
+            f"round {place}",
+            [
+                f"{one['uploaded']:,}",
+                f"{one['dropped']:,}",
+                f"{sum(one['errors'].values()):,}",
+                *(figure(one["latency_ms"][name], "ms") for name in quantiles),
+                figure(one["client_cpu_ms_each"], "ms"),
+                figure(one["server_cpu_ms_each"], "ms"),
+                in_bytes(one["server_written_bytes_each"]),
+                f"{one['load_average']:.1f}",
+            ],
+        )
+        for place, one in enumerate(record.rounds, start=1)
+    ]
+    return _page("Coordinator in masked rounds", verdict, about, table("Rounds", heads, rows))
 
 
-def device_rows(record: DeviceRecord) -> list[tuple[str, str, str]]:
-    """What was measured of one device, and its limit: name, figure, limit."""
+def device_rows(record: DeviceRecord) -> list[tuple[str, str, str, str]]:
+    """What was measured of one device: name, figure, limit, and whether the limit holds or is broken."""
     secure: Mapping[str, Any] = record.secure
     kind = f"{secure['open_rows']:,} open rows" if secure["open_rows"] else "counting who rates what"
-    loaded, secure_loaded = (", ".join(each) or "none" for each in (record.loaded, secure["loaded"]))
-    return [
-        ("import lightfr, CPU ms over bare Python, minimum", f"{record.import_cpu_ms_min:.1f}", "30"),
-        ("the same, median", f"{record.import_cpu_ms_median:.1f}", "30"),
-        ("peak memory, MiB", f"{record.peak_rss_bytes / MIB:.1f}", "48"),
-        ("bare Python, MiB", f"{record.bare_rss_bytes / MIB:.1f}", ""),
-        ("threads", str(record.most_threads), "1"),
-        ("numpy, grpc, aiohttp, sqlite3, asyncio, x509 loaded", loaded, "none"),
-        (
-            "first sync above codes and catalogue, bytes",
-            f"{record.first_sync_over_codes_bytes:,}",
-            f"{record.first_sync_limit_bytes:,}",
-        ),
-        (f"codes, {record.open_items:,} items open, bytes", f"{record.codes_bytes:,}", ""),
-        ("catalogue of item ids, bytes", f"{record.catalogue_bytes:,}", ""),
-        ("delta sync, bytes", f"{record.delta_sync_bytes:,}", ""),
-        ("upload overhead, bytes", f"{record.upload_overhead_bytes:,}", "600"),
-        ("delta sync / changed rows", f"{record.delta_ratio:.3f}", "1.2"),
-        (f"among {secure['cohort']} devices, {kind}: peak memory, MiB", f"{secure['peak_rss_bytes'] / MIB:.1f}", "48"),
-        ("CPU ms of the round", f"{secure['cpu_ms']:.0f}", ""),
-        ("threads, modules as above", f"{secure['most_threads']}, {secure_loaded}", "1, none"),
-        ("bytes sent and received, in all", f"{secure['up_bytes']:,} and {secure['down_bytes']:,}", ""),
-        *(
-            (f"{name}, {call['count']} times", f"{call['request_bytes']:,} and {call['answer_bytes']:,}", "")
-            for name, call in secure["calls"].items()
-        ),
+    calls = [
+        (f"{name}, {call['count']} times", f"{call['request_bytes']:,} and {call['answer_bytes']:,}", "", "")
+        for name, call in secure["calls"].items()
     ]
+    return [
+        _limited("import lightfr, CPU ms over bare Python, minimum", record.import_cpu_ms_min, 30, ".1f"),
+        _limited("the same, median", record.import_cpu_ms_median, 30, ".1f"),
+        _limited("peak resident memory, MiB", record.peak_rss_bytes / MIB, 48, ".1f"),
+        ("bare Python, MiB", f"{record.bare_rss_bytes / MIB:.1f}", "", ""),
+        _limited("threads", record.most_threads, 1),
+        _none_of("numpy, grpc, aiohttp, sqlite3, asyncio, x509 loaded", record.loaded),
+        _limited(
+            "first sync above codes and catalogue, bytes",
+            record.first_sync_over_codes_bytes,
+            record.first_sync_limit_bytes,
+        ),
+        (f"codes, {record.open_items:,} items open, bytes", f"{record.codes_bytes:,}", "", ""),
+        ("catalogue of item ids, bytes", f"{record.catalogue_bytes:,}", "", ""),
+        ("delta sync, bytes", f"{record.delta_sync_bytes:,}", "", ""),
+        _limited("upload overhead, bytes", record.upload_overhead_bytes, 600),
+        _limited("delta sync / changed rows", record.delta_ratio, 1.2, ".3f"),
+        _limited(
+            f"among {secure['cohort']} devices, {kind}: peak resident memory, MiB",
+            secure["peak_rss_bytes"] / MIB,
+            48,
+            ".1f",
+        ),
+        ("CPU ms of the round", f"{secure['cpu_ms']:.0f}", "", ""),
+        _limited("threads of the round", secure["most_threads"], 1),
+        _none_of("modules as above loaded in the round", secure["loaded"]),
+        ("bytes sent and received, in all", f"{secure['up_bytes']:,} and {secure['down_bytes']:,}", "", ""),
+        *calls,
+    ]
+
+
+def _limited(name: str, measured: float, limit: float, shown: str = ",") -> tuple[str, str, str, str]:
+    return name, f"{measured:{shown}}", f"{limit:,}", "holds" if measured <= limit else "broken"
+
+
+def _none_of(name: str, loaded: Sequence[str]) -> tuple[str, str, str, str]:
+    return name, ", ".join(loaded) or "none", "none", "broken" if loaded else "holds"
 
 
 def device_page(record: DeviceRecord) -> str:
     """One real device, seen from outside."""
-    clear, secure = record.peak_rss_bytes / MIB, record.secure["peak_rss_bytes"] / MIB
-    verdict = f"<strong>Peak memory {clear:.1f} MiB</strong> in the clear, {secure:.1f} MiB in a secure round."
-    about = f"{record.items:,} items of {record.bits} bits, {record.ratings} ratings."
-    rows = [row(name, [measured, limit]) for name, measured, limit in device_rows(record)]
+    clear, secure = in_mib(record.peak_rss_bytes), in_mib(record.secure["peak_rss_bytes"])
+    rows = device_rows(record)
+    broken = [f"{name}: {measured}, at most {limit}" for name, measured, limit, verdict in rows if verdict == "broken"]
+    judged = sum(bool(verdict) for *_, verdict in rows)
+    rest = f"Peak memory is {clear} in the clear, and {secure} in a secure round."
+    said = Verdict(f"All {judged} limits hold.", "holds", rest)
+    if broken:
+        said = Verdict(f"{len(broken)} of {judged} limits are broken.", "broken", rest, broken)
     calls = [
         (name, n := call["request_bytes"] + call["answer_bytes"], in_bytes(n))
         for name, call in record.secure["calls"].items()
     ]
+    heads = ("", "measured", "limit", "verdict")
+    told = [Row(name, [measured, limit], verdict or "-") for name, measured, limit, verdict in rows]
+    about = f"{record.items:,} items of {record.bits} bits, {record.ratings} ratings."
     drawn = bars("Bytes of a secure round's messages", calls)
-    return _page("One device", verdict, about, table("Measured from outside", ("", "measured", "limit"), rows) + drawn)
+    return _page("One device", said, about, Table("Measured from outside", heads, told), drawn)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from lightfr_harness.records import Accuracy, AccuracyByCount, RankingFields, TrainRecord
-from lightfr_harness.reports.page import row, table
+from lightfr_harness.reports.page import Part, Section, Text, table
 
-OPINION_HEADS = ("HR@10, NDCG@10 of", "liked", "", "disliked")
+OPINION_HEADS = ("", "liked: HR@10", "liked: NDCG@10", "disliked: HR@10")
 # Candidates of a group on a page: so many of those that the fleet likes best.
 SHOWN = 5
 # Marks the candidate that a group uses.
@@ -91,22 +91,23 @@ def best_rows(each: AccuracyByCount) -> list[tuple[str, list[str]]]:
     return rows
 
 
-def choices(record: TrainRecord) -> str:
+def choices(record: TrainRecord) -> list[Part]:
     """Liked and disliked items, and the best candidates of each group, as parts of a page."""
-    body = ""
+    parts: list[Part] = []
     if opinions := opinion_rows(record):
-        rows = [row(name, cells) for name, cells in opinions]
-        body += table("Held-out items that users like, and dislike (lower is better)", OPINION_HEADS, rows)
-    groups = evaluated_groups(record)
-    if groups:
-        body += (
-            "<h2>How the fleet ranks</h2><p>NDCG@10, disliked items counted negative, by users' number of ratings: "
-            f"what the evaluation said, and what the test says. {CHOSEN} marks what a group uses; a group with fewer "
-            "than 100 evaluated opinions uses what is best for all. Shown are the candidates that the fleet likes "
-            "best, the best one of the test, and popularity.</p>"
+        parts.append(table("Held-out items that users like, and dislike (lower is better)", OPINION_HEADS, opinions))
+    if groups := evaluated_groups(record):
+        about = (
+            "NDCG@10, disliked items counted negative, by users' number of ratings: what the evaluation said, and "
+            f"what the test says. {CHOSEN} marks what a group uses; a group with fewer than 100 evaluated opinions "
+            "uses what is best for all. Shown are the candidates that the fleet likes best, the best one of the test, "
+            "and popularity."
         )
-    for each in groups:
-        users, opinions_seen = each["learned"]["n_users"], each["evaluated_opinions"]
-        caption = f"{each['ratings']} ratings: {users:,} users in the test, {opinions_seen:,} opinions evaluated"
-        body += table(caption, ("", "fleet", "test"), [row(name, cells) for name, cells in best_rows(each)])
-    return body
+        tables = [table(_group(each), ("", "fleet", "test"), best_rows(each)) for each in groups]
+        parts.append(Section("How the fleet ranks", [Text(about), *tables]))
+    return parts
+
+
+def _group(each: AccuracyByCount) -> str:
+    users, seen = each["learned"]["n_users"], each["evaluated_opinions"]
+    return f"{each['ratings']} ratings: {users:,} users in the test, {seen:,} opinions evaluated"

@@ -11,13 +11,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from lightfr_harness.console import output_folder
 from lightfr_harness.errors import errors_as_messages
 
 
 def compare(
     before: Annotated[Path, typer.Argument(help="A record that --json wrote.")],
     after: Annotated[Path, typer.Argument(help="A later record of the same kind.")],
-    report: Annotated[Path | None, typer.Option(help="Folder for an HTML page of both records.")] = None,
+    report: Annotated[Path | None, output_folder("Folder for an HTML page of both records.")] = None,
 ) -> None:
     """Show what got worse between two records of one kind. Exit code 1 if something did, beyond noise.
 
@@ -51,7 +52,7 @@ def compare(
 def report(
     record: Annotated[list[Path], typer.Argument(help="Records that --json wrote, of any kind.")],
     folder: Annotated[
-        Path | None, typer.Option("--report", help="Folder for the pages. Default: beside each record.")
+        Path | None, output_folder("Folder for the pages. Default: beside each record.", "--report")
     ] = None,
 ) -> None:
     """Draw each record as one HTML page that needs nothing else, and print the path of the page."""

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from html import escape
 from itertools import zip_longest
 
 from lightfr_harness.records import DemoRecord
-from lightfr_harness.reports.page import document, row, table
-from lightfr_harness.reports.svg import Limit, Series, draw, linear_axis, share_axis
+from lightfr_harness.reports.page import Facts, Part, Section, Table, Text, Verdict, document, table
+from lightfr_harness.reports.svg import Limit, Plot, Series, linear_axis, share_axis
 
 
 def page(record: DemoRecord) -> str:
     """One self-contained HTML page of the demo."""
     last, popular = record.accuracy[-1], record.popularity
     better = "more often than" if last["hr"] > popular["hr"] else "less often than"
-    body = f"""<h1>lightfr demo</h1>
-<p class="verdict">After {record.rounds} rounds the learned codes find a user's next item {better} the popularity
-list: {last["hr"]:.1%} against {popular["hr"]:.1%}.</p>
-<p>{record.users:,} users, {record.items:,} items, {record.ratings:,} ratings. Devices talked to the
-coordinator over mutual TLS, {record.cohort} in a round, with secure aggregation, which is the default: the coordinator
-learned the sum of each round, and no device's part of it. No device adds to a sum over fewer than
-{record.minimum_cohort}. The catalogue told the coordinator how many users rate each item. A sum still says something
-about those in it: see README, Privacy.</p>
-{_accuracy(record)}{_recommendations(record)}{_upload(record)}{_traffic(record)}"""
-    return document("lightfr demo", body)
+    verdict = Verdict(
+        f"After {record.rounds} rounds the learned codes find a user's next item {better} the popularity list:",
+        rest=f"{last['hr']:.1%} against {popular['hr']:.1%}.",
+    )
+    about = (
+        f"{record.users:,} users, {record.items:,} items, {record.ratings:,} ratings. Devices talked to the "
+        f"coordinator over mutual TLS, {record.cohort} in a round, with secure aggregation, which is the default: the "
+        "coordinator learned the sum of each round, and no device's part of it. No device adds to a sum over fewer "
+        f"than {record.minimum_cohort}. The catalogue told the coordinator how many users rate each item. A sum still "
+        "says something about those in it: see README, Privacy."
+    )
+    parts: list[Part] = [Text(about), _accuracy(record), _recommendations(record), _upload(record), _traffic(record)]
+    return document("lightfr demo", verdict, parts)
 
 
 def upload_rows(record: DemoRecord) -> list[tuple[str, str, str]]:
@@ -37,9 +39,9 @@ def upload_rows(record: DemoRecord) -> list[tuple[str, str, str]]:
     ]
 
 
-def _accuracy(record: DemoRecord) -> str:
+def _accuracy(record: DemoRecord) -> Section:
     told = [
-        row(name, [f"{hr:.3f}", f"{ndcg:.3f}"])
+        (name, [f"{hr:.3f}", f"{ndcg:.3f}"])
         for name, hr, ndcg in (
             ("before training", record.accuracy[0]["hr"], record.accuracy[0]["ndcg"]),
             ("popularity list", record.popularity["hr"], record.popularity["ndcg"]),
@@ -51,9 +53,9 @@ def _accuracy(record: DemoRecord) -> str:
     popular = record.popularity["hr"]
     limit = Limit(popular, f"popularity list, {popular:.3f}", is_reference=True)
     across = linear_axis("model version", [x for x, _ in points], whole=True)
-    return table("Finding each user's next item among 50", ("", "HR@10", "NDCG@10"), told) + draw(
-        "HR@10 by model version", across, share_axis("HR@10"), [learned], limit
-    )
+    drawn = Plot("HR@10 by model version", across, share_axis("HR@10"), [learned], limit)
+    shown = table("Finding each user's next item among 50", ("", "HR@10", "NDCG@10"), told)
+    return Section("What was learned", [shown, drawn])
 
 
 def device_rows(record: DemoRecord) -> list[tuple[str, str, str, str]]:
@@ -74,18 +76,18 @@ def device_words(record: DemoRecord) -> str:
     )
 
 
-def _recommendations(record: DemoRecord) -> str:
-    told = [row(place, cells) for place, *cells in device_rows(record)]
+def _recommendations(record: DemoRecord) -> Section:
     heads = ("", "its user liked", "recommended at first", "and after training")
-    return table("One device", heads, told) + f"<p>{escape(device_words(record))}</p>"
+    told = table("What its user liked, and what it recommended", heads, [(place, cells) for place, *cells in device_rows(record)])
+    return Section("One device", [told, Text(device_words(record))])
 
 
-def _upload(record: DemoRecord) -> str:
-    told = [row(name, cells) for name, *cells in upload_rows(record)]
+def _upload(record: DemoRecord) -> Table:
+    told = [(name, cells) for name, *cells in upload_rows(record)]
     return table("One device's upload", ("", "as the coordinator got it", "in the clear it would be"), told)
 
 
-def _traffic(record: DemoRecord) -> str:
+def _traffic(record: DemoRecord) -> Section:
     uploads = max(1, record.process_rounds)
     facts = {
         "uploads of the fleet": f"{record.uploads:,}",
@@ -96,4 +98,4 @@ def _traffic(record: DemoRecord) -> str:
         "seconds, training": f"{record.seconds['train']:.1f}",
         "seconds, all": f"{record.seconds['all']:.1f}",
     }
-    return table("What crossed the wire", ("", "measured"), [row(name, [told]) for name, told in facts.items()])
+    return Section("What crossed the wire", [Facts(facts)])

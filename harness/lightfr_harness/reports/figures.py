@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 _PREFIXES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+MIB = 2**20
 _TIMES = ((3.6e12, "hours"), (1e9, "s"), (1e6, "ms"))
 
 
@@ -15,7 +16,11 @@ def figure(value: float | None, unit: str) -> str:
         return "-"
     if unit == "bytes":
         return in_bytes(value)
-    if unit == "share":
+    if unit == "bytes of memory":
+        return in_mib(value)
+    if unit == "joules":
+        return in_joules(value)
+    if unit.startswith("share"):
         return f"{100 * value:.1f} %"
     if unit == "accuracy":
         return f"{value:.4f}"
@@ -27,11 +32,21 @@ def figure(value: float | None, unit: str) -> str:
 
 
 def in_bytes(value: float) -> str:
-    """In powers of 1000, as the paper counts; a device's memory in MiB is told where it is meant."""
+    """Files and traffic: in powers of 1000, as the paper counts."""
     for size, name in _PREFIXES:
         if value >= size:
             return f"{value / size:,.1f} {name}"
     return f"{value:,.0f} B"
+
+
+def in_mib(size_bytes: float) -> str:
+    """Memory: in powers of 1024, as profiles and systems count."""
+    return f"{size_bytes / MIB:,.1f} MiB" if size_bytes >= MIB else f"{size_bytes / MIB:.2g} MiB"
+
+
+def in_joules(value: float) -> str:
+    """Two digits: it is an estimate."""
+    return f"{value:,.0f} J" if value >= 10 else f"{value:.2g} J"
 
 
 def in_time(ns: float) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import Any
 
 from lightfr_harness.records import FindingFields, MethodsPrivacyRecord
-from lightfr_harness.reports.page import document, notes, row, table
+from lightfr_harness.reports.page import Row, Table, Text, Verdict, document, notes, table
 
 TITLE = "What the server learns"
 # Heads of the columns, and the claims that stand under each: LightFR has codes where the others have vectors.
@@ -26,14 +25,10 @@ def page(record: MethodsPrivacyRecord) -> str:
     said = [
         f"{each['mode']}: {each['note']}" for each in (*record.findings, *record.beside) if each["claim"] == EPSILON
     ]
-    rows = [row(name, cells) for name, cells, _ in learned(record)]
+    rows = [(name, cells) for name, cells, _ in learned(record)]
     caption = "Percent that the server reads, and in brackets what it guesses without any upload"
-    body = (
-        f"<h1>{TITLE}</h1>{_verdict(record)}"
-        f"<p>{'</p><p>'.join(map(escape, runs(record)))}</p>{table(caption, HEADS, rows, TITLE, dense=True)}"
-        f"<p>{escape(ATTACKER)}</p>{notes(said)}{_table_1(record)}"
-    )
-    return document(TITLE, body)
+    parts = [*map(Text, runs(record)), table(caption, HEADS, rows), Text(ATTACKER), *notes(said), _table_1(record)]
+    return document(TITLE, _verdict(record), parts)
 
 
 ATTACKER = (
@@ -83,20 +78,18 @@ def _cell(findings: list[FindingFields]) -> str:
     return f"{100 * findings[0]['measured']:.1f} ({100 * findings[0]['predicted']:.1f})"
 
 
-def _table_1(record: MethodsPrivacyRecord) -> str:
+def _table_1(record: MethodsPrivacyRecord) -> Table | None:
     """The paper's tick or cross for each setting, and whether it holds."""
-    verdicts = [(name, verdict) for name, _, verdict in learned(record) if verdict != "-"]
+    verdicts = [Row(name, (), verdict) for name, _, verdict in learned(record) if verdict != "-"]
     said = "Is the paper's Table 1 right about privacy? A tick holds within 2 points of guessing"
-    heads = ("method (run)", "verdict")
-    return table(said, heads, [row(name, [], verdict) for name, verdict in verdicts], "Table 1") if verdicts else ""
+    return Table(said, ("method (run)", "verdict"), verdicts) if verdicts else None
 
 
-def _verdict(record: MethodsPrivacyRecord) -> str:
+def _verdict(record: MethodsPrivacyRecord) -> Verdict:
     """How much of the paper's column on privacy holds; there are no limits here."""
     told = [each for each in (*record.findings, *record.beside) if each["claim"] == TABLE_1]
     refuted = [name for name, _, verdict in learned(record) if verdict == "refuted"]
     if not told:
-        return '<p class="verdict"><strong>None of these methods is in the paper\'s Table 1.</strong></p>'
+        return Verdict("None of these methods is in the paper's Table 1.")
     said = f"The paper's Table 1 on privacy is refuted in {len(refuted)} of {len(told)} settings"
-    named = f": {'; '.join(refuted)}" if refuted else ""
-    return f'<p class="verdict"><strong>{escape(said + named)}.</strong></p>'
+    return Verdict(f"{said}{':' if refuted else '.'}", lines=refuted)

@@ -9,7 +9,18 @@ from typing import Any
 from lightfr_harness import records
 from lightfr_harness.console import write_text
 from lightfr_harness.records import Record
-from lightfr_harness.reports import bench, cost, demo, learns, paper, paper_costs, paper_figures, privacy, training
+from lightfr_harness.reports import (
+    bench,
+    cost,
+    demo,
+    learns,
+    paper,
+    paper_costs,
+    paper_figures,
+    privacy,
+    scale,
+    training,
+)
 
 # Pages of audits are drawn from what JSON has.
 PAGES: dict[type[Record], Callable[[Any], str]] = {
@@ -22,6 +33,7 @@ PAGES: dict[type[Record], Callable[[Any], str]] = {
     records.OpenRowsRecord: bench.open_rows_page,
     records.RoundsRecord: bench.rounds_page,
     records.LoadRecord: bench.load_page,
+    records.SecureLoadRecord: bench.secure_load_page,
     records.DeviceRecord: bench.device_page,
     records.DemoRecord: demo.page,
     records.CostRecord: lambda record: cost.page(records.to_dict(record)),
@@ -30,6 +42,8 @@ PAGES: dict[type[Record], Callable[[Any], str]] = {
     records.PaperAccuracyRecord: paper.accuracy_page,
     records.PaperCostsRecord: paper_costs.page,
     records.PaperFiguresRecord: paper_figures.page,
+    records.ScaleRecord: scale.page,
+    records.ScaleRealRecord: scale.real_page,
 }
 
 
@@ -40,8 +54,9 @@ def page_of(record: Record) -> str:
 
 def save(record: Record, json_file: str | None, report: Path | None) -> None:
     """Do what --json FILE and --report FOLDER ask for; the files in the folder are named after the kind of record."""
-    if report is not None:
-        write_text(report / f"{record.kind}.html", page_of(record))
-        records.write(record, report / f"{record.kind}.json")
+    # What was measured first: it can be drawn again.
     if json_file is not None:
         records.write(record, json_file)
+    if report is not None:
+        records.write(record, report / f"{record.kind}.json")
+        write_text(report / f"{record.kind}.html", page_of(record))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from html import escape
-
 from lightfr_harness.records import PaperAccuracyRecord, PaperRow
 from lightfr_harness.reports.figures import in_bytes
-from lightfr_harness.reports.page import document, notes, row, table
-from lightfr_harness.reports.svg import dots
+from lightfr_harness.reports.page import Section, Text, Verdict, document, notes, table
+from lightfr_harness.reports.svg import Bars, dots
 
 # What stands in the chart, by settings; a method without constants to choose is drawn as its authors have it.
 SERIES = ("authors' constants", "tuned on validation", "the paper states")
@@ -18,37 +16,32 @@ def accuracy_page(record: PaperAccuracyRecord) -> str:
     """One self-contained HTML page of `paper accuracy`."""
     runs = f"{record.seeds} seed{'s' if record.seeds > 1 else ''}"
     quick = " Quick: few steps, and hardly tuned; the figures only show that everything runs." if record.quick else ""
-    body = (
-        f"<h1>Every system of the paper, judged alike</h1>{_verdict(record)}"
-        f"<p>{escape(record.data)}: {record.users:,} users, {record.items:,} items, {record.ratings:,} ratings. "
-        f"HR@10 and NDCG@10 are expectations under random tie-breaking, means of {runs}.{quick}</p>"
-        f"{''.join(_protocol(record, protocol) for protocol in record.held_out)}"
+    about = (
+        f"{record.data}: {record.users:,} users, {record.items:,} items, {record.ratings:,} ratings. HR@10 and NDCG@10 "
+        f"are expectations under random tie-breaking, means of {runs}.{quick}"
     )
-    return document("Every system of the paper, judged alike", body)
+    sections = [_protocol(record, protocol) for protocol in record.held_out]
+    return document("Every system of the paper, judged alike", _verdict(record), [Text(about), *sections])
 
 
-def _verdict(record: PaperAccuracyRecord) -> str:
+def _verdict(record: PaperAccuracyRecord) -> Verdict:
     """Who ranks best by the first protocol, and how many rows have no figures."""
     rows = [each for each in record.rows if each["protocol"] == next(iter(record.held_out))]
     best = max((each for each in rows if each["hr"] is not None), key=lambda each: each["hr"] or 0, default=None)
     failed = sum(bool(each["outcome"]) for each in record.rows)
     said = f"The best HR@10 is {best['hr']:.1%}: {best['title']}." if best else "No method gave a figure."
-    without = f" {failed} of {len(record.rows)} rows have no figures." if failed else ""
-    return f'<p class="verdict"><strong>{escape(said)}</strong>{without}</p>'
+    return Verdict(said, rest=f"{failed} of {len(record.rows)} rows have no figures." if failed else "")
 
 
-def _protocol(record: PaperAccuracyRecord, protocol: str) -> str:
+def _protocol(record: PaperAccuracyRecord, protocol: str) -> Section:
     rows = [each for each in record.rows if each["protocol"] == protocol]
     said = [f"{each['title']}, {each['settings']}: {_in_words(each)}" for each in rows]
-    return (
-        f"<h2>{escape(protocol)}</h2><p>Held out: {escape(record.held_out[protocol])}.</p>"
-        f"{accuracy_chart(rows, protocol)}"
-        f"{table('Accuracy', accuracy_heads(record), [row(*each) for each in accuracy_rows(record, rows)])}"
-        f"{notes(said)}"
-    )
+    told = table("Accuracy", accuracy_heads(record), accuracy_rows(record, rows))
+    held_out = Text(f"Held out: {record.held_out[protocol]}.")
+    return Section(protocol, [held_out, accuracy_chart(rows, protocol), told, *notes(said)])
 
 
-def accuracy_chart(rows: list[PaperRow], where: str) -> str:
+def accuracy_chart(rows: list[PaperRow], where: str) -> Bars:
     """HR@10 of each method, as marks on a line."""
     places: dict[str, list[tuple[int, float]]] = {}
     for each in rows:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from html import escape
 from itertools import pairwise
 from pathlib import Path
 
@@ -23,12 +22,11 @@ from lightfr_harness.records import (
 from lightfr_harness.reports import paper_costs, paper_figures
 from lightfr_harness.reports.cost import figure_1_panels
 from lightfr_harness.reports.figures import figure
-from lightfr_harness.reports.page import document, notes, row, table
+from lightfr_harness.reports.page import Lines, Part, Section, Text, Verdict, document, notes, table
 from lightfr_harness.reports.paper import accuracy_chart, accuracy_heads, accuracy_rows
 
 TITLE = "The paper's tables and figures, measured anew"
 LIGHTFR, VARIANTS = "lightfr-grad", ("lightfr-grad", "lightfr-para", "lightfr-init", "lightfr-random")
-MISSING = '<p class="refuted">Missing: {} has not been measured yet. The same command goes on with it.</p>'
 
 
 @dataclass(frozen=True)
@@ -48,19 +46,17 @@ def page(parts: Parts) -> str:
     """One self-contained HTML page."""
     judged = [each for each in parts.findings if each["verdict"] in ("confirmed", "refuted")]
     confirmed = sum(each["verdict"] == "confirmed" for each in judged)
-    verdict = (
+    verdict = Verdict(
         f"{confirmed} of {len(judged)} claims about costs and figures are confirmed, {len(judged) - confirmed} refuted."
     )
-    said = [_about_accuracy(record) for record in parts.accuracy]
+    about = (
+        "A refuted claim is a result about the paper, not a failure of this software. The paper's own drawings are "
+        "not at hand: of its figures we have what the text says."
+    )
+    said = [about, *map(_about_accuracy, parts.accuracy)]
     said += [paper_costs.about(parts.costs)] if parts.costs else []
     said += [paper_figures.about(parts.figures)] if parts.figures else []
-    body = (
-        f'<h1>{TITLE}</h1><p class="verdict"><strong>{verdict}</strong></p>'
-        "<p>A refuted claim is a result about the paper, not a failure of this software. The paper's own drawings are "
-        "not at hand: of its figures we have what the text says.</p>"
-        f"{''.join(f'<p>{escape(each)}</p>' for each in said)}{''.join(section(parts) for section in SECTIONS)}"
-    )
-    return document(TITLE, body)
+    return document(TITLE, verdict, [*map(Text, said), *(section(parts) for section in SECTIONS)])
 
 
 def _about_accuracy(record: PaperAccuracyRecord) -> str:
@@ -74,31 +70,32 @@ def _name(record: PaperAccuracyRecord) -> str:
     return Path(record.data).name
 
 
-def _section(title: str, claim: str, ours: str, made_of_it: str) -> str:
-    """`made_of_it` is HTML."""
-    return (
-        f"<h2>{title}</h2><p><strong>The paper:</strong> {escape(claim)}</p>{ours}"
-        f'<div class="judged"><strong>What we make of it:</strong> {made_of_it}</div>'
-    )
+def _section(title: str, claim: str, ours: Sequence[Part], made_of_it: str, *more: Part) -> Section:
+    return Section(title, [Text(claim, "The paper:"), *ours, Text(made_of_it, "What we make of it:"), *more])
+
+
+def _missing(title: str, what: str) -> Section:
+    said = f"Missing: {what} has not been measured yet. The same command goes on with it."
+    return Section(title, [Text(said, kind="refuted")])
 
 
 def _costs_section(
-    title: str, claim: str, draw: Callable[[PaperCostsRecord], str], *claims: str
-) -> Callable[[Parts], str]:
+    title: str, claim: str, draw: Callable[[PaperCostsRecord], Sequence[Part]], *claims: str
+) -> Callable[[Parts], Section]:
     """A section about claims of the costs record whose names begin so."""
 
-    def section(parts: Parts) -> str:
+    def section(parts: Parts) -> Section:
         if parts.costs is None:
-            return f"<h2>{title}</h2>{MISSING.format('what methods cost')}"
+            return _missing(title, "what methods cost")
         found = paper_costs.findings_of(parts.costs, *claims)
-        return _section(title, claim, draw(parts.costs), _judged(found))
+        return _section(title, claim, draw(parts.costs), *_judged(found))
 
     return section
 
 
-def _judged(findings: Sequence[FindingFields]) -> str:
+def _judged(findings: Sequence[FindingFields], before: str = "") -> tuple[str, *tuple[Lines, ...]]:
     """How many claims hold; then, claim by claim, for whom it does, and both figures where it does not."""
-    lines, n_held, n_judged = "", 0, 0
+    lines, n_held, n_judged = [], 0, 0
     for claim in dict.fromkeys(each["claim"] for each in findings):
         same = [each for each in findings if each["claim"] == claim]
         held = [each["mode"] for each in same if each["verdict"] == "confirmed"]
@@ -106,9 +103,10 @@ def _judged(findings: Sequence[FindingFields]) -> str:
         n_held, n_judged = n_held + len(held), n_judged + len(held) + len(refuted)
         said = [f"{verdict}: {'; '.join(who)}." for verdict, who in (("Confirmed", held), ("Refuted", refuted)) if who]
         if said:
-            lines += f"<li><em>{escape(claim[0].upper() + claim[1:])}.</em> {escape(' '.join(said))}</li>"
+            lines.append(Text(" ".join(said), f"{claim[0].upper()}{claim[1:]}."))
     said = [f"{each['claim']}, {each['mode']}: {each['note']}" for each in findings if each["note"]]
-    return f"{n_held} of {n_judged} claims hold.<ul>{lines}</ul>{notes(said)}"
+    more: list[Lines] = [Lines(lines), *notes(said)]
+    return f"{before}{n_held} of {n_judged} claims hold.", *more
 
 
 def _both_figures(each: FindingFields) -> str:
@@ -116,24 +114,24 @@ def _both_figures(each: FindingFields) -> str:
     return f"{each['mode']} ({stated} stated, {measured} measured)"
 
 
-def _table_3(parts: Parts) -> str:
+def _table_3(parts: Parts) -> Section:
     title = "Table 3: data sets"
     if not parts.accuracy:
-        return f"<h2>{title}</h2>{MISSING.format('a data set')}"
+        return _missing(title, "a data set")
     rows, differences = [], []
     measured = {record.dataset: record for record in parts.accuracy if record.dataset}
     for name, (users, items, ratings, density) in SHAPES.items():
-        rows.append(row(f"{name}, the paper", _shape_cells(users, items, ratings, density)))
+        rows.append((f"{name}, the paper", _shape_cells(users, items, ratings, density)))
         if name in measured and measured[name].items != items:
             differences.append(f"{name} has {measured[name].items:,} rated items, not {items:,}")
     for record in parts.accuracy:
         density = 100 * record.ratings / (record.users * record.items)
-        rows.append(row(_name(record), _shape_cells(record.users, record.items, record.ratings, density)))
+        rows.append((_name(record), _shape_cells(record.users, record.items, record.ratings, density)))
     absent = [name for name in SHAPES if name not in measured]
     said = "; ".join(differences) + ". " if differences else ""
     said += f"No file was given for {', '.join(absent)}." if absent else "All four files were counted."
     drawn = table("Counted from the files", ("", "users", "items", "ratings", "for each user", "density"), rows)
-    return _section(title, "Four data sets, with these sizes.", drawn, escape(said))
+    return _section(title, "Four data sets, with these sizes.", [drawn], said)
 
 
 def _shape_cells(users: int, items: int, ratings: int, density: float) -> list[str]:
@@ -142,22 +140,23 @@ def _shape_cells(users: int, items: int, ratings: int, density: float) -> list[s
 
 def _accuracy_section(
     title: str, claim: str, chosen: Callable[[PaperRow], bool], judge: Callable[[list[PaperRow]], str]
-) -> Callable[[Parts], str]:
+) -> Callable[[Parts], Section]:
     """A section with a table for each data set and protocol, of some methods."""
 
-    def section(parts: Parts) -> str:
+    def section(parts: Parts) -> Section:
         if not parts.accuracy:
-            return f"<h2>{title}</h2>{MISSING.format('accuracy')}"
-        drawn, said = "", []
+            return _missing(title, "accuracy")
+        drawn: list[Part] = []
+        said = []
         for record in parts.accuracy:
             rows = [each for each in record.rows if chosen(each)]
             for protocol in record.held_out:
                 here = [each for each in rows if each["protocol"] == protocol]
-                cells = [row(*each) for each in accuracy_rows(record, here)]
                 caption = f"{_name(record)}, {protocol}"
-                drawn += accuracy_chart(here, caption) + table(caption, accuracy_heads(record), cells)
+                told = table(caption, accuracy_heads(record), accuracy_rows(record, here))
+                drawn += [accuracy_chart(here, caption), told]
                 said.append(f"{caption}: {judge(here)}{_against_stated(here)}")
-        return _section(title, claim, drawn, escape(" ".join(said)))
+        return _section(title, claim, drawn, " ".join(said))
 
     return section
 
@@ -204,24 +203,24 @@ def _against_stated(rows: list[PaperRow]) -> str:
     return f" The largest distance to the paper is {off['title']}'s: {off['hr']:.3f} beside {off['stated_hr']:.3f}."
 
 
-def _figure_1(parts: Parts) -> str:
+def _figure_1(parts: Parts) -> Section:
     title = "Figure 1: codes against real values"
     if parts.figures is None:
-        return f"<h2>{title}</h2>{MISSING.format('Figure 1')}"
+        return _missing(title, "Figure 1")
     found = [each for each in parts.figures.findings if each["claim"].startswith("Figure 1")]
     ratios = [point["ratio"] for point in parts.figures.figure_1]
-    said = f"Packed codes are {min(ratios):.0f} to {max(ratios):.0f} times faster. {_judged(found)}"
-    return _section(title, paper_figures.FIGURE_1_CLAIM, figure_1_panels(parts.figures.figure_1), said)
+    said = _judged(found, f"Packed codes are {min(ratios):.0f} to {max(ratios):.0f} times faster. ")
+    return _section(title, paper_figures.FIGURE_1_CLAIM, figure_1_panels(parts.figures.figure_1), *said)
 
 
-def _sweep_section(panel: str) -> Callable[[Parts], str]:
+def _sweep_section(panel: str) -> Callable[[Parts], Section]:
     title = f"{FIGURES[panel]}: accuracy against {panel}"
 
-    def section(parts: Parts) -> str:
+    def section(parts: Parts) -> Section:
         if parts.figures is None:
-            return f"<h2>{title}</h2>{MISSING.format(FIGURES[panel])}"
+            return _missing(title, FIGURES[panel])
         found = [each for each in parts.figures.findings if each["claim"].startswith(FIGURES[panel])]
-        return _section(title, CLAIMS[panel], paper_figures.sweep_panels(parts.figures, panel), _judged(found))
+        return _section(title, CLAIMS[panel], paper_figures.sweep_panels(parts.figures, panel), *_judged(found))
 
     return section
 
@@ -234,7 +233,7 @@ SECTIONS = (
         "Table 1: who saves what",
         "MetaMF saves memory and traffic, PrivRec traffic, LightFR all, and FCF nothing. We take a tick to mean less "
         "than half of what FCF costs; privacy is for `audit privacy` to measure.",
-        paper_costs.tick_table,
+        lambda record: [paper_costs.tick_table(record)],
         "Table 1",
     ),
     _table_3,

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
 from lightfr_harness.paper.stated import COLUMNS, TICKS
 from lightfr_harness.records import FindingFields, PaperCostRow, PaperCostsRecord
-from lightfr_harness.reports.cost import claims, of_the_paper
 from lightfr_harness.reports.figures import bytes_tick, figure, in_bytes, in_time, times_tick
-from lightfr_harness.reports.page import document, notes, row, table
+from lightfr_harness.reports.findings import claims, of_the_paper
+from lightfr_harness.reports.page import Panels, Part, Section, Table, Text, Verdict, document, notes, table
 from lightfr_harness.reports.svg import Bar, log_bars
 
 TITLE = "What every federated method costs"
@@ -20,12 +19,14 @@ LIGHTFR, PACKED = "LightFR", "LightFR, packed"
 
 def page(record: PaperCostsRecord) -> str:
     """One self-contained HTML page of `paper costs`."""
-    body = (
-        f'<h1>{TITLE}</h1><p class="verdict"><strong>{escape(lightfr_sentence(record))}</strong></p>'
-        f"<p>{escape(about(record))}</p><h2>Figure 3</h2>{figure_3(record)}<h2>Table 5</h2>{formula_table(record)}"
-        f"<h2>Table 1</h2>{tick_table(record)}<h2>Claims</h2>{of_the_paper(record.findings)}{claims(record.findings)}"
-    )
-    return document(TITLE, body)
+    parts: list[Part] = [
+        Text(about(record)),
+        Section("Figure 3", figure_3(record)),
+        Section("Table 5", formula_table(record)),
+        Section("Table 1", [tick_table(record)]),
+        Section("Claims", [*of_the_paper(record.findings), *claims(record.findings)]),
+    ]
+    return document(TITLE, Verdict(lightfr_sentence(record)), parts)
 
 
 def about(record: PaperCostsRecord) -> str:
@@ -52,7 +53,7 @@ def lightfr_sentence(record: PaperCostsRecord) -> str:
     )
 
 
-def _panels(record: PaperCostsRecord) -> str:
+def _panels(record: PaperCostsRecord) -> Panels:
     """Three panels of bars, with what the paper predicts as marks."""
     stated = _stated_times(record)
     rows = [each for each in record.rows if each["name"] != LIGHTFR]
@@ -61,20 +62,25 @@ def _panels(record: PaperCostsRecord) -> str:
     storage = [_bytes_bar(each, each["storage_bytes"], each["storage_formula_bytes"]) for each in own]
     sent = [_bytes_bar(each, each["down_bytes"] + each["up_bytes"], each["round_formula_bytes"]) for each in rows]
     times = [
-        Bar(each["name"], each["ratio"], figure(each["ratio"], "times"), stated.get(each["name"]))
+        Bar(
+            each["name"],
+            each["ratio"],
+            figure(each["ratio"], "times"),
+            [(3, stated[each["name"]])] if each["name"] in stated else (),
+        )
         for each in own
         if each["ratio"] is not None
     ]
-    drawn = (
+    drawn = [
         log_bars("Storage on the device", storage, bytes_tick, ("measured", "the formula")),
         log_bars("Bytes of a round, both ways", sent, bytes_tick, ("measured", "the formula")),
         log_bars("Inference, as a multiple of LightFR's time", times, times_tick, ("measured", "the text")),
-    )
-    return f'<div class="panels">{"".join(drawn)}</div>'
+    ]
+    return Panels(drawn)
 
 
 def _bytes_bar(each: PaperCostRow, measured: float, formula: float) -> Bar:
-    return Bar(each["name"], measured, in_bytes(measured), formula)
+    return Bar(each["name"], measured, in_bytes(measured), [(3, formula)])
 
 
 BYTE_HEADS = ("", "storage", "formula", "factor", "a round", "formula", "factor", "down", "up")
@@ -112,20 +118,18 @@ def _stated_times(record: PaperCostsRecord) -> dict[str, float]:
     return {each["mode"].removeprefix("than "): each["predicted"] for each in found}
 
 
-def formula_table(record: PaperCostsRecord) -> str:
+def formula_table(record: PaperCostsRecord) -> list[Part]:
     """Table 5."""
     said = [f"{each['name']}: {each['note']}" for each in record.rows if each["note"]]
-    rows = [row(name, cells) for name, cells in byte_rows(record)]
-    return table("Bytes, measured beside the paper's formulas", BYTE_HEADS, rows) + notes(said)
+    return [table("Bytes, measured beside the paper's formulas", BYTE_HEADS, byte_rows(record)), *notes(said)]
 
 
-def figure_3(record: PaperCostsRecord) -> str:
+def figure_3(record: PaperCostsRecord) -> list[Part]:
     """The three panels, and the times in numbers."""
-    rows = [row(name, cells) for name, cells in time_rows(record)]
-    return _panels(record) + table("CPU time of a top 10", TIME_HEADS, rows)
+    return [_panels(record), table("CPU time of a top 10", TIME_HEADS, time_rows(record))]
 
 
-def tick_table(record: PaperCostsRecord) -> str:
+def tick_table(record: PaperCostsRecord) -> Table:
     """Table 1: its ticks and crosses, and what was measured."""
     measured, rows = by_name(record), []
     for name, ticks in TICKS.items():
@@ -136,7 +140,7 @@ def tick_table(record: PaperCostsRecord) -> str:
             in_bytes(each["down_bytes"] + each["up_bytes"]),
             "",
         )
-        rows.append(row(name, [f"{'✓' if tick else '✗'} {said}" for tick, said in zip(ticks, figures, strict=True)]))
+        rows.append((name, [f"{'✓' if tick else '✗'} {said}" for tick, said in zip(ticks, figures, strict=True)]))
     return table("The paper's ticks and crosses, beside what we measured", ("", *COLUMNS), rows)
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from html import escape
-
 from lightfr_harness.audits.sensitivity import CLAIMS, FIGURES
 from lightfr_harness.records import PaperFiguresRecord
-from lightfr_harness.reports.cost import claims, figure_1_panels, of_the_paper
-from lightfr_harness.reports.page import document
+from lightfr_harness.reports.cost import figure_1_panels
+from lightfr_harness.reports.findings import claims, of_the_paper
+from lightfr_harness.reports.page import Part, Section, Text, Verdict, document
 from lightfr_harness.reports.training import sweep_panel
 
 TITLE = "The paper's figures, drawn anew"
@@ -18,19 +17,19 @@ FIGURE_1_CLAIM = (
 
 def page(record: PaperFiguresRecord) -> str:
     """One self-contained HTML page of `paper figures`."""
-    sections = "".join(
-        f"<h2>{name}</h2><p>The paper: {escape(CLAIMS[panel])}</p>{sweep_panels(record, panel)}"
-        for panel, name in FIGURES.items()
-    )
     judged = [each for each in record.findings if each["verdict"] in ("confirmed", "refuted")]
     confirmed = sum(each["verdict"] == "confirmed" for each in judged)
-    body = (
-        f'<h1>{TITLE}</h1><p class="verdict"><strong>{confirmed} of {len(judged)} claims are confirmed.</strong></p>'
-        f"{of_the_paper(record.findings)}<p>{escape(about(record))}</p>"
-        f"<h2>Figure 1</h2><p>The paper: {escape(FIGURE_1_CLAIM)}</p>{figure_1_panels(record.figure_1)}"
-        f"{sections}<h2>Claims</h2>{claims(record.findings)}"
-    )
-    return document(TITLE, body)
+    parts = [
+        *of_the_paper(record.findings),
+        Text(about(record)),
+        Section("Figure 1", [Text(FIGURE_1_CLAIM, "The paper:"), *figure_1_panels(record.figure_1)]),
+        *(
+            Section(name, [Text(CLAIMS[panel], "The paper:"), *sweep_panels(record, panel)])
+            for panel, name in FIGURES.items()
+        ),
+        Section("Claims", claims(record.findings)),
+    ]
+    return document(TITLE, Verdict(f"{confirmed} of {len(judged)} claims are confirmed."), parts)
 
 
 def about(record: PaperFiguresRecord) -> str:
@@ -41,10 +40,9 @@ def about(record: PaperFiguresRecord) -> str:
     )
 
 
-def sweep_panels(record: PaperFiguresRecord, panel: str) -> str:
+def sweep_panels(record: PaperFiguresRecord, panel: str) -> list[Part]:
     """One figure for each data set."""
-    return "".join(
-        f"<h3>{escape(sweep['data'])}</h3>"
-        f"{sweep_panel([point for point in sweep['points'] if point['panel'] == panel])}"
+    return [
+        Section(sweep["data"], sweep_panel([point for point in sweep["points"] if point["panel"] == panel]))
         for sweep in record.sweeps
-    )
+    ]

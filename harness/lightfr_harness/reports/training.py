@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from html import escape
 from statistics import mean
 from typing import cast
 
 from lightfr_harness.records import Accuracy, AccuracyRecord, SweepPoint, SweepRecord, TrainRecord
 from lightfr_harness.reports.choices import choices, chosen_sentence
 from lightfr_harness.reports.figures import in_bytes
-from lightfr_harness.reports.page import document, row, table
-from lightfr_harness.reports.svg import Limit, Series, bars, draw, linear_axis, log_axis, share_axis
+from lightfr_harness.reports.page import Facts, Part, Section, Text, Verdict, document, table
+from lightfr_harness.reports.svg import Bars, Limit, Plot, Series, bars, linear_axis, log_axis, share_axis
 
 PANELS = ("code bits f", "lambda", "cohort share p")
 # The paper's ablation in the order of its table, and our objective after it.
@@ -23,16 +22,18 @@ def train_page(record: TrainRecord) -> str:
     popular = _first(record.popularity)
     options, data = record.options, record.data
     source = options["data"] or f"synthetic data ({options['synthetic']})"
-    body = (
-        f"<h1>Training run</h1>{_verdict(first, record.hit_rate, popular)}"
-        f"<p>{options['rounds']} rounds, {options['bits']} bits, objective {escape(str(options['objective']))} "
-        f"({escape(str(options['aggregate']))}), privacy {escape(str(options['privacy']))}, seed {options['seed']}. "
-        f"{escape(str(source))}: {data['users']:,} users, {data['items']:,} items, {data['train_ratings']:,} ratings "
-        f"to train on. {escape(left_out(record))} {escape(chosen_sentence(record))} Figures are the expectation under "
-        "random tie-breaking where nothing else is said.</p>"
-        f"{_history(record, first)}{_accuracy_table(record)}{choices(record)}{_costs(record)}"
+    about = (
+        f"{options['rounds']} rounds, {options['bits']} bits, objective {options['objective']} "
+        f"({options['aggregate']}), privacy {options['privacy']}, seed {options['seed']}. {source}: "
+        f"{data['users']:,} users, {data['items']:,} items, {data['train_ratings']:,} ratings to train on. "
+        f"{left_out(record)} {chosen_sentence(record)} Figures are the expectation under random tie-breaking where "
+        "nothing else is said."
     )
-    return document("Training run", body)
+    told = table(
+        "Accuracy of the learned codes and of the popularity list", accuracy_heads(record), accuracy_rows(record)
+    )
+    parts = [Text(about), _history(record, first), told, *choices(record), _costs(record)]
+    return document("Training run", _verdict(first, record.hit_rate, popular), parts)
 
 
 def _first(accuracy: Accuracy) -> float:
@@ -40,17 +41,14 @@ def _first(accuracy: Accuracy) -> float:
     return accuracy["hr"] if "hr" in accuracy else accuracy["recall"]
 
 
-def _verdict(name: str, learned: float, popular: float) -> str:
+def _verdict(name: str, learned: float, popular: float) -> Verdict:
     kind, word = ("holds", "above") if learned > popular else ("broken", "not above")
-    return (
-        f'<p class="verdict"><strong class="{kind}">{name} is {learned:.1%}</strong>, {word} the popularity list\'s '
-        f"{popular:.1%}.</p>"
-    )
+    return Verdict(f"{name} is {learned:.1%},", kind, f"{word} the popularity list's {popular:.1%}.")
 
 
-def _history(record: TrainRecord, first: str) -> str:
+def _history(record: TrainRecord, first: str) -> Plot | None:
     if len(record.history) < 2:
-        return ""
+        return None
     series = [
         Series(
             first, [(look["round"], look["hr"], f"{look['hr']:.3f} after {look['round']}") for look in record.history]
@@ -63,7 +61,7 @@ def _history(record: TrainRecord, first: str) -> str:
     popular = _first(record.popularity)
     across = linear_axis("rounds", [look["round"] for look in record.history], whole=True)
     limit = Limit(popular, f"{first} of the popularity list, {popular:.3f}", is_reference=True)
-    return draw("Accuracy by round", across, share_axis("accuracy"), series, limit)
+    return Plot("Accuracy by round", across, share_axis("accuracy"), series, limit)
 
 
 def accuracy_heads(record: TrainRecord) -> list[str]:
@@ -94,11 +92,6 @@ def _cells(learned: Accuracy, popular: Accuracy, first: str, rule: str) -> list[
     return [*(f"{figure:.4f}" for figure in figures), f"{learned['n_users']:,}"]
 
 
-def _accuracy_table(record: TrainRecord) -> str:
-    rows = [row(name, cells) for name, cells in accuracy_rows(record)]
-    return table("Accuracy of the learned codes and of the popularity list", accuracy_heads(record), rows)
-
-
 def left_out(record: TrainRecord) -> str:
     """One sentence on what is held out, and on what the data had that was not used."""
     data = record.data
@@ -111,7 +104,7 @@ def left_out(record: TrainRecord) -> str:
     return f"Held out: {data['held_out']}." + (f" Left out: {dropped}." if dropped else "")
 
 
-def _costs(record: TrainRecord) -> str:
+def _costs(record: TrainRecord) -> Section:
     facts = {
         "bytes up, a device round": in_bytes(record.up_bytes_per_device_round),
         "bytes down, a device round": in_bytes(record.down_bytes_per_device_round),
@@ -131,7 +124,7 @@ def _costs(record: TrainRecord) -> str:
         stated = record.paper["stated"]
         facts["the paper states HR@10, NDCG@10"] = f"{stated['hr']:.4f}, {stated['ndcg']:.4f}"
     facts |= {f"CPU seconds: {name}": f"{seconds:.2f}" for name, seconds in record.seconds.items()}
-    return table("What it took", ("", "measured"), [row(name, [text]) for name, text in facts.items()])
+    return Section("What it took", [Facts(facts)])
 
 
 def sweep_page(record: SweepRecord) -> str:
@@ -139,18 +132,19 @@ def sweep_page(record: SweepRecord) -> str:
     popular = mean(point["popularity"]["hr"] for point in record.points)
     best = max(record.points, key=lambda point: point["hr"])
     where = f"{best['panel']}: {best['x']}" + (f", {best['line']}" if best["line"] != best["x"] else "")
-    panels = "".join(
-        f"<h2>{escape(name[0].upper() + name[1:])}</h2>{sweep_panel(points)}"
+    panels = [
+        Section(name[0].upper() + name[1:], sweep_panel(points))
         for name in PANELS
         if (points := [point for point in record.points if point["panel"] == name])
+    ]
+    about = (
+        f"{record.data}, {record.rounds} rounds, {record.seeds} seed{'s' if record.seeds > 1 else ''}. The line across "
+        "is the HR@10 of the popularity list."
     )
-    body = (
-        f"<h1>Sweep</h1>{_verdict(f'The best HR@10, at {escape(where)},', best['hr'], popular)}"
-        f"<p>{escape(record.data)}, {record.rounds} rounds, {record.seeds} seed{'s' if record.seeds > 1 else ''}. "
-        "The line across is the HR@10 of the popularity list.</p>"
-        f"{panels}{_ablation([point for point in record.points if point['panel'] == 'ablation'])}"
+    ablation = _ablation([point for point in record.points if point["panel"] == "ablation"])
+    return document(
+        "Sweep", _verdict(f"The best HR@10, at {where},", best["hr"], popular), [Text(about), *panels, ablation]
     )
-    return document("Sweep", body)
 
 
 def _means(points: list[SweepPoint], line: str | None) -> dict[str, tuple[float, float]]:
@@ -162,13 +156,13 @@ def _means(points: list[SweepPoint], line: str | None) -> dict[str, tuple[float,
     }
 
 
-def sweep_panel(points: list[SweepPoint]) -> str:
+def sweep_panel(points: list[SweepPoint]) -> list[Part]:
     """One panel in a figure and a table.
 
     The paper's lambdas lie far apart, so their axis counts places; the other axes are true to scale.
     """
     if not points:
-        return ""
+        return []
     name = points[0]["panel"]
     places = sorted({float(point["x"]) for point in points})
     by_place = name == "lambda"
@@ -198,57 +192,47 @@ def sweep_panel(points: list[SweepPoint]) -> str:
     rows = []
     for place, x in enumerate(places):
         heights = ({at: y for at, y, _ in one.points}.get(place if by_place else x) for one in series)
-        rows.append(row(f"{x:g}", ["-" if y is None else f"{y:.4f}" for y in heights]))
-    return (
-        f"{draw(f'Accuracy against {name}', across, share_axis('accuracy'), series, limit)}"
-        f"{table(f'Accuracy against {name}', heads, rows)}"
-    )
+        rows.append((f"{x:g}", ["-" if y is None else f"{y:.4f}" for y in heights]))
+    title = f"Accuracy against {name}"
+    return [Plot(title, across, share_axis("accuracy"), series, limit), table(title, heads, rows)]
 
 
-def _ablation(points: list[SweepPoint]) -> str:
+def _ablation(points: list[SweepPoint]) -> Section | None:
     if not points:
-        return ""
+        return None
     means = _means(points, None)
     names = [name for name in ABLATION if name in means]
-    popular = (mean(p["popularity"]["hr"] for p in points), mean(p["popularity"]["ndcg"] for p in points))
-    drawn = "".join(
-        bars(
-            f"{title} of the paper's ablation, and of our objective",
-            [(name, means[name][which], f"{means[name][which]:.3f}") for name in names],
-            kind=which,
-            reference=(popular[which], f"popularity list, {popular[which]:.3f}"),
+    drawn = []
+    for which, (metric, title) in enumerate((("hr", "HR@10"), ("ndcg", "NDCG@10"))):
+        values = [(name, means[name][which]) for name in names]
+        popular = mean(point["popularity"][metric] for point in points)  # type: ignore[literal-required]
+        drawn.append(
+            _beside_popularity(f"{title} of the paper's ablation, and of our objective", values, popular, which)
         )
-        for which, title in enumerate(("HR@10", "NDCG@10"))
-    )
-    return f"<h2>Ablation</h2>{drawn}"
+    return Section("Ablation", drawn)
+
+
+def _beside_popularity(title: str, values: list[tuple[str, float]], popular: float, kind: int) -> Bars:
+    rows = [(name, value, f"{value:.3f}") for name, value in values]
+    return bars(title, rows, kind, reference=(popular, f"popularity list, {popular:.3f}"))
 
 
 def accuracy_page(record: AccuracyRecord) -> str:
     """One self-contained HTML page of `bench accuracy`: every row beside what it must reach."""
     missed = [each["row"] for each in record.rows if not each["reached"] and not each["is_goal"]]
     required = sum(not each["is_goal"] for each in record.rows)
-    verdict = f'<strong class="holds">All {required} required rows are reached.</strong>'
+    verdict = Verdict(f"All {required} required rows are reached.", "holds")
     if missed:
-        names = escape("; ".join(missed))
-        verdict = f'<strong class="broken">{len(missed)} of {required} required rows are missed:</strong> {names}'
+        verdict = Verdict(f"{len(missed)} of {required} required rows are missed:", "broken", lines=missed)
     popular = record.rows[0]["popularity"]
-    metrics = (
-        ("HR@10", popular["hr"], [(each["row"], each["hr"]) for each in record.rows]),
-        ("NDCG@10", popular["ndcg"], [(each["row"], each["ndcg"]) for each in record.rows]),
-    )
-    drawn = "".join(
-        bars(
-            title,
-            [(name, value, f"{value:.3f}") for name, value in values],
-            kind,
-            reference=(line, f"popularity list, {line:.3f}"),
-        )
-        for kind, (title, line, values) in enumerate(metrics)
-    )
+    drawn = [
+        _beside_popularity("HR@10", [(each["row"], each["hr"]) for each in record.rows], popular["hr"], 0),
+        _beside_popularity("NDCG@10", [(each["row"], each["ndcg"]) for each in record.rows], popular["ndcg"], 1),
+    ]
     heads = ("", "HR@10", "NDCG@10", "needed", "device rounds a CPU second", "reached")
-    rows = [row("popularity list", [f"{popular['hr']:.4f}", f"{popular['ndcg']:.4f}", "", "", ""])]
+    rows = [("popularity list", [f"{popular['hr']:.4f}", f"{popular['ndcg']:.4f}", "", "", ""])]
     rows += [
-        row(
+        (
             each["row"],
             [
                 f"{each['hr']:.4f}",
@@ -260,9 +244,5 @@ def accuracy_page(record: AccuracyRecord) -> str:
         )
         for each in record.rows
     ]
-    body = (
-        f'<h1>Accuracy on MovieLens-100K</h1><p class="verdict">{verdict}</p>'
-        f"<p>Leave-last-out, 49 negatives, expected ties, mean of seeds {', '.join(map(str, record.seeds))}.</p>"
-        f"{drawn}{table('Accuracy', heads, rows)}"
-    )
-    return document("Accuracy", body)
+    about = f"Leave-last-out, 49 negatives, expected ties, mean of seeds {', '.join(map(str, record.seeds))}."
+    return document("Accuracy on MovieLens-100K", verdict, [Text(about), *drawn, table("Accuracy", heads, rows)])

@@ -7,13 +7,12 @@ from collections.abc import Iterable
 import numpy as np
 
 from lightfr import UserCode
-from lightfr.evaluation import evaluation_vector
 from lightfr.rankings import RankBy, Ranking, Rankings, group_of
-from lightfr.secagg.vector import evaluation_blocks
 from lightfr.training import PublishedModel
 from lightfr_harness.server.rules import AggregationRule
 from lightfr_harness.server.rules.evaluation import Evaluated, candidates_for, variance_of
 from lightfr_harness.server.rules.popularity import prior_of
+from lightfr_harness.simulation.asking import Evaluation, ModelBytes
 from lightfr_harness.simulation.fleet import Fleet
 from lightfr_harness.simulation.options import EVALUATIONS
 from lightfr_harness.simulation.scoring import Scores, Way
@@ -45,18 +44,12 @@ def evaluate(run: TrainingRun, rankings: Rankings) -> Evaluated:
 
 
 def _evaluation(run: TrainingRun, rankings: Rankings, round_index: int) -> Evaluated:
-    model, users, random = run.published(), run.cohort(round_index), run.random(round_index, 7)
-    roster_digest = random.bytes(_DIGEST_BYTES)
-    (block,) = evaluation_blocks(len(rankings.candidates), len(users), model.noise)
-    hits = np.zeros(block.count, np.int64)
-    staying = users[~run.drops(round_index)].tolist()
-    for user in staying:
-        device = run.fleet.devices[user]
-        vector = evaluation_vector(
-            model, rankings, device.interactions, device.code, roster_digest, len(users), random.bytes
-        )
-        hits += np.asarray(vector["hits"])
-    return Evaluated.of(list(rankings.candidates), hits, variance_of(model.noise, len(staying)))
+    users, model = run.cohort(round_index), ModelBytes.of(run.server)
+    digest = run.random(round_index, 7).bytes(_DIGEST_BYTES)
+    staying = users[~run.drops(round_index)]
+    question = Evaluation(model, run.options.seed, round_index, len(users), rankings, digest)
+    hits = run.fleet.ask(question, staying).sums["hits"].astype(np.int64)
+    return Evaluated.of(list(rankings.candidates), hits, variance_of(run.server.noise, len(staying)))
 
 
 class Users:

@@ -10,65 +10,100 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from lightfr.rankings import MOST_FOURTHS
 from lightfr_harness import records
-from lightfr_harness.console import Json, Report, progress_bar
+from lightfr_harness.console import (
+    MOST_DEVICES,
+    MOST_ITEMS,
+    MOST_ROUNDS,
+    Bits,
+    Json,
+    Report,
+    Seed,
+    choice,
+    number,
+    output_file,
+    output_folder,
+    progress_bar,
+    whole,
+)
 from lightfr_harness.data.cli import (
+    Format,
     ItemColumn,
     RatingColumn,
     RatingMax,
     RatingMin,
     TimeColumn,
     UserColumn,
+    format_of,
+    known_size,
     reader_options,
 )
-from lightfr_harness.data.readers import READERS
 from lightfr_harness.errors import errors_as_messages
+from lightfr_harness.server.rules import PRIVACY_MODES
+from lightfr_harness.simulation.options import (
+    AGGREGATES,
+    ENGINES,
+    MOST_WORKERS,
+    OBJECTIVES,
+    POSITIVES,
+    RECENCIES,
+    SPLITS,
+    UPLOADS,
+    TrainOptions,
+)
 
 Data = Annotated[
     Path | None, typer.Option(help="Ratings file, or folder of a prepared split. Default: a synthetic set.")
 ]
-Format = Annotated[str, typer.Option(help=f"Format of --data: {', '.join(READERS)}.")]
 Synthetic = Annotated[
-    str, typer.Option(help="Size of the synthetic set: a name that `data list` shows, or USERSxITEMSxRATINGS.")
+    str,
+    typer.Option(
+        help="Size of the synthetic set: a name that `data list` shows, or USERSxITEMSxRATINGS.", callback=known_size
+    ),
 ]
-Bits = Annotated[int, typer.Option(help="Code length, 8 to 1024 in steps of 8.")]
-Rounds = Annotated[int, typer.Option(help="Rounds of training, T.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random in the run.")]
+Rounds = Annotated[int, whole("Rounds of training, T.", least=0, most=MOST_ROUNDS)]
+Epsilon = Annotated[
+    float, number("secagg+dp: what a user may lose in all rounds together, with delta 1e-5.", least=0, most=1000)
+]
 
 
 def train(
     data: Data = None,
-    format: Format = "ml-100k",
+    format: Format = None,
     synthetic: Synthetic = "ml-100k",
     split: Annotated[
-        str, typer.Option(help="last-out (HR, NDCG among candidates) or 80-10-10 (whole catalogue).")
+        str, choice(SPLITS, "last-out gives HR and NDCG among candidates, 80-10-10 judges by the whole catalogue.")
     ] = "last-out",
-    objective: Annotated[str, typer.Option(help="catalogue (ours) or paper (as printed).")] = "catalogue",
-    aggregate: Annotated[str, typer.Option(help="Objective paper only: grad, para, init or random.")] = "",
-    upload: Annotated[
-        str, typer.Option(help="exact or ternary. Default: ternary, or exact with objective paper.")
-    ] = "",
+    objective: Annotated[str, choice(OBJECTIVES, "Ours, or the paper's as printed.")] = "catalogue",
+    aggregate: Annotated[str, choice(AGGREGATES["paper"], "Objective paper only. Default: grad.")] = "",
+    upload: Annotated[str, choice(UPLOADS, "Default: ternary, or exact with objective paper.")] = "",
     gate: Annotated[
         int | None,
-        typer.Option(
-            help="A row learns from devices only if so many rate the item. Default: 10; paper and secagg+dp: 0."
+        whole(
+            "A row learns from devices only if so many rate the item. Default: 10; paper and secagg+dp: 0.",
+            least=0,
+            most=MOST_DEVICES,
         ),
     ] = None,
     max_rows: Annotated[
-        int | None, typer.Option(help="Rows in one upload; 0 sends all. Default: 64 with ternary uploads, else all.")
+        int | None,
+        whole("Rows in one upload; 0 sends all. Default: 64 with ternary uploads, else all.", least=0, most=MOST_ITEMS),
     ] = None,
     positives: Annotated[
         str,
-        typer.Option(
-            help="opinions (ratings below the middle of the scale are dislikes) or all (every rating is a like of the "
-            "same weight, as in the literature)."
+        choice(
+            POSITIVES,
+            "opinions: ratings below the middle of the scale are dislikes. all: every rating is a like of the same "
+            "weight, as in the literature.",
         ),
     ] = "opinions",
     recency: Annotated[
         str,
-        typer.Option(
-            help="Fix the ranking: how much more newer ratings weigh; off, weak or strong. Default: the fleet's "
-            "evaluation chooses recency, refinement and prior. Where one of the three is given, the others are off."
+        choice(
+            RECENCIES,
+            "Fix the ranking: how much more newer ratings weigh. Default: the fleet's evaluation chooses recency, "
+            "refinement and prior. Where one of the three is given, the others are off.",
         ),
     ] = "",
     refine: Annotated[
@@ -77,34 +112,45 @@ def train(
     ] = False,
     prior: Annotated[
         float | None,
-        typer.Option(
-            help="Fix the ranking: popularity adds so many times (f / 64) ln(1 + count) to a score of f bits; rounded "
-            "to fourths, at most 256."
+        number(
+            "Fix the ranking: popularity adds so many times (f / 64) ln(1 + count) to a score of f bits; rounded to "
+            "fourths.",
+            least=0,
+            most=MOST_FOURTHS / 4,
         ),
     ] = None,
     bits: Bits = 64,
     rounds: Rounds = 50,
-    fraction: Annotated[float, typer.Option(help="Share of the devices in a round, p.")] = 0.6,
-    dropout: Annotated[float, typer.Option(help="Share of a round's devices that never upload.")] = 0.0,
-    regularization: Annotated[float, typer.Option("--lambda", help="Objective paper only: the balance weight.")] = 0.0,
-    privacy: Annotated[
-        str, typer.Option(help="What the server sees: clear, secagg (sums, really masked) or secagg+dp (noisy sums).")
-    ] = "clear",
-    epsilon: Annotated[
-        float, typer.Option(help="secagg+dp: what a user may lose in all rounds together, with delta 1e-5.")
+    fraction: Annotated[float, number("Share of the devices in a round, p.", least=1e-9, most=1)] = 0.6,
+    dropout: Annotated[float, number("Share of a round's devices that never upload.", least=0, most=0.99)] = 0.0,
+    regularization: Annotated[
+        float, number("Objective paper only: the balance weight.", "--lambda", least=0, most=1e6)
     ] = 0.0,
+    privacy: Annotated[
+        str, choice(PRIVACY_MODES, "What the server sees: everything, sums (really masked) or noisy sums.")
+    ] = "clear",
+    epsilon: Epsilon = 0.0,
     unmasked: Annotated[
         bool,
         typer.Option(
             "--unmasked", help="Add up without masks. The sums are the same and come much faster; no bytes are counted."
         ),
     ] = False,
+    engine: Annotated[
+        str, choice(ENGINES, "Where devices live: in this process, or on Ray. The results are the same, bit for bit.")
+    ] = "local",
+    workers: Annotated[
+        int, whole("--engine ray: actors. Default 0: one for each CPU.", least=0, most=MOST_WORKERS)
+    ] = 0,
+    address: Annotated[
+        str, typer.Option(help="--engine ray: address of a cluster, HOST:6379 or auto. Default: this machine.")
+    ] = "",
     seed: Seed = 0,
     checkpoint: Annotated[
-        Path | None, typer.Option(help="File that keeps the state after each round; a stopped run goes on from it.")
+        Path | None, output_file("File that keeps the state after each round; a stopped run goes on from it.")
     ] = None,
     save: Annotated[
-        Path | None, typer.Option(help="Folder for the learned matrix, its model message and item ids.")
+        Path | None, output_folder("Folder for the learned matrix, its model message and item ids.")
     ] = None,
     user: UserColumn = None,
     item: ItemColumn = None,
@@ -124,13 +170,12 @@ def train(
     seconds by phase.
     """
     from lightfr_harness.reports.pages import save as save_record
-    from lightfr_harness.simulation.options import TrainOptions
     from lightfr_harness.simulation.train import train as run
 
     with errors_as_messages():
         options = TrainOptions(
             data=data,
-            format=format,
+            format=format_of(data, format),
             data_options=reader_options(user, item, rating, timestamp, rating_min, rating_max),
             synthetic=synthetic,
             split=split,
@@ -151,13 +196,16 @@ def train(
             privacy=privacy,
             epsilon=epsilon,
             unmasked=unmasked,
+            engine=engine,
+            workers=workers,
+            address=address,
             seed=seed,
             checkpoint=checkpoint,
         )
         with progress_bar() as bar:
             task = bar.add_task("training", total=rounds, detail="")
 
-            def progress(done: int, all_rounds: int, look: records.Look | None) -> None:
+            def progress(done: float, all_rounds: int, look: records.Look | None) -> None:
                 bar.update(task, completed=done, total=all_rounds)
                 if look is not None:
                     bar.update(task, detail=f"HR@10 {look['hr']:.3f}  NDCG@10 {look['ndcg']:.3f}")
@@ -173,22 +221,33 @@ def train(
 
 def sweep(
     data: Data = None,
-    format: Format = "ml-100k",
+    format: Format = None,
     synthetic: Synthetic = "small",
     rounds: Rounds = 50,
-    seeds: Annotated[int, typer.Option(min=1, help="Runs per point, averaged.")] = 1,
+    seeds: Annotated[int, whole("Runs per point, averaged.", least=1, most=100)] = 1,
+    user: UserColumn = None,
+    item: ItemColumn = None,
+    rating: RatingColumn = None,
+    timestamp: TimeColumn = None,
+    rating_min: RatingMin = None,
+    rating_max: RatingMax = None,
     json_file: Json = None,
     report: Annotated[
-        Path, typer.Option(help="Folder for the HTML page, the record and the finished runs; a stopped sweep goes on.")
+        Path, output_folder("Folder for the HTML page, the record and the finished runs; a stopped sweep goes on.")
     ] = Path("out/sweep"),
 ) -> None:
     """Run the paper's sensitivity plots (f, lambda, p) and ablation, with our objective beside the printed one."""
     from lightfr_harness.reports.pages import save as save_record
     from lightfr_harness.simulation import sweep as sweeps
-    from lightfr_harness.simulation.options import TrainOptions
 
     with errors_as_messages():
-        base = TrainOptions(data=data, format=format, synthetic=synthetic, rounds=rounds)
+        base = TrainOptions(
+            data=data,
+            format=format_of(data, format),
+            data_options=reader_options(user, item, rating, timestamp, rating_min, rating_max),
+            synthetic=synthetic,
+            rounds=rounds,
+        )
         points = sweeps.plan(base, seeds)
         with progress_bar() as bar:
             task = bar.add_task("sweep", total=len(points), detail="")
@@ -198,6 +257,22 @@ def sweep(
         save_record(record, json_file, report)
     if json_file != "-":
         Console().print(f"page: {report / 'sweep.html'}   record: {report / 'sweep.json'}")
+
+
+def _workers(record: records.TrainRecord) -> str:
+    """What processes of Ray did, if there were any."""
+    from lightfr_harness.reports.figures import in_bytes
+
+    engine = record.engine
+    if engine is None or not engine["workers"]:
+        return ""
+    cpu = ", ".join(f"{seconds:,.0f}" for seconds in engine["worker_cpu_seconds"])
+    peak = in_bytes(max(engine["worker_peak_bytes"]))
+    rate = engine["device_rounds_per_wall_second"] or 0.0
+    return (
+        f" {engine['workers']} workers did {rate:,.0f} device rounds a second by the clock, with {cpu} CPU seconds; "
+        f"at most {peak} in one of them, {in_bytes(engine['peak_bytes'])} here."
+    )
 
 
 def _summary(record: records.TrainRecord) -> Iterator[Table]:
@@ -215,7 +290,7 @@ def _summary(record: records.TrainRecord) -> Iterator[Table]:
         record.device_rounds_per_second,
     )
     speed = f", {rate:,.0f} device rounds a CPU second" if rate else ""
-    table.caption = f"{left_out(record)} A device round: {up:,.0f} bytes up, {down:,.0f} down{speed}."
+    table.caption = f"{left_out(record)} A device round: {up:,.0f} bytes up, {down:,.0f} down{speed}.{_workers(record)}"
     yield table
     if opinions := choices.opinion_rows(record):
         table = Table(*choices.OPINION_HEADS, title="held-out items that users like and dislike (lower is better)")

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from lightfr import _wire
 from lightfr.errors import InvalidInputError
 from lightfr.secagg.contribution import blocks_of, vector_without_noise
 from lightfr.secagg.noise import row_variance, ternary_threshold, user_sum_thousandths, weight_thousandths
 from lightfr.training import PublishedModel, RowUpdate
 from lightfr.v1 import model_pb2
 from lightfr_harness.server.coordinator.cohort import REVEALING, UPLOADING
-from lightfr_harness.server.rules import AggregationRule, CatalogueRule
+from lightfr_harness.server.rules import AggregationRule, CatalogueRule, PaperRule
 from lightfr_harness.server.rules.secagg import SecureSumError
+from lightfr_harness.simulation.asking import Share
 from lightfr_harness.simulation.secure import SecureRound
 
 
@@ -43,26 +42,14 @@ class Collected:
     abandoned: bool = False
 
 
-Collector = Callable[[AggregationRule, Cohort], Collected]
-
-
-def collector_of(server: AggregationRule, *, masked: bool) -> Collector:
-    """The way that belongs to the server's privacy mode."""
-    if server.privacy_mode == model_pb2.PRIVACY_MODE_CLEAR:
-        return collect_clear
-    return collect_masked if masked else collect_unmasked
-
-
-def collect_clear(server: AggregationRule, cohort: Cohort) -> Collected:
-    """Every device that does not drop out uploads its rows as they are."""
-    started = time.process_time()
-    uploads = [
-        _wire.encode_update(update) for update, drop in zip(cohort.updates, cohort.drops, strict=True) if not drop
-    ]
-    encoded = time.process_time()
-    for upload in uploads:
-        server.add(upload)
-    return Collected(sum(map(len, uploads)), 0, encoded - started, time.process_time() - encoded)
+def count_clear(server: AggregationRule, share: Share) -> Collected:
+    """What uploads in the clear add up to."""
+    sums = {name: numbers.astype(np.int64) for name, numbers in share.sums.items()}
+    if isinstance(server, PaperRule):
+        server.add_sums(sums["rows"])
+    else:
+        catalogue_of(server).add_sums(**sums)
+    return Collected(share.up_bytes, 0, share.cpu_seconds, 0.0)
 
 
 def collect_masked(server: AggregationRule, cohort: Cohort) -> Collected:
@@ -88,15 +75,18 @@ def leave_before(drops: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
     return steps
 
 
-def collect_unmasked(server: AggregationRule, cohort: Cohort) -> Collected:
-    """The sum that masks would have given, without them. No bytes are counted."""
-    started = time.process_time()
-    staying = [update for update, drop in zip(cohort.updates, cohort.drops, strict=True) if not drop]
-    if not staying:
-        return Collected(0, 0, 0.0, 0.0, abandoned=True)
-    sums = sums_without_masks(cohort.model, staying, len(cohort.updates), cohort.random)
-    catalogue_of(server).add_cohort(sums, len(staying))
-    return Collected(0, 0, time.process_time() - started, 0.0)
+def count_unmasked(server: AggregationRule, share: Share, devices: int, random: np.random.Generator) -> Collected:
+    """The sum that masks would have given, without them. No bytes are counted.
+
+    `devices` is the roster's size, those that dropped out included.
+    """
+    if not share.devices:
+        return Collected(0, 0, share.cpu_seconds, 0.0, abandoned=True)
+    catalogue, started = catalogue_of(server), time.process_time()
+    sums = {name: numbers.astype(np.int64) for name, numbers in share.sums.items()}
+    add_noise(sums, catalogue.code_bits, catalogue.noise, devices, share.devices, random)
+    catalogue.add_cohort(sums, share.devices)
+    return Collected(0, 0, share.cpu_seconds + time.process_time() - started, 0.0)
 
 
 def sums_without_masks(
@@ -111,16 +101,26 @@ def sums_without_masks(
         vector = vector_without_noise(model, update, devices)
         for name, total in totals.items():
             total += np.asarray(vector[name])
-    n = len(updates)
-    if model.noise:
-        totals["rows"] += _gaussian_sum(model.noise.rows_thousandths, n, totals["rows"].size, random)
-        totals["user_sum"] += _gaussian_sum(model.noise.sums_thousandths, n, model.code_bits, random)
-    else:
-        variance = row_variance(model.code_bits)
-        totals["rows"] += ternary_sum(devices, n, variance, totals["rows"].size, random)
-        totals["user_sum"] += _gaussian_sum(user_sum_thousandths(devices), n, model.code_bits, random)
-        totals["weight"] += _gaussian_sum(weight_thousandths(devices), n, 1, random)
+    add_noise(totals, model.code_bits, model.noise, devices, len(updates), random)
     return totals
+
+
+def add_noise(
+    sums: dict[str, npt.NDArray[np.int64]],
+    code_bits: int,
+    noise: model_pb2.Noise | None,
+    devices: int,
+    survivors: int,
+    random: np.random.Generator,
+) -> None:
+    """Add to the sums of a round the noise of its survivors, drawn once."""
+    if noise:
+        sums["rows"] += _gaussian_sum(noise.rows_thousandths, survivors, sums["rows"].size, random)
+        sums["user_sum"] += _gaussian_sum(noise.sums_thousandths, survivors, code_bits, random)
+    else:
+        sums["rows"] += ternary_sum(devices, survivors, row_variance(code_bits), sums["rows"].size, random)
+        sums["user_sum"] += _gaussian_sum(user_sum_thousandths(devices), survivors, code_bits, random)
+        sums["weight"] += _gaussian_sum(weight_thousandths(devices), survivors, 1, random)
 
 
 def ternary_sum(

@@ -20,6 +20,8 @@ AGGREGATES = {"catalogue": ("catalogue",), "paper": ("grad", "para", "init", "ra
 FIXED_CODES = ("init", "random")
 UPLOADS = {"ternary": model_pb2.UPLOAD_KIND_TERNARY, "exact": model_pb2.UPLOAD_KIND_EXACT}
 SPLITS = ("last-out", "80-10-10")
+ENGINES = ("local", "ray")
+MOST_WORKERS = 100_000
 POSITIVES = ("opinions", "all")
 RECENCIES = {"off": Recency.OFF, "weak": Recency.WEAK, "strong": Recency.STRONG}
 GATE = 10
@@ -57,6 +59,10 @@ class TrainOptions:
     # What a user who takes part in all rounds may lose at most, with delta 1e-5; mode secagg+dp only.
     epsilon: float = 0.0
     unmasked: bool = False
+    # Where the devices live: in this process, or in so many actors of Ray (0: one for each CPU), at an address or here.
+    engine: str = "local"
+    workers: int = 0
+    address: str = ""
     seed: int = 0
     checkpoint: Path | None = None
 
@@ -69,28 +75,39 @@ class TrainOptions:
         _default(self, "upload", "exact" if paper or is_noisy else "ternary")
         _default(self, "gate", 0 if paper or is_noisy else GATE)
         _default(self, "max_rows", TERNARY_ROWS if self.upload == "ternary" else 0)
-        _one_of(f"aggregate of objective {self.objective}", self.aggregate, AGGREGATES[self.objective])
+        _one_of("aggregate", self.aggregate, AGGREGATES[self.objective])
         _one_of("upload", self.upload, ("exact",) if paper else tuple(UPLOADS))
         _within("rounds", self.rounds, 0, 100_000)
         _within("fraction", self.fraction, 1e-9, 1)
         _within("dropout", self.dropout, 0, 0.99)
         _within("gate", self.gate or 0, 0, 2**31)
-        _within("max_rows", self.max_rows or 0, 0, 2**31)
+        _within("max-rows", self.max_rows or 0, 0, 2**31)
         _within("lambda", self.regularization, 0, 1e6)
         self._require_ranking()
         if self.regularization and not paper:
-            raise InvalidInputError("lambda belongs to --objective paper; the catalogue objective has no such term")
+            raise InvalidInputError("--lambda belongs to --objective paper; the catalogue objective has no such term")
         self._require_privacy()
+        self._require_engine()
+
+    def _require_engine(self) -> None:
+        _one_of("engine", self.engine, ENGINES)
+        _within("workers", self.workers, 0, MOST_WORKERS)
+        if self.engine == "local" and (self.workers or self.address):
+            raise InvalidInputError("workers and address belong to --engine ray")
+        if self.engine == "ray" and self.privacy != "clear" and not self.unmasked:
+            raise InvalidInputError(
+                "--engine ray adds up without masks: add --unmasked, which gives the same sums, or leave out --engine"
+            )
 
     def _require_ranking(self) -> None:
         _one_of("positives", self.positives, POSITIVES)
         _one_of("recency", self.recency, ("", *RECENCIES))
         if self.objective == "paper" and (self.fixes_ranking or self.positives == "all"):
             raise InvalidInputError(
-                "positives, recency, refine and prior belong to --objective catalogue; the paper has none of them"
+                "--positives, --recency, --refine and --prior belong to --objective catalogue; the paper has none"
             )
         if self.refine and self.bits < REFINE_FROM_BITS:
-            raise InvalidInputError(f"refine needs --bits of at least {REFINE_FROM_BITS}, as on devices")
+            raise InvalidInputError(f"--refine needs --bits of at least {REFINE_FROM_BITS}, as on devices")
         if self.prior is not None:
             _within("prior", self.prior, 0, MOST_FOURTHS / 4)
 
@@ -115,11 +132,11 @@ class TrainOptions:
             if self.upload != kind:
                 raise InvalidInputError(f"--privacy {self.privacy} sums {kind} rows: leave out --upload {self.upload}")
         if self.privacy == "secagg":
-            _within("max_rows of a secure sum", self.max_rows or 0, 1, MAX_WEIGHT)
+            _within("max-rows", self.max_rows or 0, 1, MAX_WEIGHT)
         if is_noisy:
             _within("epsilon", self.epsilon, 0.01, 1000)
         elif self.epsilon:
-            raise InvalidInputError("epsilon belongs to --privacy secagg+dp")
+            raise InvalidInputError("--epsilon belongs to --privacy secagg+dp")
 
     @property
     def privacy_mode(self) -> int:
@@ -158,11 +175,11 @@ def _default(options: TrainOptions, name: str, value: str | int) -> None:
         object.__setattr__(options, name, value)
 
 
-def _one_of(name: str, value: str, known: tuple[str, ...]) -> None:
+def _one_of(option: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
-        raise InvalidInputError(f"unknown {name} '{value}', choose one of: {', '.join(known)}")
+        raise InvalidInputError(f"--{option}: unknown name '{value}', choose one of: {', '.join(known)}")
 
 
-def _within(name: str, value: float, least: float, most: float) -> None:
+def _within(option: str, value: float, least: float, most: float) -> None:
     if not least <= value <= most:
-        raise InvalidInputError(f"{name} is {value}, expected {least:g} to {most:g}")
+        raise InvalidInputError(f"--{option} is {value}, expected {least:g} to {most:g}")

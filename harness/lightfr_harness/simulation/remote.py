@@ -94,11 +94,11 @@ class RemoteFleet:
             places = workers.map(lambda number: _place(self.devices[number], model), chosen)
             placed = [(self.devices[number], place) for number, place in zip(chosen, places, strict=True) if place]
             if is_clear:
-                return len(_those_in_time(workers, lambda one: self._upload(model, *one), placed))
-            walks = [self._walk(model, *one) for one in placed]
+                return len(those_in_time(workers, lambda one: self._upload(model, *one), placed))
+            walks = [self.walk(model, *one) for one in placed]
             # All devices take each step before the next one: none is due before all have done the last.
             for stage in STAGES:
-                walks = _those_in_time(workers, RoundWalk.advance, walks)
+                walks = those_in_time(workers, RoundWalk.advance, walks)
                 if progress is not None:
                     progress(stage)
             return len(walks)
@@ -109,7 +109,8 @@ class RemoteFleet:
             update = remote.device.update(model.published, self._random_bytes)
         secure.send(remote.channel, *ClearRound.begin(place, update).outgoing)
 
-    def _walk(self, model: LoadedModel, remote: RemoteDevice, place: coordinator.Assignment) -> RoundWalk:
+    def walk(self, model: LoadedModel, remote: RemoteDevice, place: coordinator.Assignment) -> RoundWalk:
+        """A device's way through a secure round in which it has a place."""
         trusted = Trusted(model.manifest.signing_key, self._membership_keys, remote.member, time.time())
         participant = RoundParticipant.begin(place, trusted, self._minimum_cohort)
 
@@ -142,6 +143,8 @@ class RoundWalk:
     def __init__(self, channel: Channel, participant: RoundParticipant, make_vector: MakeVector) -> None:
         self._channel, self._participant, self._make_vector = channel, participant, make_vector
         self._has_begun = False
+        # Bytes of each request that was sent, step by step.
+        self.sent_bytes: list[int] = []
 
     def advance(self) -> None:
         """Take the next step: wait until it is due and send what it asks for. At first these are the keys.
@@ -155,7 +158,9 @@ class RoundWalk:
             if not participant.answer(step, self._make_vector):
                 raise ProtocolError("the server says that the round is done before this device took all its steps")
         self._has_begun = True
-        secure.send(self._channel, *participant.outgoing)
+        method, request = participant.outgoing
+        secure.send(self._channel, method, request)
+        self.sent_bytes.append(len(request))
 
 
 def _place(remote: RemoteDevice, model: LoadedModel) -> coordinator.Assignment | None:
@@ -167,7 +172,7 @@ def _place(remote: RemoteDevice, model: LoadedModel) -> coordinator.Assignment |
     return None
 
 
-def _those_in_time(workers: ThreadPoolExecutor, deliver: Callable[[T], None], those: Sequence[T]) -> list[T]:
+def those_in_time(workers: ThreadPoolExecutor, deliver: Callable[[T], None], those: Sequence[T]) -> list[T]:
     """Let each of them deliver; return those for which the round still waited."""
 
     def is_in_time(one: T) -> bool:

@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +21,11 @@ from lightfr._wire.coordinator import TRAINING, Assignment
 from lightfr.errors import PrivacyError
 from lightfr.membership import MEMBERSHIP_CONTEXT, Member, MemberKey
 from lightfr.rounds import RoundParticipant, Trusted
-from lightfr.secagg import Vector, blocks_of, round_vector
+from lightfr.secagg import Roster, Vector, blocks_of, round_vector
+from lightfr.secagg.agreement import Agreement
 from lightfr.secagg.roster import ID_BYTES
 from lightfr.secagg.vector import Block
+from lightfr.secagg.work import Work
 from lightfr.training import PublishedModel, RowUpdate
 from lightfr.v1 import coordinator_pb2, secure_pb2
 from lightfr_harness.server.coordinator.cohort import (
@@ -62,6 +65,45 @@ def simulated_member(authority: Ed25519PrivateKey) -> Member:
     return Member(key, statement + authority.sign(MEMBERSHIP_CONTEXT + statement))
 
 
+class SharedWork(Work):
+    """What the devices of one simulated cohort compute, each of it once. For one round: it remembers secrets."""
+
+    def __init__(self) -> None:
+        self._signed: dict[tuple[bytes, bytes, bytes], bool] = {}
+        self._rosters: dict[bytes, Roster] = {}
+        self._in_common: dict[frozenset[bytes], bytes] = {}
+
+    def is_signed(self, key: bytes, signature: bytes, message: bytes) -> bool:
+        asked = key, signature, message
+        if asked not in self._signed:
+            self._signed[asked] = super().is_signed(*asked)
+        return self._signed[asked]
+
+    def agreement(self, private_key: bytes) -> Agreement:
+        return _SharedAgreement(private_key, self._in_common)
+
+    def roster(self, *told: Any) -> Roster:
+        entries = told[-1]
+        if entries not in self._rosters:
+            self._rosters[entries] = super().roster(*told)
+        return self._rosters[entries]
+
+
+class _SharedAgreement(Agreement):
+    """An agreement is the same for both sides: the second one finds what the first one computed, and takes it away."""
+
+    def __init__(self, private_key: bytes, in_common: dict[frozenset[bytes], bytes]) -> None:
+        super().__init__(private_key)
+        self._in_common, self._public_key = in_common, self._key.public_key().public_bytes_raw()
+
+    def with_peer(self, peer_key: bytes) -> bytes:
+        pair = frozenset((self._public_key, peer_key))
+        shared = self._in_common.pop(pair, None)
+        if shared is None:
+            shared = self._in_common[pair] = super().with_peer(peer_key)
+        return shared
+
+
 class SecureRound:
     """run() the phases in order, then finish(). Each phase may lose devices of the cohort.
 
@@ -79,7 +121,7 @@ class SecureRound:
         keys = [self._authority.public_key().public_bytes_raw()]
         facts = RoundFacts(self._round_id, bytes(32), kind, keys, lambda: 0.0)
         self._cohort = Cohort(facts, len(parts), self._peers, blocks)
-        self._membership_keys = keys
+        self._membership_keys, self._work = keys, SharedWork()
         self._participants: dict[int, RoundParticipant] = {}
         self._present = list(range(len(parts)))
         self._up_bytes = self._down_bytes = 0
@@ -151,7 +193,7 @@ class SecureRound:
         peer_id, member = self._peers[self._names[i]], simulated_member(self._authority)
         place = Assignment(self._round_id, 0, bytes(32), _NO_LIMIT_BYTES, 1.0, peer_id, self._kind)
         trusted = Trusted(self._key.public_key().public_bytes_raw(), self._membership_keys, member, now=0.0)
-        self._participants[i] = RoundParticipant.begin(place, trusted, _MINIMUM_COHORT)
+        self._participants[i] = RoundParticipant.begin(place, trusted, _MINIMUM_COHORT, work=self._work)
         return self._participants[i].outgoing.request
 
     def _answered(self, i: int, body: bytes) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import resource
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -15,7 +16,7 @@ from lightfr.errors import InvalidInputError
 from lightfr.secagg.vector import evaluation_blocks
 from lightfr_harness.data import CatalogueSplit, Ratings, Split, by_time_80_10_10, generate, leave_last_out, load
 from lightfr_harness.data.evaluation import CatalogueMetrics, Metrics
-from lightfr_harness.records import Look, PrivacyLossFigures, TrainRecord
+from lightfr_harness.records import EngineFigures, Look, PrivacyLossFigures, TrainRecord
 from lightfr_harness.server.artifacts import make_bitmap
 from lightfr_harness.server.rules import AggregationRule, CatalogueRule, PaperRule
 from lightfr_harness.simulation import paper
@@ -26,8 +27,8 @@ from lightfr_harness.simulation.judging import Judged, accuracy_of, judge
 from lightfr_harness.simulation.options import DELTA, EVALUATIONS, FIXED_CODES, TrainOptions
 from lightfr_harness.simulation.training import RunOptions, TrainingRun, refresh_gate
 
-# Called with the finished rounds, all rounds, and the accuracy when it was just measured.
-Progress = Callable[[int, int, Look | None], None]
+# Called with the finished rounds, parts of one included, all rounds, and the accuracy when it was just measured.
+Progress = Callable[[float, int, Look | None], None]
 ROUNDS_BETWEEN_LOOKS = 5
 
 
@@ -100,6 +101,10 @@ def make_server(options: TrainOptions, train: Ratings) -> AggregationRule:
 def make_run(options: TrainOptions, train: Ratings) -> TrainingRun:
     """A run before its first round. `init` has codes cut from factors on both sides; it and `random` have no rounds."""
     server, fleet = make_server(options, train), Fleet.of(train, options.bits, options.seed)
+    if options.engine == "ray":
+        from lightfr_harness.simulation.ray_fleet import RayFleet
+
+        fleet = RayFleet(fleet, options.workers, options.address)
     if options.aggregate == "init":
         users, items = paper.quantised_factors(train, options.bits, options.seed)
         server.set_codes(items)
@@ -115,11 +120,27 @@ def train(options: TrainOptions, progress: Progress | None = None) -> Trained:
     split = load_split(options)
     loaded = time.process_time()
     run = make_run(options, split.train)
+    try:
+        return _trained(
+            options, split, run, {"load": loaded - started, "setup": time.process_time() - loaded}, progress
+        )
+    finally:
+        run.fleet.close()
+
+
+def _trained(
+    options: TrainOptions,
+    split: Split | CatalogueSplit,
+    run: TrainingRun,
+    before: dict[str, float],
+    progress: Progress | None,
+) -> Trained:
     rounds = run.options.rounds
-    ready = time.process_time()
     history: list[Look] = []
     if progress is not None and run.finished_rounds < rounds:
         history.append(_look(run.finished_rounds, judge(options, run, split)))
+    if progress is not None:
+        run.tell = lambda part: progress(run.finished_rounds + part, rounds, None)
     for finished in run:
         if progress is not None:
             is_due = finished % ROUNDS_BETWEEN_LOOKS == 0 and finished < rounds
@@ -128,12 +149,7 @@ def train(options: TrainOptions, progress: Progress | None = None) -> Trained:
             progress(finished, rounds, history[-1] if is_due else None)
     trained = time.process_time()
     judged = Judged.of(options, run, split)
-    seconds = {
-        "load": loaded - started,
-        "setup": ready - loaded,
-        **run.seconds,
-        "evaluate": time.process_time() - trained,
-    }
+    seconds = {**before, **run.seconds, "evaluate": time.process_time() - trained}
     history.append(_look(run.finished_rounds, judged.metrics))
     return Trained(_record(options, split, run, judged, history, seconds), run.server, split.train.item_ids)
 
@@ -163,6 +179,7 @@ def _record(
         down_bytes_per_device_round=run.traffic.down_bytes / device_rounds,
         device_rounds=run.traffic.device_rounds,
         device_rounds_per_second=run.traffic.device_rounds / round_seconds if round_seconds else None,
+        engine=_engine(run),
         dropped=run.traffic.dropped,
         abandoned_rounds=run.traffic.abandoned,
         seconds=seconds,
@@ -183,6 +200,19 @@ def _record(
         machine=platform.machine(),
         lightfr=__version__,
     )
+
+
+def _engine(run: TrainingRun) -> EngineFigures:
+    """Where the devices lived, and what this process and the others needed."""
+    usage = run.fleet.usage()
+    rate = run.traffic.device_rounds / run.wall_seconds if run.wall_seconds else None
+    return {
+        "workers": len(usage),
+        "device_rounds_per_wall_second": rate,
+        "worker_cpu_seconds": [seconds for seconds, _ in usage],
+        "worker_peak_bytes": [peak for _, peak in usage],
+        "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+    }
 
 
 def privacy_loss(run: TrainingRun, colluding: int = 0, evaluations: int = 0) -> PrivacyLossFigures | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from zipfile import BadZipFile
@@ -12,13 +12,13 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
-from lightfr import _wire
 from lightfr.errors import InvalidInputError
-from lightfr.secagg import gate_vector
 from lightfr.training import PublishedModel
+from lightfr.v1 import model_pb2
 from lightfr_harness.server.artifacts import make_bitmap
 from lightfr_harness.server.rules import AggregationRule, CatalogueRule
-from lightfr_harness.simulation.collecting import Cohort, Collected, collector_of
+from lightfr_harness.simulation.asking import Counting, ModelBytes, Training
+from lightfr_harness.simulation.collecting import Cohort, Collected, collect_masked, count_clear, count_unmasked
 from lightfr_harness.simulation.fleet import Fleet
 from lightfr_harness.simulation.options import cohort_size
 
@@ -62,7 +62,11 @@ class TrainingRun:
     checkpoint: Path | None = None
     finished_rounds: int = 0
     traffic: Traffic = field(default_factory=Traffic)
+    # CPU time of all processes; and how long the rounds took by the clock on the wall.
     seconds: dict[str, float] = field(default_factory=lambda: {"devices": 0.0, "server": 0.0})
+    wall_seconds: float = 0.0
+    # Hears during a round what share of its devices has answered.
+    tell: Callable[[float], None] = lambda _: None
 
     def __post_init__(self) -> None:
         if self.checkpoint is not None and self.checkpoint.exists():
@@ -71,7 +75,9 @@ class TrainingRun:
     def __iter__(self) -> Iterator[int]:
         """Train round by round; yields the number of finished rounds."""
         while self.finished_rounds < self.options.rounds:
+            started = time.monotonic()
             self._round(self.finished_rounds)
+            self.wall_seconds += time.monotonic() - started
             self.finished_rounds += 1
             if self.checkpoint is not None:
                 self._save(self.checkpoint)
@@ -79,8 +85,7 @@ class TrainingRun:
 
     def published(self) -> PublishedModel:
         """The current model as a device has it after download: encoded, decoded and checked."""
-        message = _wire.decode_round_model(self.server.model().SerializeToString())
-        return PublishedModel(self.server.item_codes(), message)
+        return ModelBytes.of(self.server).published()
 
     def cohort(self, round_index: int) -> npt.NDArray[np.int64]:
         """Devices of a round, drawn without replacement, those that drop out included."""
@@ -96,17 +101,19 @@ class TrainingRun:
         return np.random.default_rng([self.options.seed, round_index, purpose])
 
     def _round(self, round_index: int) -> None:
-        users = self.cohort(round_index)
-        drops = self.drops(round_index)
-        started = time.process_time()
-        model = self.published()
-        # One generator for the round, asked by the devices in order: reproducible, and fast enough not to be noticed.
-        random_bytes = self.random(round_index, 3).bytes
-        updates = [self.fleet.devices[user].update(model, random_bytes) for user in users.tolist()]
-        self.seconds["devices"] += time.process_time() - started
-        collect = collector_of(self.server, masked=self.options.masked)
-        silent = self.random(round_index, 4).random(len(users)) < self.options.dropout / 3
-        collected = collect(self.server, Cohort(model, updates, drops, silent, self.random(round_index, 5)))
+        users, drops = self.cohort(round_index), self.drops(round_index)
+        question = Training(
+            ModelBytes.of(self.server), self.options.seed, round_index, len(users), frozenset(users[drops].tolist())
+        )
+        random = self.random(round_index, 5)
+        if self.server.privacy_mode != model_pb2.PRIVACY_MODE_CLEAR and self.options.masked:
+            collected = self._masked(question, users, drops, random)
+        else:
+            share = self.fleet.ask(question, users, self.tell)
+            is_clear = self.server.privacy_mode == model_pb2.PRIVACY_MODE_CLEAR
+            collected = (
+                count_clear(self.server, share) if is_clear else count_unmasked(self.server, share, len(users), random)
+            )
         started = time.process_time()
         if collected.abandoned:
             self.server.begin_round()
@@ -114,6 +121,20 @@ class TrainingRun:
             self.server.finish_round()
         self.seconds["server"] += time.process_time() - started
         self._account(collected, drops)
+
+    def _masked(
+        self,
+        question: Training,
+        users: npt.NDArray[np.int64],
+        drops: npt.NDArray[np.bool_],
+        random: np.random.Generator,
+    ) -> Collected:
+        """Let the devices of this process walk through all steps of secure aggregation."""
+        started, model = time.process_time(), question.model.published()
+        updates = [self.fleet.devices[user].update(model, question.stream(user)) for user in users.tolist()]
+        self.seconds["devices"] += time.process_time() - started
+        silent = self.random(question.round_index, 4).random(len(users)) < self.options.dropout / 3
+        return collect_masked(self.server, Cohort(model, updates, drops, silent, random))
 
     def _account(self, collected: Collected, drops: npt.NDArray[np.bool_]) -> None:
         download = download_bytes(self.server)
@@ -171,12 +192,7 @@ def download_bytes(server: AggregationRule) -> int:
 
 def refresh_gate(server: CatalogueRule, fleet: Fleet, seed: int) -> None:
     """Let each half of the fleet count who rates what, with its noise: a pair of gate refreshes, without masks."""
-    random = np.random.default_rng([seed, 6])
-    model = PublishedModel(server.item_codes(), server.model())
-    for half in np.array_split(random.permutation(len(fleet)), 2):
-        counts = np.zeros(server.n_items, np.int64)
-        for user in half.tolist():
-            counts += np.asarray(
-                gate_vector(model, fleet.devices[user].interactions.to_teach(), len(half), random.bytes)["counts"]
-            )
-        server.set_gate(counts, seed, len(half))
+    model, users = ModelBytes.of(server), np.random.default_rng([seed, 6]).permutation(len(fleet))
+    for index, half in enumerate(np.array_split(users, 2)):
+        counts = fleet.ask(Counting(model, seed, index, len(half)), half).sums["counts"]
+        server.set_gate(counts.astype(np.int64), seed, len(half))

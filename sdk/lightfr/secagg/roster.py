@@ -22,6 +22,8 @@ from lightfr.secagg.views import SIGNATURE_BYTES, entry_message, require_bytes, 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from lightfr.membership import IsSigned
+
 ID_BYTES = 16
 PUBLIC_KEY_BYTES = 32
 ENTRY_BYTES = ID_BYTES + 3 * PUBLIC_KEY_BYTES
@@ -78,16 +80,16 @@ class VouchedEntry:
         rest, signature = voucher[:-SIGNATURE_BYTES], voucher[-SIGNATURE_BYTES:]
         return cls(entry, entry.member_key + rest, signature)
 
-    def require_member(self, membership_keys: Sequence[bytes], now: float) -> None:
+    def require_member(self, membership_keys: Sequence[bytes], now: float, check: IsSigned | None = None) -> None:
         """Raise PrivacyError unless the authority vouches for the member key."""
-        if require_membership(self.membership, membership_keys, now) != self.entry.member_key:
+        if require_membership(self.membership, membership_keys, now, check) != self.entry.member_key:
             raise PrivacyError("the authority vouches for another key than an entry of the roster has: leave the round")
 
-    def require_own_keys(self, round_id: bytes) -> None:
+    def require_own_keys(self, round_id: bytes, check: IsSigned | None = None) -> None:
         """Raise PrivacyError unless the device itself signed its keys for this round."""
         entry = self.entry
         message = entry_message(round_id, entry.peer_id, entry.mask_key, entry.share_key)
-        require_signature("a device of the roster, of its own entry,", entry.member_key, self.signature, message)
+        require_signature("a device of the roster, of its own entry,", entry.member_key, self.signature, message, check)
 
 
 @dataclass(frozen=True)

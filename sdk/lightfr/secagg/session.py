@@ -13,7 +13,6 @@ from lightfr.secagg import shamir
 from lightfr.secagg.agreement import (
     KEY_BYTES,
     NONCE_BYTES,
-    Agreement,
     pair_mask_key,
     public_key,
     seal,
@@ -35,11 +34,13 @@ from lightfr.secagg.views import (
     roster_message,
     survivors_message,
 )
+from lightfr.secagg.work import OWN_WORK, Work
 from lightfr.training.updates import sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from lightfr.secagg.agreement import Agreement
     from lightfr.secagg.roster import Roster
     from lightfr.secagg.vector import Vector
 
@@ -95,10 +96,11 @@ class DeviceSession:
         now_unix_seconds: float,
         minimum_cohort: int = DEFAULT_MINIMUM_COHORT,
         random: Callable[[int], bytes] = os.urandom,
+        work: Work = OWN_WORK,
     ) -> None:
         """Begin a round now: memberships that have ended are refused. Lower `minimum_cohort` in tests only.
 
-        `random` is a cryptographic source; docs/secagg.md says in which order it is read.
+        `random` is a cryptographic source; docs/secagg.md says in which order it is read. `work` is for simulations.
         """
         for name, value, size in (
             ("round_id", place.round_id, ID_BYTES),
@@ -112,7 +114,7 @@ class DeviceSession:
             place.round_id, place.peer_id, place.manifest_sha256, place.kind, place.server_key,
             b"".join(place.membership_keys), member.key.private, member.membership, minimum_cohort, now_unix_seconds,
         )  # fmt: skip
-        self._random = random
+        self._random, self._work = random, work
 
     def __repr__(self) -> str:
         return f"<DeviceSession before step '{self._state.next_step}'>"
@@ -126,7 +128,7 @@ class DeviceSession:
         """Go on with a stored session, always the newest one."""
         session = cls.__new__(cls)
         session._state = SessionState.from_bytes(stored)
-        session._random = random
+        session._random, session._work = random, OWN_WORK
         return session
 
     @property
@@ -152,9 +154,9 @@ class DeviceSession:
 
     def share(self, roster: Roster, vouchers: bytes, signature: bytes) -> list[SealedRecord]:
         """Check the signed roster; return both secrets in shares, one sealed message for each holder, by index."""
-        state = self._begin("share")
+        state, message = self._begin("share"), roster_message(roster.digest)
         self._require_round(roster)
-        require_signature("the server, of the roster,", state.server_key, signature, roster_message(roster.digest))
+        require_signature("the server, of the roster,", state.server_key, signature, message, self._work.is_signed)
         own_index = roster.index_of(state.peer_id)
         if roster.entry(own_index) != self._own_entry():
             raise PrivacyError("the roster has other keys for this device than it advertised: leave the round")
@@ -186,7 +188,7 @@ class DeviceSession:
         senders = [index for index, _ in inbox]
         if senders != sorted(set(senders) - {state.own_index}) or any(i >= state.cohort for i in senders):
             raise PrivacyError("the sealed shares are not by ascending index of other devices: leave the round")
-        agreement = Agreement(state.share_private)
+        agreement = self._work.agreement(state.share_private)
         opened = {index: self._open(agreement, index, sealed) for index, sealed in inbox}
         held = _stored((index, shares) for index, shares in opened.items() if shares is not None)
         self._state = replace(state, next_step="sign_included", share_private=b"", senders=b"", held=held)
@@ -197,7 +199,9 @@ class DeviceSession:
         state = self._begin("sign_included")
         self._require_members("the included set", included)
         message = included_message(state.roster_digest, included)
-        require_signature("the server, of the included set,", state.server_key, signature, message)
+        require_signature(
+            "the server, of the included set,", state.server_key, signature, message, self._work.is_signed
+        )
         self._state = replace(state, next_step="mask", included=included, included_signature=signature)
         return MemberKey.from_private(state.member_private).sign(message)
 
@@ -207,7 +211,7 @@ class DeviceSession:
         present = members(state.included, state.cohort)
         message = included_message(state.roster_digest, state.included)
         self._require_quorum("the included set", present, signers, signatures, message)
-        agreement = Agreement(state.mask_private)
+        agreement = self._work.agreement(state.mask_private)
         pair_masks = []
         for _, neighbour in self._neighbours_in(present):
             peer_id, mask_key = neighbour[:ID_BYTES], neighbour[ID_BYTES:]
@@ -228,7 +232,9 @@ class DeviceSession:
         if not alive <= members(state.included, state.cohort):
             raise PrivacyError("a survivor was not among the included devices: leave the round")
         message = survivors_message(state.roster_digest, state.included, survivors)
-        require_signature("the server, of the survivor set,", state.server_key, signature, message)
+        require_signature(
+            "the server, of the survivor set,", state.server_key, signature, message, self._work.is_signed
+        )
         self._state = replace(state, next_step="reveal", survivors=survivors, survivors_signature=signature)
         return MemberKey.from_private(state.member_private).sign(message)
 
@@ -284,9 +290,9 @@ class DeviceSession:
         for index in confidants.union(witnesses):
             voucher = vouchers[index * VOUCHER_BYTES : (index + 1) * VOUCHER_BYTES]
             vouched = VouchedEntry.from_voucher(roster.entry(index), voucher)
-            vouched.require_member(keys, state.began_unix_seconds)
+            vouched.require_member(keys, state.began_unix_seconds, self._work.is_signed)
             if index in confidants:
-                vouched.require_own_keys(state.round_id)
+                vouched.require_own_keys(state.round_id, self._work.is_signed)
 
     def _require_members(self, what: str, bitmap: bytes) -> frozenset[int]:
         """Return the set, unless it is too small, lacks this device, or leaves it too few neighbours or holders."""
@@ -315,13 +321,13 @@ class DeviceSession:
     ) -> None:
         state = self._state
         witnesses = dict(_records(state.witnesses, KEY_BYTES))
-        require_quorum(what, state.cohort, allowed, signers, signatures, message, witnesses)
+        require_quorum(what, state.cohort, allowed, signers, signatures, message, witnesses, self._work.is_signed)
 
     def _split_and_seal(
         self, own_index: int, holders: Sequence[int], roster: Roster
     ) -> tuple[bytes, list[SealedRecord]]:
         """Return the own share of the seed, and for each holder its shares of the seed and of the mask key."""
-        state, agreement = self._state, Agreement(self._state.share_private)
+        state, agreement = self._state, self._work.agreement(self._state.share_private)
         points = [index + 1 for index in holders]
         own_share, *seeds = shamir.split(state.seed, [own_index + 1, *points], roster.threshold, self._random)
         keys = shamir.split(state.mask_private, points, roster.threshold, self._random)

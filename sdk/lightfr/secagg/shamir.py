@@ -6,6 +6,7 @@ little-endian.
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING
 
 from lightfr.errors import InvalidInputError
@@ -32,18 +33,26 @@ def join(shares: Mapping[int, bytes]) -> bytes:
 
     Raises InvalidInputError when they are no shares of one secret, as far as that can be seen.
     """
-    total = 0
-    for x, share in shares.items():
-        numerator = denominator = 1
-        for other in shares:
-            if other != x:
-                numerator = numerator * other % PRIME
-                denominator = denominator * (other - x) % PRIME
-        total += int.from_bytes(share, "little") * numerator * pow(denominator, -1, PRIME)
+    # Lagrange's formula at 0. The numbers of holders are small, so their products need no reduction on the way.
+    divisors = [x * prod(other - x for other in shares if other != x) for x in shares]
+    parts = map(int.__mul__, _inverses(divisors), (int.from_bytes(share, "little") for share in shares.values()))
+    total = prod(shares) * sum(parts)
     secret = total % PRIME
     if secret >> (8 * SECRET_BYTES):
         raise InvalidInputError(f"{len(shares)} shares do not belong to one secret")
     return secret.to_bytes(SECRET_BYTES, "little")
+
+
+def _inverses(numbers: Sequence[int]) -> list[int]:
+    """Return the inverses of many numbers at the price of one inversion: Montgomery's trick."""
+    products = [1]
+    for number in numbers:
+        products.append(products[-1] * number % PRIME)
+    inverses, rest = [], pow(products.pop(), -1, PRIME)
+    for number, product in zip(reversed(numbers), reversed(products), strict=True):
+        inverses.append(rest * product % PRIME)
+        rest = rest * number % PRIME
+    return inverses[::-1]
 
 
 def is_share(share: bytes) -> bool:

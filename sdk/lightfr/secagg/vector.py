@@ -143,6 +143,11 @@ class Vector:
 
     def add_packed(self, packed: bytes) -> None:
         """Add what pack() made of a vector of the same blocks; raises InvalidInputError when it is no such thing."""
+        for block, part in self.require_packed(packed):
+            _kernel.unpack_add(part, block.count, block.bits, self._numbers[block.name])
+
+    def require_packed(self, packed: bytes) -> list[tuple[Block, memoryview]]:
+        """The part of each block in what pack() made; raises InvalidInputError when it is no such thing."""
         if len(packed) != self.packed_bytes:
             raise BufferSizeError("packed vector", len(packed), self.packed_bytes)
         parts, first = [], 0
@@ -151,8 +156,7 @@ class Vector:
             first += block.packed_bytes
         if any(_has_dirty_padding(block, part) for block, part in parts):
             raise InvalidInputError("a bit behind the last number of a block is set")
-        for block, part in parts:
-            _kernel.unpack_add(part, block.count, block.bits, self._numbers[block.name])
+        return parts
 
 
 class _MaskStream:

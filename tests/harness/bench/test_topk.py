@@ -79,12 +79,6 @@ def test_without_faiss_the_command_says_in_one_sentence_what_to_install(monkeypa
     assert answer.output.startswith("Error: The top-K benchmark needs the package faiss-cpu. Run: ")
 
 
-def test_an_unknown_kind_of_codes_is_explained():
-    answer = CliRunner().invoke(app, ["bench", "topk", "--codes", "odd"])
-    assert answer.exit_code == 2
-    assert "neither random nor learned" in answer.output
-
-
 def test_timing_takes_turns_and_counts_samples():
     timings = timing.interleave({"a": lambda: None, "b": lambda: sum(range(2000))}, seconds=0, least=2)
     assert timings["a"].repeats == 10

@@ -44,7 +44,7 @@ def test_show_tells_that_a_prepared_folder_is_split(tmp_path):
 
 def test_a_broken_file_ends_in_one_sentence_and_exit_code_1(ratings_file):
     result = run("show", ratings_file, "--format", "ml-1m")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "line 1" in result.stderr
     assert "Traceback" not in result.stderr + result.stdout
 
@@ -66,7 +66,7 @@ def test_fetch_prints_the_path_of_what_is_already_there(tmp_path):
 
 def test_fetch_of_an_unknown_name_lists_the_known_ones(tmp_path):
     result = run("fetch", "netflix", "--to", tmp_path)
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "ml-latest-small" in result.stderr
 
 
@@ -84,12 +84,12 @@ def test_cut_writes_the_first_ratings_as_a_file_that_can_be_read_again(tmp_path)
 
 def test_cut_of_data_without_times_or_with_ids_that_do_not_fit_is_refused(tmp_path, ratings_file):
     result = run("cut", ratings_file, "--format", "filmtrust", "--first", 2, "--to", tmp_path / "cut")
-    assert (result.exit_code, "no times" in result.stderr) == (1, True)
+    assert (result.exit_code, "no times" in result.stderr) == (2, True)
     quoted = tmp_path / "any.csv"
     quoted.write_text('user_id,item_id,rating,t\nu,"a\tb",1,1\nu,c,1,2\n')
     scale = ("--rating-min", 0, "--rating-max", 1, "--timestamp", "t")
     result = run("cut", quoted, "--format", "csv", "--first", 2, "--to", tmp_path / "cut", *scale)
-    assert (result.exit_code, "holds a tab" in result.stderr) == (1, True)
+    assert (result.exit_code, "holds a tab" in result.stderr) == (2, True)
     assert not (tmp_path / "cut").exists()
 
 
@@ -97,7 +97,7 @@ def test_cut_of_a_prepared_split_and_into_a_folder_that_is_not_there_are_refused
     (tmp_path / "train.csv").write_text("user_id,item_id,ratings\nu,a,1\nu,d,2\n")
     (tmp_path / "test.csv").write_text("user_id,item_id,ratings\nu,b,1\nu,c,0\n")
     result = run("cut", tmp_path, "--format", "prepared", "--first", 2, "--to", tmp_path / "cut")
-    assert (result.exit_code, "prepared split" in result.stderr) == (1, True)
+    assert (result.exit_code, "prepared split" in result.stderr) == (2, True)
     source = tmp_path / "u.data"
     source.write_text("7\t20\t3\t881\n7\t9\t1\t870\n")
     result = run("cut", source, "--format", "ml-100k", "--first", 2, "--to", tmp_path / "absent" / "cut")

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lightfr_harness.data import splits
 from lightfr_harness.data.errors import InvalidOptionError
 from lightfr_harness.data.ratings import ratings_from_ids
 from lightfr_harness.data.splits import by_time_80_10_10, first_ratings, leave_last_out, sampled_80_10_10
@@ -271,3 +272,14 @@ def held_out_pairs(held_out, train):
         for place, user in enumerate(held_out.user_index.tolist())
         for item in by_id(train, held_out.held_out[place])
     ]
+
+
+def test_of_too_many_users_some_are_judged_and_the_others_trained_on_whole(monkeypatch):
+    ratings = generate("tiny", seed=1)
+    every = leave_last_out(ratings)
+    monkeypatch.setattr(splits, "MOST_JUDGED", 10)
+    some = leave_last_out(ratings)
+    assert len(some.test) == 10
+    assert len(some.train) == len(ratings) - 10
+    assert set(some.test.user_index) <= set(every.test.user_index)
+    assert some.held_out == f"the newest rating of each user by time, for 10 of {len(every.test)} users"

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from lightfr_harness.data.errors import DataFileError
+from lightfr_harness.data.errors import DataFileError, InvalidOptionError
 from lightfr_harness.demo.data import generated, own
 
 ROWS = [(f"u{user}", item, 1 + (user + item) % 5, 1000 * user + item) for user in range(4) for item in range(3, 9)]
@@ -44,10 +44,10 @@ def test_titles_go_by_item_id_and_an_item_without_one_shows_its_id(tmp_path):
 
 def test_what_is_no_file_of_ratings_is_refused_with_what_to_do(tmp_path):
     (tmp_path / "words").write_text("Once upon a time\n")
-    with pytest.raises(DataFileError, match="its format cannot be guessed"):
+    with pytest.raises(InvalidOptionError, match="name a file of ratings for --data"):
         own(tmp_path / "words", None)
     (tmp_path / "json").write_text('{"user": 1}')
-    with pytest.raises(DataFileError, match=r"looks like JSON\. Convert it to CSV"):
+    with pytest.raises(InvalidOptionError, match=r"looks like JSON\. Convert it to CSV"):
         own(tmp_path / "json", None)
     with pytest.raises(DataFileError, match="does not exist"):
         own(Path(tmp_path / "nothing"), None)

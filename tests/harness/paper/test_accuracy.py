@@ -73,7 +73,7 @@ def test_every_method_has_its_rows_and_tuned_ones_say_what_was_chosen(tmp_path):
 def test_the_setting_that_is_best_on_validation_is_taken(tmp_path):
     rows = measured(tmp_path / "runs.jsonl", methods=("ease",), settings="tuned").rows
     lines = [json.loads(line) for line in (tmp_path / "runs.jsonl").read_text().splitlines()]
-    tried = {json.loads(line["key"])[4]["regularization"]: line["ndcg"] for line in lines[:-1]}
+    tried = {json.loads(line["key"])[4]["regularization"]: line["figures"]["validation"]["ndcg"] for line in lines[:-1]}
     assert len(tried) == 2
     assert rows[0]["constants"]["regularization"] == max(tried, key=tried.get)
     assert rows[0]["validation_ndcg"] == max(tried.values())
@@ -122,6 +122,17 @@ def test_several_protocols_have_rows_of_their_own(tmp_path):
     assert tuple(record.held_out) == protocols
     page = page_of(record)
     assert all(f"<h2>{protocol}</h2>" in page for protocol in protocols)
+
+
+def test_protocols_that_hold_out_the_same_ratings_share_their_runs(tmp_path):
+    path = tmp_path / "runs.jsonl"
+    record = measured(path, methods=("ease",), protocols=("last-out-49", "last-out-99"))
+    of_49, of_99 = record.rows[:2], record.rows[2:]
+    assert [row["constants"] for row in of_49] == [row["constants"] for row in of_99]
+    assert all(easy["hr"] > hard["hr"] for easy, hard in zip(of_49, of_99, strict=True))
+    n_lines = len(path.read_text().splitlines())
+    assert measured(path, methods=("ease",), protocols=("last-out-99",)).rows == of_99
+    assert len(path.read_text().splitlines()) == n_lines
 
 
 def test_the_command_writes_a_table_a_record_and_a_page(tmp_path):

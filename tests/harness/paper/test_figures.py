@@ -105,3 +105,11 @@ def test_files_have_one_format_for_all_or_one_each():
     assert sources([], ["ciao"], "tiny")[0].stated == ""
     with pytest.raises(CannotRunError, match="3 --data and 2 --format"):
         sources([*files, Path("c")], ["ml-1m", "ciao"], "tiny")
+
+
+def test_the_scale_of_a_file_reaches_every_run_of_the_figures():
+    scale = {"rating_min": 1.0, "rating_max": 5.0}
+    found = sources([Path("a.inter")], ["inter"], "tiny", scale)
+    points = FiguresOptions(found, rounds=1).points(found[0])
+    assert points
+    assert all(point.options.data_options == scale for point in points)

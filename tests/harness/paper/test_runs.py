@@ -10,6 +10,7 @@ from lightfr_harness.simulation.baselines.method import Entry, Method, Traffic
 
 SPLIT = leave_last_out(generate("tiny"))
 CANDIDATES, TRAIN = SPLIT.test, SPLIT.train
+TESTS = {"one": CANDIDATES, "two": CANDIDATES}
 POSITIVES = dict(zip(CANDIDATES.user_index.tolist(), CANDIDATES.positives.tolist(), strict=True))
 
 
@@ -58,21 +59,22 @@ def test_scores_that_are_not_finite_are_refused_and_never_ranked():
 
 def test_a_final_run_takes_its_steps_with_its_seed_and_is_judged_at_the_end():
     entry, method = entry_of({0: None, 7: 32})
-    result = final_run(entry, {}, 7, 5, TRAIN, CANDIDATES, lambda share: None)
-    assert result["hr"] == pytest.approx(0.5)
+    result = final_run(entry, {}, 7, 5, TRAIN, TESTS, lambda share: None)
+    assert result["figures"]["one"]["hr"] == pytest.approx(0.5)
+    assert result["figures"]["two"] == result["figures"]["one"]
     assert (result["steps"], result["outcome"], method.seeds) == (7, "", [5])
 
 
 @pytest.mark.parametrize("script", [{0: 64, 3: None}, {0: 64, 3: "singular"}])
 def test_a_final_run_that_diverges_has_no_figures(script):
-    result = final_run(entry_of(script)[0], {}, 3, 0, TRAIN, CANDIDATES, lambda share: None)
-    assert (result["hr"], result["ndcg"], result["outcome"]) == (None, None, "diverged")
+    result = final_run(entry_of(script)[0], {}, 3, 0, TRAIN, TESTS, lambda share: None)
+    assert (result["figures"], result["outcome"]) == ({}, "diverged")
 
 
 def test_tuning_keeps_the_number_of_steps_of_the_best_look():
     result, _ = tuned({0: 0, 6: 40, 9: 10, 12: 50, 15: 20})
     assert result["steps"] == 12
-    assert result["hr"] == pytest.approx(50 / 64)
+    assert result["figures"]["validation"]["hr"] == pytest.approx(50 / 64)
 
 
 def test_tuning_ends_after_five_looks_without_gain():
@@ -92,12 +94,12 @@ def test_a_setting_that_diverges_late_keeps_its_best_look():
 
 def test_a_setting_that_diverges_at_once_has_none():
     result, _ = tuned({0: None})
-    assert (result["ndcg"], result["outcome"]) == (None, "diverged")
+    assert (result["figures"], result["outcome"]) == ({}, "diverged")
 
 
 def test_a_method_without_steps_is_judged_once():
     result, shares = tuned({0: 64}, most=0)
-    assert (result["steps"], result["hr"], shares) == (0, 1.0, [])
+    assert (result["steps"], result["figures"]["validation"]["hr"], shares) == (0, 1.0, [])
 
 
 def test_a_method_that_refuses_the_data_says_why():
@@ -107,11 +109,11 @@ def test_a_method_that_refuses_the_data_says_why():
         raise InvalidInputError("too many items")
 
     method.begin = refuse
-    assert final_run(entry, {}, 1, 0, TRAIN, CANDIDATES, print)["outcome"] == "too many items"
+    assert final_run(entry, {}, 1, 0, TRAIN, TESTS, print)["outcome"] == "too many items"
 
 
 def test_bytes_are_those_of_one_device_in_one_round():
     entry, method = entry_of({0: 0})
     method.rounds = [Traffic(10, 1000, 200), Traffic(30, 3000, 1000)]
-    result = final_run(entry, {}, 1, 0, TRAIN, CANDIDATES, lambda share: None)
+    result = final_run(entry, {}, 1, 0, TRAIN, TESTS, lambda share: None)
     assert (result["down_bytes"], result["up_bytes"]) == (100, 30)

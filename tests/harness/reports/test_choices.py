@@ -36,7 +36,7 @@ def test_a_page_shows_of_a_group_what_the_fleet_likes_best_the_best_of_the_test_
 
 
 def test_the_page_says_what_was_chosen_or_that_the_options_said_it():
-    assert "The fleet&#x27;s evaluation chose how to rank. 20-99 ratings: recency weak, prior 1;" in train_page(RECORD)
+    assert "The fleet&#39;s evaluation chose how to rank. 20-99 ratings: recency weak, prior 1;" in train_page(RECORD)
     bare = [{key: value for key, value in each.items() if key != "candidates"} for each in RECORD.by_count]
     fixed = train_page(replace(RECORD, by_count=bare))
     assert "The options say how to rank" in fixed

@@ -41,6 +41,6 @@ def test_the_command_writes_a_record_and_a_page_with_all_panels(quick, tmp_path)
     answer = CliRunner().invoke(app, ["sweep", "--synthetic", "tiny", "--rounds", "1", "--report", str(tmp_path)])
     assert answer.exit_code == 0, answer.output
     page = (tmp_path / "sweep.html").read_text()
-    assert page.count("<svg") == 5
+    assert page.count("<figure") == 5
     assert page.count("popularity list, ") >= 5
     assert json.loads((tmp_path / "sweep.json").read_text())["kind"] == "sweep"

@@ -1,5 +1,6 @@
 """Runs over a fleet: deterministic, resumable, honest about traffic, and learning something."""
 
+import copy
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from lightfr.errors import InvalidInputError
 from lightfr.v1 import model_pb2
 from lightfr_harness.data import generate
 from lightfr_harness.server.rules import CatalogueRule
+from lightfr_harness.simulation.asking import ModelBytes, Training
 from lightfr_harness.simulation.fleet import Fleet
 from lightfr_harness.simulation.training import RunOptions, TrainingRun
 
@@ -141,6 +143,32 @@ def test_devices_keep_their_ratings_in_order_of_time(ratings):
     rows = np.flatnonzero(ratings.user_index == 0)
     oldest_first = rows[np.argsort(ratings.timestamp[rows], kind="stable")]
     assert device.interactions.arrays()[0].tolist() == ratings.item_index[oldest_first].tolist()
+
+
+def test_what_devices_answer_depends_neither_on_who_else_is_asked_nor_on_the_order(ratings):
+    """So a fleet can be asked in any parts, in any process."""
+
+    def answers(*parts):
+        run = make_run(ratings)
+        question = Training(ModelBytes.of(run.server), 3, 0, len(run.fleet), frozenset({1, 5}))
+        first, *others = (copy.deepcopy(run.fleet).ask(question, np.array(part)) for part in parts)
+        for other in others:
+            first = other.plus(first)
+        return first
+
+    users = np.arange(ratings.n_users)
+    whole, parted = answers(users), answers(users[1::2][::-1], users[::4], users[2::4])
+    assert (whole.devices, whole.up_bytes) == (parted.devices, parted.up_bytes)
+    assert whole.devices == ratings.n_users - 2
+    for name, numbers in whole.sums.items():
+        assert np.array_equal(numbers, parted.sums[name])
+
+
+def test_a_round_tells_how_far_it_is(ratings):
+    run, told = make_run(ratings, rounds=1), []
+    run.tell = told.append
+    finish(run)
+    assert told[-1] == 1
 
 
 def test_a_round_reads_the_cohorts_own_rated_rows_and_no_others(ratings, monkeypatch):

@@ -52,12 +52,16 @@ def in_thread(call):
 @pytest.mark.parametrize("cancel", [None, threading.Event()])
 def test_progress_names_each_stage_of_a_secure_round_in_the_calling_thread(secure, cancel):  # noqa: F811
     _, clients = secure(rounds=1)
-    seen = {number: [] for number in range(COHORT)}
+    seen, others = ({number: [] for number in range(COHORT)} for _ in range(2))
 
     def watched(number):
         def take_part():
             here = threading.get_ident()
-            note = lambda stage: seen[number].append((stage, threading.get_ident() == here))  # noqa: E731
+
+            def note(stage):
+                seen[number].append((stage, threading.get_ident() == here))
+                others[number].append(clients[number].status().others_in_round)
+
             return clients[number].participate(note, cancel)
 
         return take_part
@@ -65,6 +69,10 @@ def test_progress_names_each_stage_of_a_secure_round_in_the_calling_thread(secur
     assert all(outcome.took_part for outcome in together(*map(watched, range(COHORT))))
     assert all(stages == [(stage, True) for stage in SECURE_STAGES] for stages in seen.values())
     assert all(isinstance(stage, RoundStage) for stage, _ in seen[0])
+    # Who cancels hears of a stage while the round may be further on already.
+    if cancel is None:
+        assert all(told == [None, None, *[COHORT - 1] * 6] for told in others.values())
+    assert [client.status().others_in_round for client in clients] == [None] * COHORT
 
 
 def test_progress_of_a_round_in_the_clear_is_placed_and_uploaded(publisher, device):

@@ -14,7 +14,7 @@ from lightfr_harness.audits.finding import Finding, counted, enforced
 from lightfr_harness.devices.record import quantile
 
 SOURCE = "the device's profile"
-_UNITS = {"latency": "ms", "memory": "bytes"}
+_UNITS = {"latency": "ms", "memory": "bytes of memory"}
 MIB = 2**20
 Device = dict[str, Any]
 
@@ -57,14 +57,14 @@ def _sum(direction: str) -> Callable[[Device], float]:
     return lambda device: sum(phase[direction] for phase in device["phases"].values())
 
 
-def _peak(device: Device) -> float:
+def own_memory(device: Device) -> float:
     """What cannot be dropped and read again, where a group counts; elsewhere the limit is on the data segment."""
     return float(device["peak_anonymous_bytes"] if device["peak_charged_bytes"] else device["peak_data_bytes"])
 
 
 _OWN_MEMORY = "memory of its own; resident memory is more, by pages of files that can be dropped and read again"
 BUDGETS = (
-    Budget("memory", "memory", "memory_mib", MIB, "bytes", _peak, note=_OWN_MEMORY),
+    Budget("memory", "memory", "memory_mib", MIB, "bytes of memory", own_memory, note=_OWN_MEMORY),
     Budget("storage", "storage", "storage_mib", MIB, "bytes", lambda device: sum(device["disk_bytes"].values())),
     Budget("upload a day", "traffic", "up_mib_per_day", MIB, "bytes", _sum("up_bytes")),
     Budget("download a day", "traffic", "down_mib_per_day", MIB, "bytes", _sum("down_bytes")),

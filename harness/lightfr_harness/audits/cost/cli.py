@@ -12,12 +12,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from lightfr.cohorts import DEFAULT_MINIMUM_COHORT
-from lightfr.errors import InvalidInputError
+from lightfr.cohorts import DEFAULT_MINIMUM_COHORT, MAX_DEVICES, MIN_DEVICES
 from lightfr_harness.audits.cost.formulas import CODE_BITS, DATASETS
-from lightfr_harness.console import Json, Report, progress_bar
+from lightfr_harness.audits.summary_cli import print_summary
+from lightfr_harness.console import MOST_ITEMS, Bits, Json, Report, Seed, choice, progress_bar, whole
 from lightfr_harness.errors import errors_as_messages
-from lightfr_harness.simulation.cli import Seed
+from lightfr_harness.server.rules import PRIVACY_MODES
 
 DEFAULT_ITEMS, DEFAULT_RATINGS, DEFAULT_PROFILE, DEFAULT_OPEN_ROWS = 10_000, 64, "mid-phone", 2_000
 INTERRUPTED_EXIT = 130
@@ -32,20 +32,26 @@ def cost(
             help=f"A device profile by name, or a TOML file; several are compared. Default: {DEFAULT_PROFILE}."
         ),
     ] = None,
-    items: Annotated[int | None, typer.Option(help=f"Items of the catalogue. Default: {DEFAULT_ITEMS:,}.")] = None,
-    ratings: Annotated[int | None, typer.Option(help=f"Ratings of a user. Default: {DEFAULT_RATINGS}.")] = None,
-    bits: Annotated[int, typer.Option(help="Length of a code.")] = CODE_BITS,
-    dataset: Annotated[
-        str, typer.Option(help=f"Items and ratings of one of {', '.join(DATASETS)}; no data is needed.")
-    ] = "",
-    privacy: Annotated[
-        str, typer.Option(help="Mode of the round: secagg, secagg+dp, or clear, which is NOT PRIVATE.")
-    ] = "secagg",
+    items: Annotated[
+        int | None, whole(f"Items of the catalogue. Default: {DEFAULT_ITEMS:,}.", least=1, most=MOST_ITEMS)
+    ] = None,
+    ratings: Annotated[
+        int | None, whole(f"Ratings of a user. Default: {DEFAULT_RATINGS}.", least=1, most=MOST_ITEMS)
+    ] = None,
+    bits: Bits = CODE_BITS,
+    dataset: Annotated[str, choice(DATASETS, "Items and ratings of this data set; no data is needed.")] = "",
+    privacy: Annotated[str, choice(PRIVACY_MODES, "Mode of the round; clear is NOT PRIVATE.")] = "secagg",
     cohort: Annotated[
-        int, typer.Option(help="Devices in a secure round; all but the audited one are a fleet beside it.")
+        int,
+        whole(
+            "Devices in a secure round; all but the audited one are a fleet beside it.",
+            least=MIN_DEVICES,
+            most=MAX_DEVICES,
+        ),
     ] = DEFAULT_MINIMUM_COHORT,
     open_rows: Annotated[
-        int, typer.Option(min=1, help="Items that learn in a secure round, or all items if they are fewer.")
+        int,
+        whole("Items that learn in a secure round, or all items if they are fewer.", least=1, most=MOST_ITEMS),
     ] = DEFAULT_OPEN_ROWS,
     seed: Seed = 0,
     json_file: Json = None,
@@ -62,8 +68,6 @@ def cost(
     from lightfr_harness.reports.pages import save
 
     with errors_as_messages():
-        if dataset and dataset not in DATASETS:
-            raise InvalidInputError(f"unknown data set '{dataset}', choose one of: {', '.join(DATASETS)}")
         usual = DATASETS.get(dataset, (DEFAULT_ITEMS, DEFAULT_RATINGS))
         shape = usual[0] if items is None else items, usual[1] if ratings is None else ratings
         profiles = tuple(load_profile(name) for name in profile or [DEFAULT_PROFILE])
@@ -71,8 +75,10 @@ def cost(
         with progress_bar() as bar:
             task = bar.add_task("audit", total=1.0, detail="")
             record = run(options, lambda what, at: bar.update(task, description=what, completed=at), _earlier(report))
-        save(from_dict(CostRecord, record), json_file, report)
+        kept = from_dict(CostRecord, record)
+        save(kept, json_file, report)
     if json_file != "-":
+        print_summary(kept, record["findings"], json_file, report)
         print_findings(record["findings"])
     if record["interrupted"]:
         typer.echo("Interrupted: the record is partial. The same command with --report goes on from there.", err=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lightfr_harness.audits.cost import budgets, cost_table, measured_bytes, secure_round, speed, training_cost
+from lightfr_harness.audits.cost import budgets, cost_table, energy, measured_bytes, secure_round, speed, training_cost
 from lightfr_harness.audits.cost.formulas import FCF, LIGHTFR, OURS, Shape
 from lightfr_harness.audits.finding import Finding
 
@@ -30,6 +30,7 @@ def audit(record: dict[str, Any]) -> list[Finding]:
         sent |= {FCF.name: fcf["round_bytes"], cost_table.ALL_GRADIENTS: fcf["published_round_bytes"]}
     return [
         *ours,
+        *energy.audit(record.get("energy", {})),
         *cost_table.storage(shape, stored),
         *cost_table.communication(shape, sent),
         *cost_table.text_percentages(),

@@ -17,7 +17,7 @@ import numpy as np
 
 from lightfr import ItemCodes, OpenRows, UserCode, __version__, _kernel, rank
 from lightfr_harness import devices
-from lightfr_harness.audits.cost import findings
+from lightfr_harness.audits.cost import energy, findings
 from lightfr_harness.audits.cost.speed import FIGURE_1_BITS, FIGURE_1_RATED
 from lightfr_harness.audits.finding import bootstrap_median_ratio
 from lightfr_harness.bench import fit, topk
@@ -78,6 +78,7 @@ def run(options: CostOptions, progress: Progress = lambda what, share: None, ear
             tell(1.0)
     except KeyboardInterrupt:
         record["interrupted"] = True
+    record["energy"] = energy.estimates(record.get("devices", {}).get("devices", []))
     record["findings"] = [finding.record() for finding in findings.audit(record)]
     return record
 

@@ -68,7 +68,7 @@ def audit(scenario: dict[str, Any], device: dict[str, Any]) -> list[Finding]:
         ),
         at_most(SOCKET, SOURCE, whole, "bytes", limit_bytes(scenario), scenario["privacy"]),
         *(for_information(STAGE_BYTES, SOURCE, what, "bytes", stage) for stage, what in both.items()),
-        *(for_information(STAGE_MEMORY, SOURCE, what, "bytes", stage) for stage, what in peaks.items()),
+        *(for_information(STAGE_MEMORY, SOURCE, what, "bytes of memory", stage) for stage, what in peaks.items()),
         *(for_information(STAGE_CPU, SOURCE, what, "ms", stage) for stage, what in times.items()),
     ]
 

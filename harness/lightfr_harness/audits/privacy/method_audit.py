@@ -10,8 +10,9 @@ from __future__ import annotations
 import platform
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -56,13 +57,16 @@ class MethodOptions:
     synthetic: str = "small"
     rounds: int = MOST_CLEAR_ROUNDS
     seed: int = 0
+    data_options: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         unknown = [method for method in self.methods if method not in WATCHED]
         if unknown:
-            raise InvalidInputError(f"unknown method {', '.join(unknown)!r}, choose among: {', '.join(WATCHED)}")
+            raise InvalidInputError(
+                f"--method: unknown method {', '.join(unknown)!r}, choose among: {', '.join(WATCHED)}"
+            )
         if self.rounds < 1:
-            raise InvalidInputError(f"rounds is {self.rounds}, expected at least 1")
+            raise InvalidInputError(f"--rounds is {self.rounds}, expected at least 1")
 
 
 def run(
@@ -72,7 +76,13 @@ def run(
 ) -> MethodsPrivacyRecord:
     """Watch and attack every method that is asked for; `beside` has the figures of LightFR's own modes."""
     train = load_split(
-        TrainOptions(data=options.data, format=options.format, synthetic=options.synthetic, seed=options.seed)
+        TrainOptions(
+            data=options.data,
+            format=options.format,
+            data_options=options.data_options,
+            synthetic=options.synthetic,
+            seed=options.seed,
+        )
     ).train
     options = replace(options, rounds=min(options.rounds, MOST_CLEAR_ROUNDS))
     findings: list[Finding] = []

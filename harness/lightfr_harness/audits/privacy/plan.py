@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ class AuditOptions:
     modes: tuple[str, ...] = tuple(MODES)
     data: Path | None = None
     format: str = "ml-100k"
+    data_options: dict[str, Any] = field(default_factory=dict)
     synthetic: str = "small"
     rounds: int = 200
     rounds_per_device: int = ROUNDS_PER_DEVICE
@@ -49,10 +50,10 @@ class AuditOptions:
     def __post_init__(self) -> None:
         unknown = [mode for mode in self.modes if mode not in MODES]
         if unknown or not self.modes:
-            raise InvalidInputError(f"unknown mode {', '.join(unknown)!r}, choose among: {', '.join(MODES)}")
+            raise InvalidInputError(f"--mode: unknown mode {', '.join(unknown)!r}, choose among: {', '.join(MODES)}")
         for name in ("rounds", "rounds_per_device"):
             if getattr(self, name) < 1:
-                raise InvalidInputError(f"{name} is {getattr(self, name)}, expected at least 1")
+                raise InvalidInputError(f"--{name.replace('_', '-')} is {getattr(self, name)}, expected at least 1")
         if any(cohort < 1 for cohort in self.cohorts):
             raise InvalidInputError(f"a cohort of {min(self.cohorts)} devices, expected at least 1")
 
@@ -64,6 +65,7 @@ class AuditOptions:
         return TrainOptions(
             data=self.data,
             format=self.format,
+            data_options=self.data_options,
             synthetic=self.synthetic,
             seed=self.seed,
             rounds=min(self.rounds, most),

@@ -9,10 +9,12 @@ colluders. Guessing: the likeliest level of the item among the colluders' rating
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from lightfr_harness.audits.capture import Capture, Floats, Ints, Signs, Truth
-from lightfr_harness.audits.finding import Finding, at_least
+from lightfr_harness.audits.finding import Finding, Measurement, for_information, of_the_paper
 from lightfr_harness.audits.privacy.clear_uploads import Decoded, item_prior
 from lightfr_harness.audits.privacy.scoring import PAPER_CLAIM, judged, share_by_user
 
@@ -110,6 +112,13 @@ def _finding(mode: str, within: int, errors: list[Ints], guessed: list[Ints], no
     sizes = [len(user) for user in errors]
     what = share_by_user(hits, guesses, sizes, note)
     if mode == "paper" and within == 0:
-        source = f"{PAPER_CLAIM}; it does not hold, and the audit must see that"
-        return at_least(CLAIMS[within], source, what, UNIT, SEEING, mode)
+        return _of_the_papers_claim(within, what, mode)
     return judged(CLAIMS[within], what, UNIT, mode, private=private)
+
+
+def _of_the_papers_claim(within: int, what: Measurement, mode: str) -> Finding:
+    """The attack refutes the claim. If it fails, that says something of the attack: nothing of ours is broken."""
+    if what.measured >= SEEING:
+        return of_the_paper(CLAIMS[within], PAPER_CLAIM, what, UNIT, holds=False, mode=mode)
+    failed = f"The attack should read {SEEING:.0%} here and did not: its other figures may be too low."
+    return for_information(CLAIMS[within], PAPER_CLAIM, replace(what, note=failed), UNIT, mode)

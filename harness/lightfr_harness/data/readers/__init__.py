@@ -13,8 +13,10 @@ from .files import DAMAGED, damaged_zip
 from .mat import read_ciao, read_douban
 from .numbers import read_filmtrust, read_ml_1m, read_ml_100k, read_ml_csv
 from .prepared import read_prepared
-from .recognise import advice_for
+from .recognise import advice_for, guess_format
 from .text import read_ciaodvd, read_csv, read_inter
+
+__all__ = ["READERS", "guess_format", "load"]
 
 READERS: dict[str, Callable[..., Ratings | Split]] = {
     "ml-100k": read_ml_100k,
@@ -44,7 +46,7 @@ def load(path: str | Path, format: str, **options: str | float | None) -> Rating
     unknown = [name for name in options if name not in known]
     if unknown:
         raise InvalidOptionError(
-            f"The format {format} has no option {', '.join(unknown)}. Its options: {', '.join(known) or 'none'}."
+            f"The format {format} has no option {_flags(unknown)}. Its options: {_flags(known) or 'none'}."
         )
     try:
         return reader(Path(path), **options)
@@ -55,3 +57,8 @@ def load(path: str | Path, format: str, **options: str | float | None) -> Rating
         raise DataFileError(error.path, error.line, error.reason, advice) from error
     except DAMAGED as error:
         raise damaged_zip(Path(path)) from error
+
+
+def _flags(names: list[str]) -> str:
+    """The names as a command line has them."""
+    return ", ".join(f"--{name.replace('_', '-')}" for name in names)

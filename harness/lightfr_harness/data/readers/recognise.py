@@ -1,11 +1,11 @@
-"""What a file looks like: for who does not name a format, and for the error message of a reader that failed."""
+"""What a file looks like: for commands that are not told its format, and for readers that could not read it."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-from ..errors import DataFileError
+from ..errors import DataFileError, InvalidOptionError
 from .files import DAMAGED, open_bytes
 
 BYTES_LOOKED_AT = 4096
@@ -39,34 +39,40 @@ LOOKS: tuple[tuple[bytes, str, tuple[str, ...], str], ...] = (
 )
 
 
-def guess_format(path: Path) -> tuple[str, str]:
-    """The format that reads the file, and what the file looks like."""
-    found = _look(_start_of(path))
-    if found is None:
-        advice = f"Name a file of one of the formats {', '.join(sorted({each for look in LOOKS for each in look[2]}))}."
-        raise DataFileError(path, None, "its format cannot be guessed", advice)
-    name, formats, otherwise = found
-    if not formats:
-        raise DataFileError(path, None, f"this looks like {name}", otherwise)
-    return formats[0], name
+def guess_format(path: Path, otherwise: str = "name it with --format") -> tuple[str, str]:
+    """The format that reads this file or folder, and what it looks like; an InvalidOptionError says what else to do."""
+    if path.is_dir():
+        return "prepared", "a folder of a prepared split"
+    looks = _looks_like(path)
+    if looks is None or not looks[1]:
+        advice = f" It looks like {looks[0]}. {looks[2]}" if looks else ""
+        raise InvalidOptionError(f"Cannot guess the format of {path}: {otherwise}.{advice}")
+    name, formats, _ = looks
+    # MovieLens-100K comes in this form too, and its scale is known.
+    is_movielens = "ml-100k" in formats and path.name.startswith("ml-100k")
+    return "ml-100k" if is_movielens else formats[0], name
 
 
 def advice_for(path: Path, format: str) -> str | None:
     """A sentence that names the format the file looks like; None if that is the format asked for, or unknown."""
     try:
-        found = _look(_start_of(path))
-    except (DataFileError, OSError, *DAMAGED):
+        looks = _looks_like(path)
+    except (DataFileError, OSError):
         return None
-    if found is None or format in found[1]:
+    if looks is None or format in looks[1]:
         return None
-    name, formats, otherwise = found
+    name, formats, otherwise = looks
     return f"This looks like {name}. " + (f"Name the format {formats[0]}." if formats else otherwise)
 
 
-def _start_of(path: Path) -> bytes:
-    with open_bytes(path) as file:
-        return file.read(BYTES_LOOKED_AT).removeprefix(b"\xef\xbb\xbf")
-
-
-def _look(start: bytes) -> tuple[str, tuple[str, ...], str] | None:
-    return next((look[1:] for look in LOOKS if re.match(look[0], start, re.IGNORECASE)), None)
+def _looks_like(path: Path) -> tuple[str, tuple[str, ...], str] | None:
+    """What the file begins with: its name, the formats that read it, and what to do where none does."""
+    try:
+        with open_bytes(path) as file:
+            start = file.read(BYTES_LOOKED_AT).removeprefix(b"\xef\xbb\xbf")
+    except DAMAGED:
+        return None
+    for pattern, name, formats, otherwise in LOOKS:
+        if re.match(pattern, start, re.IGNORECASE):
+            return name, formats, otherwise
+    return None

@@ -168,7 +168,7 @@ def _read(table: Table, columns: list[str], timestamp: str | None, scale: tuple[
 def _declared(format: str, rating_min: float | None, rating_max: float | None) -> tuple[float, float]:
     if rating_min is None or rating_max is None:
         raise InvalidOptionError(
-            f"The format {format} does not know the rating scale. Declare rating_min and rating_max."
+            f"The format {format} does not know the rating scale. Declare --rating-min and --rating-max."
         )
     require_rating_range(rating_min, rating_max)
     return rating_min, rating_max

@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from cryptography import x509
@@ -18,6 +19,7 @@ from lightfr.membership import MEMBER_KEY_BYTES, MEMBERSHIP_CONTEXT
 
 from . import keys
 from .certificates import (
+    BACKDATED,
     certified_hosts,
     make_device_certificate,
     make_revocation_list,
@@ -37,6 +39,15 @@ TOKEN_LENGTHS = range(16, 129)  # Characters that enrollment.proto allows.
 # theorem of docs/secagg.md counts colluders by memberships, which cannot be taken back.
 MOST_UNENDED = 2
 LONGEST_INVITATION_SECONDS = 365 * 86_400
+
+
+class KnownDevice(NamedTuple):
+    """What an authority knows of a device. Times are in UTC; `last_seen` is when it last enrolled or renewed."""
+
+    device_id: str
+    enrolled: datetime
+    last_seen: datetime
+    is_revoked: bool
 
 
 class Authority:
@@ -150,6 +161,13 @@ class Authority:
         """Name a device without a token, for simulations: its id, and what it would have got with one."""
         return self._issue(signing_request, member_key, self._now())
 
+    def devices(self) -> list[KnownDevice]:
+        """All devices that were ever named, oldest first."""
+        return [
+            KnownDevice(device_id, _issued_at(first), _issued_at(last), is_revoked)
+            for device_id, first, last, is_revoked in self._registry.devices()
+        ]
+
     def revoke(self, *device_ids: str) -> None:
         """Take back the names of devices, all or none; those revoked before stay so."""
         with self._registry.transaction():
@@ -224,6 +242,10 @@ def _require_certified(address: str, certificate: Path) -> None:
         raise AuthorityError(f"The server's certificate does not name {host}, devices would refuse it. Use: {known}.")
 
 
+def _issued_at(certificate: bytes) -> datetime:
+    return x509.load_der_x509_certificate(certificate).not_valid_before_utc + BACKDATED
+
+
 def _end_unix_seconds(certificate: bytes) -> int:
     return int(x509.load_der_x509_certificate(certificate).not_valid_after_utc.timestamp())
 
@@ -245,6 +267,6 @@ def _sha256(content: bytes) -> bytes:
 
 def _unknown_device(device_id: str) -> AuthorityError:
     return AuthorityError(
-        f"This authority knows no device {device_id!r}; nothing was revoked. An id is the 32 hexadecimal digits that "
-        "the device's certificate carries as its common name."
+        f"This authority knows no device {device_id!r}; nothing was revoked. An id has 32 hexadecimal digits: "
+        "`lightfr-harness ca list` shows those of all devices, `lightfr status` that of one."
     )

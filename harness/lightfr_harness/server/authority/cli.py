@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from lightfr_harness.console import Port, output_folder, whole
 from lightfr_harness.errors import errors_as_messages
 
 from .authority import Authority
@@ -22,7 +23,7 @@ app = typer.Typer(
     name="ca",
     no_args_is_help=True,
     help="Decide who may speak with the coordinator: a small certificate authority. "
-    "First `init`, then one `token` for each device; `revoke` works while the coordinator runs. "
+    "First `init`, then one `token` for each device; `list` shows them, and `revoke` works while the coordinator runs. "
     "`serve` runs the authority alone, `server` is for caches.",
 )
 
@@ -56,7 +57,7 @@ def init_command(
 def serve_command(
     folder: Folder,
     host: Annotated[str, typer.Option(help="Address for devices.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port for devices; 0 picks a free one.")] = 8444,
+    port: Port = 8444,
     until_input_ends: Annotated[bool, typer.Option("--until-input-ends", hidden=True)] = False,
 ) -> None:
     """Run the authority alone: devices enrol here and renew their certificates.
@@ -75,9 +76,9 @@ def token_command(
     folder: Folder,
     server: Annotated[str, typer.Option(help="Where devices find the coordinator: https://HOST:PORT.")],
     enrollment: Annotated[str, typer.Option(help="Where devices enrol, a port of its own: https://HOST:PORT.")],
-    valid_hours: Annotated[int, typer.Option(min=1, max=8760, help="Hours for which the invitation can be used.")] = 24,
-    count: Annotated[int, typer.Option(min=1, help="Number of invitations; more than one needs --out.")] = 1,
-    out: Annotated[Path | None, typer.Option(help="Folder for invitation-1.json and so on.")] = None,
+    valid_hours: Annotated[int, whole("Hours for which the invitation can be used.", least=1, most=8760)] = 24,
+    count: Annotated[int, whole("Number of invitations; more than one needs --out.", least=1, most=1_000_000)] = 1,
+    out: Annotated[Path | None, output_folder("Folder for invitation-1.json and so on.")] = None,
 ) -> None:
     """Invite devices: print an invitation as JSON, or write several to a folder.
 
@@ -94,6 +95,21 @@ def token_command(
                 _hand_over(json.dumps(invitation, indent=2), out and out / f"invitation-{number}.json")
 
 
+@app.command("list")
+def list_command(folder: Folder) -> None:
+    """List all devices: id, when it enrolled, when the authority last saw it enrol or renew, and whether it is revoked.
+
+    Times are in UTC. A device comes to the authority to enrol and, about once a year, to renew.
+    """
+    with errors_as_messages():
+        with closing(Authority.open(folder)) as authority:
+            devices = authority.devices()
+        typer.echo(f"{'id':32}  {'enrolled':16}  {'last seen':16}")
+        for device in devices:
+            times = f"{device.enrolled:%Y-%m-%d %H:%M}  {device.last_seen:%Y-%m-%d %H:%M}"
+            typer.echo(f"{device.device_id}  {times}  {'revoked' if device.is_revoked else ''}".rstrip())
+
+
 @app.command("revoke")
 def revoke_command(
     folder: Folder,
@@ -101,7 +117,8 @@ def revoke_command(
 ) -> None:
     """Revoke devices, all or none. A running coordinator refuses them within seconds.
 
-    The id of a device is the common name of its certificate. A revocation is final: the device must enrol again.
+    `ca list` shows the ids of all devices, `lightfr status` that of one. A revocation is final: the
+    device must enrol again.
     """
     with errors_as_messages():
         with closing(Authority.open(folder)) as authority:

@@ -98,6 +98,15 @@ class Registry:
     def first_certificate(self, device_id: str) -> bytes:
         return bytes(self._run("SELECT certificate FROM devices WHERE device_id = ?", device_id)[0][0])
 
+    def devices(self) -> list[tuple[str, bytes, bytes, bool]]:
+        """Of every device: its id, its first and its newest certificate, and whether it is revoked; oldest first."""
+        newest = "SELECT certificate FROM renewals r WHERE r.device_id = d.device_id ORDER BY r.rowid DESC LIMIT 1"
+        rows = self._run(
+            f"SELECT device_id, certificate, coalesce(({newest}), certificate), number IS NOT NULL "  # noqa: S608 # all ours
+            "FROM devices d LEFT JOIN revocations USING (device_id) ORDER BY d.rowid"
+        )
+        return [(device_id, first, last, bool(is_revoked)) for device_id, first, last, is_revoked in rows]
+
     def has_device(self, device_id: str) -> bool:
         return bool(self._run("SELECT 1 FROM devices WHERE device_id = ?", device_id))
 

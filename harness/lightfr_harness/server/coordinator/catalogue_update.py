@@ -34,9 +34,13 @@ def offer(folder: Path, content: bytes) -> Change:
         kept, manifests, changes = stored.settings(), stored.manifests(), stored.catalogue_changes()
     if kept is None:
         raise FolderError("the folder has not begun: start the coordinator with this list as its --catalogue")
-    settings, has_counts = Settings(**kept), changes[0].has_counts
+    return offer_to(folder, Settings(**kept), manifests[0], content, has_counts=changes[0].has_counts)
+
+
+def offer_to(folder: Path, settings: Settings, newest: bytes, content: bytes, *, has_counts: bool) -> Change:
+    """As above, for a folder with these settings and this newest manifest."""
     items = parse(content, settings, has_counts=has_counts)
-    manifest, publisher = manifest_pb2.Manifest.FromString(manifests[0]), Publisher(folder)
+    manifest, publisher = manifest_pb2.Manifest.FromString(newest), Publisher(folder)
     rule = make_rule(settings, ItemList.unnamed(manifest.model.item_count, has_counts=has_counts))
     publisher.restore(rule, manifest)
     with OldItems(publisher.artifacts, manifest) as old:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from lightfr_harness.console import MOST_DEVICES, Bits, Port, Seed, choice, number, whole
 from lightfr_harness.errors import errors_as_messages
 
 
@@ -31,9 +31,9 @@ def serve(
         Path | None,
         typer.Option(help="The folder `coordinator` of an authority that runs elsewhere, or a copy of that folder."),
     ] = None,
-    bits: Annotated[int, typer.Option(help="Code length, 8 to 1024 in steps of 8.")] = 64,
+    bits: Bits = 64,
     host: Annotated[str, typer.Option(help="Address for devices.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port for devices; 0 picks a free one.")] = 8443,
+    port: Port = 8443,
     enrollment_port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the authority.")] = 8444,
     operations_port: Annotated[
         int, typer.Option(min=0, max=65535, help="Loopback port for /metrics and the status page.")
@@ -50,23 +50,28 @@ def serve(
     ] = None,
     web_key: Annotated[Path | None, typer.Option(help="PEM file of the key of --web-certificate.")] = None,
     goal: Annotated[
-        int | None, typer.Option(help="Uploads that a round waits for. Default: 512; in mode clear 64.")
+        int | None, whole("Uploads that a round waits for. Default: 512; in mode clear 64.", least=1, most=MOST_DEVICES)
     ] = None,
-    over_selection: Annotated[float, typer.Option(help="Places in a round, as a multiple of the goal.")] = 1.3,
+    over_selection: Annotated[float, number("Places in a round, as a multiple of the goal.", least=1, most=100)] = 1.3,
     minimum: Annotated[
         int | None,
-        typer.Option(help="A round with fewer devices is dropped. Default: 256 or the goal; in mode clear 1."),
+        whole(
+            "A round with fewer devices is dropped. Default: 256 or the goal; in mode clear 1.",
+            least=1,
+            most=MOST_DEVICES,
+        ),
     ] = None,
     deadline_seconds: Annotated[
-        float, typer.Option(help="Longest time of a round, or of each of its phases, from the first check-in on.")
+        float,
+        number("Longest time of a round, or of each of its phases, from the first check-in on.", least=0.001, most=1e6),
     ] = 60,
     rounds: Annotated[
-        int | None, typer.Option(help="Stop training after this many finished rounds. Default: never.")
+        int | None, whole("Stop training after this many finished rounds. Default: never.", least=0, most=2**31 - 1)
     ] = None,
     gate: Annotated[
-        int, typer.Option(min=0, help="A row learns from devices only if at least this many rate the item.")
+        int, whole("A row learns from devices only if at least this many rate the item.", least=0, most=2**31 - 1)
     ] = 10,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the first codes.")] = 0,
+    seed: Seed = 0,
     codes: Annotated[
         Path | None, typer.Option(help="A file with the first codes, packed. Default: random codes.")
     ] = None,
@@ -79,27 +84,56 @@ def serve(
     ] = False,
     integer_ids: Annotated[bool, typer.Option("--integer-ids", help="Item ids are 64-bit integers.")] = False,
     privacy: Annotated[
-        str, typer.Option(help="secagg: the server learns only sums. secagg+dp: sums with noise. clear: NOT PRIVATE.")
+        str,
+        choice(
+            ("secagg", "secagg+dp", "clear"),
+            "secagg: the server learns only sums. secagg+dp: sums with noise. clear: NOT PRIVATE.",
+        ),
     ] = "secagg",
-    noise_rows: Annotated[float, typer.Option(help="secagg+dp: standard deviation per device, in rows.")] = 0.0,
-    noise_sums: Annotated[float, typer.Option(help="secagg+dp: standard deviation per device, in user sums.")] = 0.0,
-    noise_counts: Annotated[float, typer.Option(help="secagg+dp: standard deviation per device, in counts.")] = 0.0,
+    noise_rows: Annotated[float, number("secagg+dp: standard deviation per device, in rows.", least=0, most=1e6)] = 0.0,
+    noise_sums: Annotated[
+        float, number("secagg+dp: standard deviation per device, in user sums.", least=0, most=1e6)
+    ] = 0.0,
+    noise_counts: Annotated[
+        float, number("secagg+dp: standard deviation per device, in counts.", least=0, most=1e6)
+    ] = 0.0,
     uploads: Annotated[
-        str, typer.Option(help="Mode clear only: ternary, exact, or, as the paper has them, paper or codes.")
+        str,
+        choice(
+            ("ternary", "exact", "paper", "codes"), "Mode clear only: rows, or, as the paper has them, the last two."
+        ),
     ] = "ternary",
     regularization: Annotated[
-        float, typer.Option("--lambda", help="Uploads paper and codes only: the paper's balance weight.")
+        float, number("Uploads paper and codes only: the paper's balance weight.", "--lambda", least=0, most=1e6)
     ] = 0.0,
-    gate_every: Annotated[int, typer.Option(help="Training rounds between two counts of each item's devices.")] = 50,
+    gate_every: Annotated[
+        int, whole("Training rounds between two counts of each item's devices.", least=1, most=2**31 - 1)
+    ] = 50,
     evaluate_every: Annotated[
-        int, typer.Option(help="Training rounds between two in which devices evaluate how to rank; 0: never.")
+        int,
+        whole("Training rounds between two in which devices evaluate how to rank; 0: never.", least=0, most=2**31 - 1),
     ] = 10,
     tolerance: Annotated[
-        float | None, typer.Option(help="Warn when the hit rate falls this far below the best.")
+        float | None, number("Warn when the hit rate falls this far below the best.", least=0, most=1)
     ] = None,
     artifacts_address: Annotated[
         str, typer.Option(help="https://HOST:PORT of a cache that serves new versions to devices. Default: none.")
     ] = "",
+    cohorts: Annotated[
+        int,
+        whole(
+            "Cohorts that a training round waits for, each of --goal devices and summed in secret.", least=1, most=4096
+        ),
+    ] = 1,
+    database: Annotated[
+        str,
+        typer.Option(
+            help="postgresql://... of a data base that several coordinators share. Default: SQLite in FOLDER, for one."
+        ),
+    ] = "",
+    artifacts: Annotated[
+        Path | None, typer.Option(help="With --database: the folder that these share for artifacts and states.")
+    ] = None,
     allow_clear_uploads: Annotated[
         bool,
         typer.Option(
@@ -121,10 +155,7 @@ def serve(
         items = None if catalogue is None else ItemList.read(catalogue, integer_ids=integer_ids)
         first_codes = None if codes is None else read_codes(codes)
         items = None if items is None else replace(items, first_codes=first_codes)
-        levels = (noise_rows, noise_sums, noise_counts)
-        if not all(math.isfinite(level) for level in levels):
-            raise SettingsError("--noise-rows, --noise-sums and --noise-counts must be finite numbers")
-        in_rows, in_sums, in_counts = (round(1000 * level) for level in levels)
+        in_rows, in_sums, in_counts = (round(1000 * level) for level in (noise_rows, noise_sums, noise_counts))
         settings = Settings(
             bits, gate, seed, integer_ids, privacy, in_rows, in_sums, in_counts,
             "" if first_codes is None else hashlib.sha256(first_codes).hexdigest(), uploads, regularization,
@@ -135,8 +166,10 @@ def serve(
         minimum = settings.usual_minimum(goal) if minimum is None else minimum
         plan = Plan(
             goal, over_selection, minimum, deadline_seconds, rounds, gate_every, tolerance, artifacts_address,
-            evaluate_every,
+            evaluate_every, cohorts,
         )  # fmt: skip
+        if bool(database) != (artifacts is not None):
+            raise SettingsError("--database and --artifacts go together: replicas share a data base and a folder")
         place = credentials if authority is None else authority / COORDINATOR
         if place is None or (authority and credentials):
             raise SettingsError("name --authority to start both, or --credentials to start the coordinator alone")
@@ -145,13 +178,25 @@ def serve(
             raise SettingsError("--web-origin, --web-certificate and --web-key need --web-port")
         browsers = None if web_port is None else BrowserPort(web_port, web_origin, web_certificate, web_key)
         wanted = Addresses(host, port, operations_port, enrollment_port, browsers)
-        is_good = asyncio.run(serve_until_stopped(folder, shown, items, settings, plan, wanted, authority=authority))
+        is_good = asyncio.run(
+            serve_until_stopped(
+                folder,
+                shown,
+                items,
+                settings,
+                plan,
+                wanted,
+                authority=authority,
+                database=database,
+                artifacts=artifacts,
+            )
+        )
         raise typer.Exit(0 if is_good else 1)
 
 
 def rollback(
     folder: Annotated[Path, typer.Argument(help="The folder of a coordinator that is stopped.")],
-    to: Annotated[int, typer.Option(help="The version to go back to, one of the last four.")],
+    to: Annotated[int, whole("The version to go back to, one of the last four.", "--to", least=1, most=2**31 - 1)],
 ) -> None:
     """Publish an older version of the model once more, as the newest one."""
     from lightfr_harness.server.coordinator.publishing import roll_back

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from lightfr.errors import PeerKeyError, PrivacyError
 from lightfr.secagg import Block, RevealedShares, Roster, RosterEntry, VouchedEntry
 from lightfr.secagg.agreement import KEY_BYTES, Agreement
-from lightfr.secagg.roster import COMPLETE_SIZE
+from lightfr.secagg.roster import COMPLETE_SIZE, ENTRY_BYTES
 from lightfr.secagg.views import (
     bitmap_of,
     included_message,
@@ -91,20 +91,31 @@ class Cohort:
     def __init__(self, facts: RoundFacts, places: int, peers: Mapping[str, bytes], blocks_of: BlocksOf) -> None:
         self._facts, self._places, self._peers, self._blocks_of = facts, places, peers, blocks_of
         self.settled = PhaseResult()
-        # Phase to device to digest of what it delivered.
+        # Phase to device to digest of what it delivered, as far as this process knows.
         self.delivered: dict[int, dict[str, bytes]] = {phase: {} for phase in PHASES}
+        # Phase to devices whose deliveries are in here; of others only the digest is known so far.
+        self.taken: dict[int, set[str]] = {phase: set() for phase in PHASES}
+        # How many deliveries of this phase are stored, as last heard: other processes may have taken some.
+        self.heard = 0
+        # While what this phase settles is being written: it takes no more.
+        self.is_closing = False
+        # Devices whose stored keys are not new, which two processes took at the same time.
+        self.left_out: set[str] = set()
         # Devices whose deliveries did not fit together, and how.
         self.faults: dict[str, str] = {}
         # Devices that delivered something that was refused, and nothing better since.
         self.refused: set[str] = set()
         self._entries: dict[str, VouchedEntry] = {}
-        self._keys: set[bytes] = set()
+        self._owners: dict[bytes, str] = {}
         # By roster index: what was shared, complained about, and signed.
         self._sealed: dict[int, bytes] = {}
         self._holders: dict[int, list[int]] = {}
+        self._senders: dict[int, set[int]] = {}
         self._unopened: dict[int, frozenset[int]] = {}
         self._signatures: dict[int, dict[int, bytes]] = {INCLUDING: {}, CONFIRMING: {}}
         self._told = ADVERTISING, secure_pb2.GetStepResponse()
+        # Agrees with every key that comes, to find points of low order. What it agrees on is dropped.
+        self._probe = Agreement(os.urandom(KEY_BYTES))
 
     @property
     def phase(self) -> int:
@@ -118,7 +129,7 @@ class Cohort:
 
     def is_complete(self) -> bool:
         """Whether everybody has delivered in this phase."""
-        return len(self.delivered[self.phase]) >= self.expected(self.phase)
+        return max(len(self.delivered[self.phase]), self.heard) >= self.expected(self.phase)
 
     def has_enough(self, minimum: int) -> bool:
         """Whether the round can go on with those who delivered in this phase."""
@@ -139,37 +150,52 @@ class Cohort:
         """Refuse what a device with a place may not deliver now."""
         if phase > self.phase:
             raise _invalid(f"the round is still {PHASE_NAMES[self.phase]}")
-        if phase < self.phase or self.has_missed(device):
+        if phase < self.phase or self.is_closing or self.has_missed(device):
             raise Refusal(error_pb2.ERROR_REASON_ROUND_CLOSED, "this device is too late for this step of the round")
 
-    def take(self, phase: int, device: str, digest: bytes, request: Any) -> None:
-        """Take what a device delivers in a phase; the request is the phase's message."""
+    def check(self, phase: int, device: str, request: Any) -> Any:
+        """Look at what a device delivers in a phase, the phase's message; returns what `keep` takes."""
         self.refused.add(device)
-        _TAKE[phase](self, device, request)
+        checked = _CHECK[phase](self, device, request)
         self.refused.remove(device)
-        self.delivered[phase][device] = digest
+        return checked
 
-    def _advertise(self, device: str, request: secure_pb2.AdvertiseKeysRequest) -> None:
+    def keep(self, phase: int, device: str, digest: bytes, checked: Any) -> None:
+        """Take a checked delivery, which is durable. The same again changes nothing."""
+        if device not in self.taken[phase]:
+            self.taken[phase].add(device)
+            _KEEP[phase](self, device, checked)
+            self.delivered[phase][device] = digest
+
+    def take(self, phase: int, device: str, digest: bytes, request: Any) -> None:
+        """Check and keep what was stored."""
+        self.keep(phase, device, digest, self.check(phase, device, request))
+
+    def _check_keys(self, device: str, request: secure_pb2.AdvertiseKeysRequest) -> VouchedEntry:
         """Two keys that nobody else has, signed by a member of the authority."""
         member_key = request.membership[:KEY_BYTES]
         keys = {request.mask_public_key, request.share_public_key, member_key}
-        _require(len(keys) == 3 and keys.isdisjoint(self._keys), "a key is not new")
+        is_new = all(self._owners.get(key, device) == device for key in keys)
+        _require(len(keys) == 3 and is_new, "a key is not new")
         entry = RosterEntry(self._peers[device], request.mask_public_key, request.share_public_key, member_key)
         vouched = VouchedEntry(entry, request.membership, request.signature)
-        probe = Agreement(os.urandom(KEY_BYTES))
         try:
-            probe.with_peer(request.mask_public_key)
-            probe.with_peer(request.share_public_key)
+            self._probe.with_peer(request.mask_public_key)
+            self._probe.with_peer(request.share_public_key)
             vouched.require_member(self._facts.membership_keys, self._facts.now())
             vouched.require_own_keys(self._facts.round_id)
         except PeerKeyError as error:
             raise _invalid("a key is a point of low order") from error
         except PrivacyError as error:
             raise _invalid("the membership or the signature of the keys does not fit") from error
-        self._keys |= keys
+        # From here on, for the next one may come before this is durable.
+        self._owners |= dict.fromkeys(keys, device)
+        return vouched
+
+    def _keep_keys(self, device: str, vouched: VouchedEntry) -> None:
         self._entries[device] = vouched
 
-    def _share(self, device: str, request: secure_pb2.ShareKeysRequest) -> None:
+    def _check_shares(self, device: str, request: secure_pb2.ShareKeysRequest) -> tuple[bytes, list[int]]:
         """One sealed share for each of as many other devices as the roster says."""
         index, records = self._index(device), request.sealed_shares
         _require(len(records) == SEALED_RECORD_BYTES * self.roster.holders, "it must have one sealed share per holder")
@@ -180,49 +206,82 @@ class Cohort:
             receivers == sorted(others) and receivers[-1] < self.roster.size,
             "its holders must be other devices of the roster, by ascending index",
         )
-        self._sealed[index], self._holders[index] = records, receivers
+        return records, receivers
 
-    def _acknowledge(self, device: str, request: secure_pb2.AcknowledgeSharesRequest) -> None:
+    def _keep_shares(self, device: str, checked: tuple[bytes, list[int]]) -> None:
+        index = self._index(device)
+        self._sealed[index], self._holders[index] = checked
+        for receiver in self._holders[index]:
+            self._senders.setdefault(receiver, set()).add(index)
+
+    def _check_unopened(self, device: str, request: secure_pb2.AcknowledgeSharesRequest) -> frozenset[int]:
         """The senders whose shares did not open."""
         index = self._index(device)
         try:
             unopened = members(request.unopened, self.roster.size)
         except PrivacyError as error:
             raise _invalid("unopened must have a bit for each device of the roster") from error
-        senders = {sender for sender, holders in self._holders.items() if index in holders}
-        _require(unopened <= senders, "it complains about a device that sent it nothing")
-        self._unopened[index] = unopened
+        _require(unopened <= self._senders.get(index, set()), "it complains about a device that sent it nothing")
+        return unopened
 
-    def _sign(self, phase: int, device: str, signature: bytes, message: bytes) -> None:
-        index = self._index(device)
-        _require(is_signed(self.roster.entry(index).member_key, signature, message), "the signature does not fit")
-        self._signatures[phase][index] = signature
+    def _keep_unopened(self, device: str, unopened: frozenset[int]) -> None:
+        self._unopened[self._index(device)] = unopened
 
-    def _sign_included(self, device: str, request: secure_pb2.SignIncludedRequest) -> None:
-        self._sign(INCLUDING, device, request.signature, included_message(self.roster.digest, self.settled.included))
+    def _check_signature(self, device: str, signature: bytes, message: bytes) -> bytes:
+        member_key = self.roster.entry(self._index(device)).member_key
+        _require(is_signed(member_key, signature, message), "the signature does not fit")
+        return signature
 
-    def _sign_survivors(self, device: str, request: secure_pb2.SignSurvivorsRequest) -> None:
+    def _check_included(self, device: str, request: secure_pb2.SignIncludedRequest) -> bytes:
+        message = included_message(self.roster.digest, self.settled.included)
+        return self._check_signature(device, request.signature, message)
+
+    def _keep_included(self, device: str, signature: bytes) -> None:
+        self._signatures[INCLUDING][self._index(device)] = signature
+
+    def _check_survivors(self, device: str, request: secure_pb2.SignSurvivorsRequest) -> bytes:
         message = survivors_message(self.roster.digest, self.settled.included, self.settled.survivors)
-        self._sign(CONFIRMING, device, request.signature, message)
+        return self._check_signature(device, request.signature, message)
 
-    def _upload(self, device: str, request: Any) -> None:
+    def _keep_survivors(self, device: str, signature: bytes) -> None:
+        self._signatures[CONFIRMING][self._index(device)] = signature
+
+    def _check_upload(self, device: str, request: Any) -> bytes:
         try:
-            self._sum.add(self._index(device), request.masked_vector)
+            self._sum.require_upload(self._index(device), request.masked_vector)
+        except UploadError as error:
+            raise Refusal(error_pb2.ERROR_REASON_UPLOAD_INVALID, str(error)) from error
+        return bytes(request.masked_vector)
+
+    def _keep_upload(self, device: str, masked: bytes) -> None:
+        self._sum.add(self._index(device), masked)
+
+    def _check_revealed(self, device: str, request: secure_pb2.RevealSharesRequest) -> dict[int, bytes]:
+        revealed = RevealedShares(request.seeds, request.mask_keys)
+        try:
+            return self._sum.require_revealed(self._index(device), revealed)
         except UploadError as error:
             raise Refusal(error_pb2.ERROR_REASON_UPLOAD_INVALID, str(error)) from error
 
-    def _reveal(self, device: str, request: secure_pb2.RevealSharesRequest) -> None:
-        try:
-            self._sum.reveal(self._index(device), RevealedShares(request.seeds, request.mask_keys))
-        except UploadError as error:
-            raise Refusal(error_pb2.ERROR_REASON_UPLOAD_INVALID, str(error)) from error
+    def _keep_revealed(self, device: str, shares: dict[int, bytes]) -> None:
+        self._sum.keep_revealed(self._index(device), shares)
 
     # What phases settle.
 
-    def advance(self, key: Ed25519PrivateKey) -> PhaseResult:
-        """End this phase and begin the next one; returns what is to be made durable."""
-        self.settled = replace(self.settled, phase=self.phase + 1, **self._settle(key))
-        return self.settled
+    def settlement(self, key: Ed25519PrivateKey) -> PhaseResult:
+        """What the end of this phase settles with those who delivered; to be made durable, then adopted."""
+        return replace(self.settled, phase=self.phase + 1, **self._settle(key))
+
+    def advance(self, key: Ed25519PrivateKey) -> None:
+        """Settle this phase and begin the next one, where nothing need be durable."""
+        self.adopt(self.settlement(key))
+
+    def adopt(self, settled: PhaseResult) -> None:
+        """Begin the next phase as it is stored."""
+        if self.phase == UPLOADING:
+            self._sum.close(members(settled.survivors, self.roster.size))
+        self.settled = settled
+        self.heard, self.is_closing = 0, False
 
     def _settle(self, key: Ed25519PrivateKey) -> dict[str, Any]:
         """The fields of a PhaseResult that the end of this phase fixes."""
@@ -240,14 +299,15 @@ class Cohort:
             }
         size, digest = self.roster.size, self.roster.digest
         if self.phase == ACKNOWLEDGING:
-            for index in self._settlement.faulty:
+            settlement = self._settlement
+            for index in settlement.faulty:
                 self.faults[self._device(index)] = "its shares did not open, or it said so of most others"
-            included = bitmap_of(self._settlement.devices, size)
+            included = bitmap_of(settlement.devices, size)
             return {"included": included, "included_signature": key.sign(included_message(digest, included))}
         if self.phase == INCLUDING:
             return {"included_signers": self._quorum(INCLUDING)}
         if self.phase == UPLOADING:
-            survivors = bitmap_of(self._sum.close(), size)
+            survivors = bitmap_of((self._index(device) for device in self.delivered[UPLOADING]), size)
             message = survivors_message(digest, settled.included, survivors)
             return {"survivors": survivors, "survivors_signature": key.sign(message)}
         return {"survivors_signers": self._quorum(CONFIRMING)} if self.phase == CONFIRMING else {}
@@ -268,7 +328,26 @@ class Cohort:
         sets = [name for name in computed if not name.endswith("signature") and name not in numbers]
         if any(computed[name] != told[name] for name in sets):
             raise FolderError(f"what the phase {PHASE_NAMES[self.phase]} settled is not made of what is stored")
-        self.settled = replace(self.settled, phase=self.phase + 1, **told)
+        self.adopt(replace(self.settled, phase=self.phase + 1, **told))
+
+    def keep_listed(self, entries: bytes) -> None:
+        """Take keys only if they are in the roster: of those that two processes took at the same time, one is."""
+        starts = range(0, len(entries), ENTRY_BYTES)
+        listed = [RosterEntry.from_bytes(entries[at : at + ENTRY_BYTES]) for at in starts]
+        devices = {peer_id: device for device, peer_id in self._peers.items()}
+        self._owners = {
+            key: devices.get(entry.peer_id, "")
+            for entry in listed
+            for key in (entry.mask_key, entry.share_key, entry.member_key)
+        }
+        for device in self._entries.keys() - {devices.get(entry.peer_id) for entry in listed}:
+            self.leave_out(device)
+
+    def leave_out(self, device: str) -> None:
+        """Go on without a device that delivered keys which are not new."""
+        self.left_out.add(device)
+        self._entries.pop(device, None)
+        self.delivered[ADVERTISING].pop(device, None)
 
     @cached_property
     def roster(self) -> Roster:
@@ -373,14 +452,23 @@ class Cohort:
         return {index: b"".join(messages) for index, messages in inboxes.items()}
 
 
-_TAKE: dict[int, Callable[[Cohort, str, Any], None]] = {
-    ADVERTISING: Cohort._advertise,
-    SHARING: Cohort._share,
-    ACKNOWLEDGING: Cohort._acknowledge,
-    INCLUDING: Cohort._sign_included,
-    UPLOADING: Cohort._upload,
-    CONFIRMING: Cohort._sign_survivors,
-    REVEALING: Cohort._reveal,
+_CHECK: dict[int, Callable[[Cohort, str, Any], Any]] = {
+    ADVERTISING: Cohort._check_keys,
+    SHARING: Cohort._check_shares,
+    ACKNOWLEDGING: Cohort._check_unopened,
+    INCLUDING: Cohort._check_included,
+    UPLOADING: Cohort._check_upload,
+    CONFIRMING: Cohort._check_survivors,
+    REVEALING: Cohort._check_revealed,
+}
+_KEEP: dict[int, Callable[[Cohort, str, Any], None]] = {
+    ADVERTISING: Cohort._keep_keys,
+    SHARING: Cohort._keep_shares,
+    ACKNOWLEDGING: Cohort._keep_unopened,
+    INCLUDING: Cohort._keep_included,
+    UPLOADING: Cohort._keep_upload,
+    CONFIRMING: Cohort._keep_survivors,
+    REVEALING: Cohort._keep_revealed,
 }
 
 DONE = secure_pb2.GetStepResponse(done=secure_pb2.RoundDone())

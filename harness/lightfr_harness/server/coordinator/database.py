@@ -11,7 +11,8 @@ import asyncio
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +21,28 @@ from lightfr_harness.server.coordinator.folder import CrashPoint, no_crash
 
 _LARGEST_BATCH = 1024
 
-Job = Callable[[sqlite3.Connection], Any]
+# Gets a connection, of SQLite or one that takes the same statements.
+Job = Callable[[Any], Any]
 
 
 class StorageError(LightFRError):
     """The data base cannot be read or written: free disk space or restore the folder, then start again."""
 
 
-class Database:
-    """One file. Reads happen before start(); afterwards every change is a job for the writer's thread."""
+class StorageUnavailableError(StorageError):
+    """The data base is away for now. What was asked for may or may not have been done: ask again."""
+
+
+class RoundEndedError(StorageUnavailableError):
+    """Another process has ended the round meanwhile, and what its devices sent is gone."""
+
+
+class SqliteDatabase:
+    """One file. Reads happen before the start; from the first change on everything is a job for the writer's thread."""
+
+    # Whether other processes write to it too, and what a statement says to lock the rows that it reads.
+    is_shared = False
+    for_key_share = for_update = ""
 
     def __init__(
         self,
@@ -45,11 +59,15 @@ class Database:
         self._jobs: queue.SimpleQueue[tuple[Job, asyncio.Future[Any]] | None] = queue.SimpleQueue()
         self._last: asyncio.Future[Any] | None = None
         try:
-            self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-            _prepare(self._connection, schema, schema_version)
+            self.connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            _prepare(self.connection, schema, schema_version)
         except sqlite3.Error as error:
             raise StorageError(f"cannot open {path.name}: {error}") from error
         self._thread = threading.Thread(target=self._write, name="storage", daemon=True)
+
+    @property
+    def is_started(self) -> bool:
+        return self._thread.ident is not None
 
     def start(self) -> None:
         """Begin to write; needs the running loop that later calls come from."""
@@ -62,14 +80,30 @@ class Database:
         if self._thread.is_alive():
             await asyncio.to_thread(self._thread.join)
         else:
-            self._connection.close()
+            self.connection.close()
+
+    @contextmanager
+    def forgetting(self, connection: Any) -> Iterator[None]:
+        """While a job deletes what is encrypted: its key is overwritten, so whole pages of it need not be."""
+        self._has_deleted = True
+        connection.execute("PRAGMA secure_delete = FAST")
+        yield
+        connection.execute("PRAGMA secure_delete = ON")
+
+    def lock_device(self, connection: Any, device: str) -> None:
+        """Keep other processes from giving this device a place: there are none."""
+
+    def notify(self, connection: Any) -> None:
+        """Tell other processes of a change: there are none."""
 
     def settled(self) -> asyncio.Future[Any]:
         """Done when everything that was asked for so far is durable."""
-        return self._submit(lambda _: None) if self._last is None else asyncio.shield(self._last)
+        return self.submit(lambda _: None) if self._last is None else asyncio.shield(self._last)
 
-    def _submit(self, job: Job) -> asyncio.Future[Any]:
+    def submit(self, job: Job) -> asyncio.Future[Any]:
         """Have a job done in the next transaction; its result comes when that is durable."""
+        if not self.is_started:
+            self.start()
         future: asyncio.Future[Any] = self._loop.create_future()
         if self._failed:
             future.set_exception(StorageError("the storage has failed; the coordinator must be started again"))
@@ -89,24 +123,24 @@ class Database:
                 batch.append(self._jobs.get())
             is_over = None in batch
             is_over |= not self._write_batch([entry for entry in batch if entry is not None])
-        self._connection.close()
+        self.connection.close()
 
     def _write_batch(self, batch: list[tuple[Job, asyncio.Future[Any]]]) -> bool:
         """One transaction; False when it failed, and with it the data base."""
         futures = [future for _, future in batch]
         try:
             self._crash_point("transaction begins")
-            self._connection.execute("BEGIN IMMEDIATE")
-            results = [job(self._connection) for job, _ in batch]
+            self.connection.execute("BEGIN IMMEDIATE")
+            results = [job(self.connection) for job, _ in batch]
             self._crash_point("transaction ends")
-            self._connection.execute("COMMIT")
+            self.connection.execute("COMMIT")
             self._crash_point("transaction is durable")
             self._loop.call_soon_threadsafe(_resolve, futures, results)
             if self._has_deleted:
                 self._has_deleted = False
-                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except BaseException as error:  # Whatever it was, nothing more may be promised.
-            self._connection.close()
+            self.connection.close()
             self._loop.call_soon_threadsafe(self._fail, futures, error)
             return False
         return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import secrets
 import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -42,7 +43,8 @@ def lock_folder(folder: Path) -> BinaryIO:
 
 def write_atomically(path: Path, write: Callable[[BinaryIO], object], crash_point: CrashPoint = no_crash) -> None:
     """Write beside, flush to the disk, rename over. The name is durable after fsync_folder, once for many files."""
-    beside = path.with_name(UNFINISHED + path.name)
+    # Replicas may write the same file at the same time.
+    beside = path.with_name(f"{UNFINISHED}{secrets.token_hex(4)}-{path.name}")
     with beside.open("wb") as file:
         write(file)
         file.flush()

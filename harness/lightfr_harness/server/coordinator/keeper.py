@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import math
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +17,7 @@ from lightfr.v1 import coordinator_pb2 as pb
 from lightfr_harness.server.coordinator import secure_steps
 from lightfr_harness.server.coordinator.accuracy import Evaluation
 from lightfr_harness.server.coordinator.clock import SteadyClock
-from lightfr_harness.server.coordinator.cohort import PHASE_NAMES, REVEALING, Cohort, RoundFacts
+from lightfr_harness.server.coordinator.cohort import ADVERTISING, PHASE_NAMES, REVEALING, UPLOADING, Cohort, RoundFacts
 from lightfr_harness.server.coordinator.folder import CrashPoint, FolderError, lock_folder, no_crash
 from lightfr_harness.server.coordinator.options import ItemList, MakeRule, Settings, SettingsError, make_rule
 from lightfr_harness.server.coordinator.publishing import Signer, Version, blocks_of
@@ -24,23 +27,28 @@ from lightfr_harness.server.coordinator.rounds import (
     EVALUATION,
     FINISHED,
     GATE_REFRESH,
+    OPEN,
     STATE_NAMES,
+    TRAINING,
     Plan,
     Round,
     RoundBook,
     Schedule,
 )
 from lightfr_harness.server.coordinator.secure_steps import SecureSteps
-from lightfr_harness.server.coordinator.standing import Standing
+from lightfr_harness.server.coordinator.standing import Fault, Standing
 from lightfr_harness.server.coordinator.storage import RoundEnd, Storage
 from lightfr_harness.server.coordinator.stored import PastRound
 from lightfr_harness.server.coordinator.telemetry import Log, Metrics
 from lightfr_harness.server.coordinator.versions import VersionKeeper
 from lightfr_harness.server.rules import CatalogueRule
+from lightfr_harness.server.rules.cohorts import CohortSum, Combined
 from lightfr_harness.server.rules.plausible import ImplausibleSumError
 from lightfr_harness.server.rules.secagg import MissingSharesError, SecureSumError
 
 SHOWN_ROUNDS = 50
+# Under this key a process publishes versions.
+_PUBLISHING = b"lightfr1"
 # How long another list of items may lie in the folder before it is seen.
 LOOK_SECONDS = 0.5
 
@@ -49,13 +57,17 @@ class Added(NamedTuple):
     """What came of a round's sum."""
 
     version: Version
-    # Rows that stayed as they were.
-    n_implausible: int = 0
     evaluation: Evaluation | None = None
+    # What became of each cohort of a training round.
+    combined: Combined | None = None
 
 
 class RoundKeeper(VersionKeeper):
     """One folder, one model, one round at a time. What devices ask of it is in Coordinator."""
+
+    book: RoundBook
+    # Whether the rule and the version are to be read anew.
+    _is_doubtful = True
 
     def __init__(
         self,
@@ -69,47 +81,56 @@ class RoundKeeper(VersionKeeper):
         clock: Callable[[], float] | None = None,
         make_rule: MakeRule = make_rule,
         crash_point: CrashPoint = no_crash,
+        database: str = "",
+        shared: Path | None = None,
     ) -> None:
-        """Hold a folder. Its items are needed to begin it, and may be None later."""
+        """Hold a folder. Its items are needed to begin it, and may be None later.
+
+        Replicas name a data base, and the folder that they share for artifacts and states.
+        """
         if settings.is_secure:
             plan.require_cohort()
+        elif plan.cohorts > 1:
+            raise SettingsError("--cohorts needs secure aggregation: in mode clear a round has one cohort")
         # Uploads are user data: nobody else on this machine reads them.
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lock = lock_folder(folder)
-        super().__init__(folder, settings, plan, signer, metrics or Metrics(), crash_point, make_rule)
+        super().__init__(folder, settings, plan, signer, metrics or Metrics(), crash_point, make_rule, shared)
         self._items, self.log = items, log
         # Deadlines go by this clock. What is only shown is told by the system's, which somebody may set.
         self._clock = clock or SteadyClock()
-        self._storage = Storage(folder / "coordinator.sqlite", self._storage_failed, crash_point)
+        self._storage = (
+            Storage.in_postgres(database, lambda: self.wake())
+            if database
+            else Storage.in_file(folder / "coordinator.sqlite", self._storage_failed, crash_point)
+        )
         self._changed = asyncio.Event()
+        self._opening = asyncio.Lock()
+        self.standing = Standing([], frozenset())
         self.steps = SecureSteps(
-            self._storage, self._clock, lambda round_id: self.book.find(round_id), self._changed.set,
+            self._storage, self._clock, lambda round_id: self.book.find(round_id), self.follow, self.wake,
             is_masked=settings.is_secure,
         )  # fmt: skip
         # Set when nothing can be promised any more: the process must end and start again.
         self.failed = asyncio.Event()
 
+    def wake(self) -> None:
+        """Have looked whether something is due."""
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
     async def start(self) -> None:
         """Begin the folder, or go on where it stands."""
-        kept = self._storage.settings()
+        kept = await self._storage.read(lambda stored: stored.settings())
         if kept is not None:
             self.settings.require_same(kept)
-        self._remember(self._storage)
-        since = (self._storage.finished_since(kind) for kind in (GATE_REFRESH, EVALUATION))
-        self._schedule = Schedule(self.plan, self._storage.finished_count(), *since)
-        self.standing = Standing(self._storage.faults(), self._storage.counted())
-        self.history: deque[PastRound] = deque(self._storage.history(SHOWN_ROUNDS), maxlen=SHOWN_ROUNDS)
-        self.accuracy = {report.model_version: report for report in self._storage.accuracy()}
-        self.metrics.show(self.evaluations)
-        if kept is None:
-            self._storage.start()
-            await self._begin()
-        else:
-            await self._resume(self._storage.rounds())
+        await self._load({}, is_begun=kept is not None)
         self.log.event(
             "started", model_version=self.version.manifest.model_version, finished_rounds=self._schedule.finished,
-            resumed_uploads=len(self.book.current.receipts) if self.book.current else 0,
+            resumed_uploads=sum(len(cohort.receipts) for cohort in self.book.cohorts),
         )  # fmt: skip
+        if not self._storage.database.is_started:
+            self._storage.start()
 
     async def close(self) -> None:
         """Write what is pending and let the folder go."""
@@ -125,30 +146,75 @@ class RoundKeeper(VersionKeeper):
         self.log.fault("storage_failed", error)
         self.failed.set()
 
+    async def follow(self, device: str, round_id: bytes = b"", phase: int = 0) -> None:
+        """Learn what other processes know of a device, a round and its phase: there are none."""
+
+    async def _load(self, known: Mapping[bytes, Round], *, is_begun: bool) -> None:
+        """Take up what is stored, but for the rounds that are known; begin if nothing is."""
+        memory = await self._storage.read(lambda stored: stored.memory(SHOWN_ROUNDS, known))
+        self._remember(memory)
+        self._schedule = Schedule(self.plan, *memory.finished)
+        self.standing.remember(memory.faults, memory.counted)
+        self.history: deque[PastRound] = deque(memory.history, maxlen=SHOWN_ROUNDS)
+        self.accuracy = {report.model_version: report for report in memory.accuracy}
+        self.metrics.show(self.evaluations)
+        if is_begun:
+            await self._resume(memory.rounds)
+        else:
+            self._tidy()
+            await self._begin()
+
+    def _tidy(self) -> None:
+        """Remove what a crash left behind."""
+        self._clean()
+        if self.catalogue_changes:
+            self.next_catalogue.recover(self.catalogue_changes[-1].model_version)
+
     async def _begin(self) -> None:
         version = self._first_version(self._items)
         first = self._new_round(1, version)
-        await self._storage.begin(self.settings.as_dict(), version.serialised, first, self.catalogue_changes[0])
-        self._adopt(version)
-        self.book = RoundBook(self.plan, [], first)
+        if await self._storage.begin(self.settings.as_dict(), version.serialised, first, self.catalogue_changes[0]):
+            self._adopt(version)
+            self.book = RoundBook(self.plan, [], first)
+            return
+        kept = await self._storage.read(lambda stored: stored.settings())
+        self.settings.require_same(kept or {})
+        await self._load({}, is_begun=True)
 
     async def _resume(self, known: list[Round]) -> None:
         if not self._manifests or not known:
             raise FolderError("the folder has settings but no version or no round: restore it, or name a new one")
-        self.next_catalogue.recover(self.catalogue_changes[-1].model_version)
+        self._tidy()
         last = known[-1]
-        version = self._newest_version(self._items, last.places)
-        self._adopt(version)
-        current = known.pop() if last.state not in (FINISHED, ABANDONED) else None
-        if current is not None:
-            current.resume(self._clock())
-            self._gather(current, version)
-            secure_steps.resume(self._storage, current, self._signer.manifest_key)
-        self._storage.start()
-        if current is None and not self._is_over(version):
-            current = self._new_round(last.number + 1, version)
-            await self._storage.open_round(current)
-        self.book = RoundBook(self.plan, known, current)
+        if self._is_doubtful or self.version.serialised != self._manifests[0]:
+            self._adopt(await self._in_worker(self._newest_version, self._items, last.places))
+            self._is_doubtful = False
+        version = self.version
+        cohorts = [one for one in known if one.number == last.number]
+        is_open = not all(one.is_over for one in cohorts)
+        for one in cohorts:
+            if not one.is_over:
+                await self._take_up(one, version)
+        if is_open:
+            self._take_book(RoundBook(self.plan, known[: -len(cohorts)], last, cohorts[:-1]))
+            return
+        following = None if self._is_over(version) else self._new_round(last.number + 1, version)
+        if following is not None and not await self._storage.open_round(following):
+            following = None  # Another process has opened it, and this one learns that in a moment.
+        self._take_book(RoundBook(self.plan, known, following))
+
+    def _take_book(self, book: RoundBook) -> None:
+        if hasattr(self, "book"):
+            book.pace.go_on(self.book.pace)
+        self.book = book
+
+    async def _take_up(self, one: Round, version: Version) -> None:
+        """Go on with a cohort that is not over."""
+        if one.cohort is not None or one.is_summed:
+            return
+        one.resume(self._clock())
+        self._gather(one, version)
+        await secure_steps.catch_up(self._storage, one, self._signer.manifest_key)
 
     def most_places(self) -> int:
         """Of the current round or of later ones."""
@@ -165,8 +231,23 @@ class RoundKeeper(VersionKeeper):
         made.kind = self._schedule.next_kind(
             has_gate=has_gate, must_refresh=must_refresh, can_evaluate=self._can_evaluate(version)
         )
+        # Counts and evaluations are of one cohort each.
+        made.cohorts = self.plan.cohorts if made.kind == TRAINING else 1
         self._gather(made, version)
         return made
+
+    async def open_cohort(self) -> None:
+        """Begin another cohort of the round, if it may have one."""
+        async with self._opening:
+            current = self.book.current
+            if current is None or not self.book.may_open(self._clock()):
+                return
+            following = current.another(self._clock())
+            self._gather(following, self.version)
+            if await self._storage.open_round(following):
+                self.book.others.append(current)
+                self.book.current = following
+                self.log.event("cohort_opened", round=following.number, cohort=following.index)
 
     def _can_evaluate(self, version: Version) -> bool:
         """Versions in the clear have no candidates, and those of older releases have none."""
@@ -188,39 +269,80 @@ class RoundKeeper(VersionKeeper):
     # What time does.
 
     async def run(self) -> None:
-        """End rounds when their time has come, until that fails."""
+        """End phases, and make versions of rounds, when their time has come, until that fails."""
         try:
-            while True:
-                if not await self.end_due_round():
-                    await self._wait()
-        except Exception as error:  # A full disk, for one: nothing can be promised, and a restart adds up again.
-            self.log.fault("round_failed", error)
+            # Adding up takes seconds, and other cohorts go on meanwhile.
+            async with asyncio.TaskGroup() as both:
+                both.create_task(self._repeat(self.end_due_phase))
+                both.create_task(self._repeat(self.end_due_sum))
+        except* Exception as errors:  # A full disk, for one: nothing can be promised, and a restart adds up again.
+            self.log.fault("round_failed", errors.exceptions[0])
             self.failed.set()
 
-    async def _wait(self) -> None:
-        deadline = self.book.current.deadline if self.book.current else None
+    async def _repeat(self, end_due: Callable[[], Awaitable[bool]]) -> None:
+        while True:
+            changed = self._changed
+            if not await end_due():
+                await self._wait(changed)
+
+    async def _wait(self, changed: asyncio.Event) -> None:
+        deadlines = [one.deadline for one in self.book.cohorts if one.deadline is not None and one.state == OPEN]
         # Somebody may put another list of items into the folder at any time.
-        timeout = LOOK_SECONDS if deadline is None else min(max(deadline - self._clock(), 0.001), LOOK_SECONDS)
+        timeout = min(max(min(deadlines, default=math.inf) - self._clock(), 0.001), LOOK_SECONDS)
         try:
             async with asyncio.timeout(timeout):
-                await self._changed.wait()
+                await changed.wait()
         except TimeoutError:
             pass
-        self._changed.clear()
 
     async def end_due_round(self) -> bool:
-        """End the current round, or its phase, if its goal is reached or its deadline over; or change the items."""
+        """Do the next thing that is due; False: nothing is."""
+        return await self.end_due_phase() or await self.end_due_sum()
+
+    async def end_due_phase(self) -> bool:
+        """End a phase that is complete, or whose deadline is over."""
+        for cohort in self.book.cohorts:
+            if cohort.is_phase_due(self._clock()):
+                await self._end_phase(cohort)
+                return True
+        return False
+
+    async def end_due_sum(self) -> bool:
+        """Add up a cohort that has revealed, combine the cohorts of the round, or change the items."""
+        for cohort in self.book.cohorts:
+            if cohort.is_to_be_added_up:
+                async with self._holding(cohort.round_id) as is_held:
+                    if is_held and cohort.is_to_be_added_up:
+                        await self._add_cohort(cohort)
+                        return True
+        if not self._is_publishing_due:
+            return False
+        async with self._holding(_PUBLISHING) as is_held:
+            return is_held and await self._publish_due()
+
+    @property
+    def _is_publishing_due(self) -> bool:
+        now = self._clock()
+        is_over = self.book.closes_as(now) is not None and not self.settings.is_secure
+        return self.awaits_catalogue or self.book.is_due(now) or is_over
+
+    @asynccontextmanager
+    async def _holding(self, key: bytes) -> AsyncIterator[bool]:
+        """Keep other processes from doing the same: there are none."""
+        yield True
+
+    async def _publish_due(self) -> bool:
         if self.awaits_catalogue:
             await self._change_catalogue()
             return True
-        closing, current = self.book.closes_as(self._clock()), self.book.current
-        if current is not None and current.is_phase_due(self._clock()):
-            await self._end_phase(current)
+        if self.book.is_due(self._clock()):
+            await self._combine()
             return True
-        if closing is None or current is None:
+        closing, current = self.book.closes_as(self._clock()), self.book.current
+        if closing is None or current is None or current.cohort is not None:
             return False
         if closing == ABANDONED:
-            await self._end(current, ABANDONED, None)
+            await self._end(ABANDONED, None)
         else:
             await self._aggregate(current)
         return True
@@ -228,7 +350,8 @@ class RoundKeeper(VersionKeeper):
     @property
     def awaits_catalogue(self) -> bool:
         """Whether another list of items is to be taken up now: no device has a place in a round."""
-        is_idle = self.book.current is None or not self.book.current.assigned
+        current = self.book.current
+        is_idle = current is None or not (self.book.others or current.assigned or current.places_taken)
         return is_idle and self.next_catalogue.is_there
 
     async def _change_catalogue(self) -> None:
@@ -242,7 +365,9 @@ class RoundKeeper(VersionKeeper):
             return
         current = self.book.current
         opened = None if current is None else self._new_round(current.number, version)
-        await self._storage.change_catalogue(version.serialised, change, opened)
+        if not await self._storage.change_catalogue(version.serialised, change, opened):
+            await self._fall_behind()
+            return
         self.catalogue_changes.append(change)
         self._adopt(version)
         self.book.current = opened
@@ -254,100 +379,218 @@ class RoundKeeper(VersionKeeper):
         await self._in_worker(self._clean)
 
     async def _end_phase(self, current: Round) -> None:
-        """Go on to the next phase with those who delivered, or drop the round if they are too few."""
+        """Go on to the next phase with those who delivered, or drop the cohort if they are too few."""
         cohort = current.cohort
-        if cohort is None or not current.can_go_on(self.plan.minimum):
-            self.standing.too_few()
-            await self._end(current, ABANDONED, None)
-        elif cohort.phase == REVEALING:
-            await self._aggregate(current)
-        else:
-            ended = cohort.phase
-            settled = cohort.advance(self._signer.manifest_key)
-            current.deadline = self._clock() + current.deadline_seconds
-            await self._storage.settle(current, settled)
-            self.log.event(
-                "phase_ended", round=current.number, phase=PHASE_NAMES[ended], devices=len(cohort.delivered[ended])
-            )
-            self.steps.wake()
-
-    async def _aggregate(self, current: Round) -> None:
-        started = time.perf_counter()
-        current.state = AGGREGATING
-        bodies = await self._storage.start_aggregating(current)
-        try:
-            added = await self._in_worker(self._add_up, current, bodies)
-        except (SecureSumError, ImplausibleSumError) as error:
-            await self._drop(current, error)
+        if cohort is None:
             return
-        if added.n_implausible:
-            self.log.event("rows_implausible", round=current.number, rows=added.n_implausible)
-        self.standing.added_up(current, is_good=not added.n_implausible)
-        current.next_model_version = added.version.manifest.model_version
-        self._schedule.count(current.kind)
-        await self._end(current, FINISHED, added.version, added.evaluation)
+        if self._storage.is_shared:
+            await secure_steps.take_missing(self._storage, current)
+        ended, deliveries = cohort.phase, len(cohort.delivered[cohort.phase])
+        if not current.can_go_on(self.plan.minimum):
+            self.standing.too_few()
+            await self._abandon(current)
+            return
+        cohort.is_closing = True
+        try:
+            if ended == REVEALING:
+                if await self._storage.start_aggregating(current, deliveries):
+                    current.state = AGGREGATING
+                    self.wake()
+                else:
+                    await self._fall_behind()
+                return
+            settled, deadline = cohort.settlement(self._signer.manifest_key), self._clock() + current.deadline_seconds
+            left_out = len(cohort.left_out) if ended == ADVERTISING else 0
+            if not await self._storage.settle(current, settled, deliveries + left_out, deadline):
+                await self._fall_behind()
+                return
+        finally:
+            cohort.is_closing = False
+        cohort.adopt(settled)
+        current.deadline = deadline
+        self.log.event("phase_ended", **_named(current), phase=PHASE_NAMES[ended], devices=deliveries)
+        self.steps.wake()
+        self.wake()
+
+    async def _fall_behind(self) -> None:
+        """More is stored than was known: it comes into memory before the next try."""
+        await asyncio.sleep(0)
+
+    async def _abandon(self, current: Round, error: SecureSumError | None = None) -> None:
+        """End one cohort without a sum, and the round with it if that has no other."""
+        others = [one for one in self.book.cohorts if one is not current]
+        if not any(one.is_summed or one.is_running for one in others):
+            await (self._end(ABANDONED, None) if error is None else self._drop(error))
+            return
+        ended = replace(current, state=ABANDONED, ended_at=self._clock())
+        faults = self.standing.note(current, self._clock())
+        if not await self._storage.end_cohort(ended, faults):
+            await self._fall_behind()
+            return
+        current.state, current.ended_at, current.cohort = ABANDONED, ended.ended_at, None
+        self._tell_faults(current, faults)
+        self.log.event("cohort_abandoned", **_named(current), places=len(current.assigned))
+        self.steps.wake()
+        self.wake()
+
+    async def _add_cohort(self, current: Round) -> None:
+        """Take the masks off the sum of a cohort, and keep it until the round is combined."""
+        cohort = current.cohort
+        if cohort is None:
+            return
+        try:
+            await secure_steps.take_missing(self._storage, current)
+            await self._storage.read_of(current, lambda stored: secure_steps.take_uploads(stored, current))
+            sums = await self._in_worker(cohort.finish)
+        except SecureSumError as error:
+            self.metrics.sums_dropped.inc()
+            self.log.event("sum_dropped", **_named(current), reason=str(error))
+            await self._abandon(current, error)
+            return
+        faults = self.standing.note(current, self._clock())
+        if await self._storage.keep_sums(current, sums, faults):
+            self._tell_faults(current, faults)
+            cohort.faults.clear()
+            cohort.refused.clear()
+            current.is_summed = True
+        else:
+            await self._fall_behind()
+        self.wake()
+
+    async def _combine(self) -> None:
+        """Make a version of the sums of the round's cohorts."""
+        started, cohorts = time.perf_counter(), [one for one in self.book.cohorts if one.is_summed]
+        kept = await self._storage.read_of(cohorts[0], lambda stored: [stored.sums(one.round_id) for one in cohorts])
+        sums = [CohortSum(sums, len(one.receipts)) for sums, one in zip(kept, cohorts, strict=True)]
+        try:
+            added = await self._in_worker(self._add_up_cohorts, cohorts[0], sums)
+        except ImplausibleSumError as error:
+            self.metrics.sums_dropped.inc()
+            self.log.event("sum_dropped", round=cohorts[0].number, reason=str(error))
+            await self._drop(error)
+            return
+        faults = self._judge(cohorts, added.combined)
+        self._schedule.count(cohorts[0].kind)
+        await self._end(FINISHED, added.version, added.evaluation, faults)
         self.metrics.aggregation_seconds.observe(time.perf_counter() - started)
         await self._in_worker(self._clean)
 
-    async def _drop(self, current: Round, error: SecureSumError | ImplausibleSumError) -> None:
+    def _judge(self, cohorts: Sequence[Round], combined: Combined | None) -> list[Fault]:
+        """Say which cohorts said more than their devices can, and suspect these; returns what is to be kept."""
+        implausible = combined.implausible if combined else (0,) * len(cohorts)
+        for one, rows in zip(cohorts, implausible, strict=True):
+            if rows is None:
+                self.metrics.sums_dropped.inc()
+                self.log.event("sum_dropped", **_named(one), reason="its cohort said more than its devices can")
+            elif rows:
+                self.log.event("rows_implausible", **_named(one), rows=rows)
+        good = [one for one, rows in zip(cohorts, implausible, strict=True) if rows == 0]
+        spoilt = [one for one, rows in zip(cohorts, implausible, strict=True) if rows != 0]
+        return self.standing.added_up(good, spoilt, self._clock())
+
+    async def _aggregate(self, current: Round) -> None:
+        """Make a version of a round in the clear."""
+        started = time.perf_counter()
+        if not await self._storage.start_aggregating(current, len(current.receipts)):
+            await self._fall_behind()
+            return
+        current.state = AGGREGATING
+        bodies = await self._storage.read_of(
+            current, lambda stored: [body for _, body in stored.deliveries(current.round_id, UPLOADING)]
+        )
+        added = await self._in_worker(self._add_up, current, bodies)
+        self._schedule.count(current.kind)
+        await self._end(FINISHED, added.version)
+        self.metrics.aggregation_seconds.observe(time.perf_counter() - started)
+        await self._in_worker(self._clean)
+
+    async def _drop(self, error: SecureSumError | ImplausibleSumError) -> None:
         """End a round without a sum. Its devices reveal once for a version, so the same codes get a new number."""
-        self.metrics.sums_dropped.inc()
-        self.log.event("sum_dropped", round=current.number, reason=str(error))
+        faults: list[Fault] = []
         if not isinstance(error, MissingSharesError):
-            self.standing.added_up(current, is_good=False)
-        await self._end(current, ABANDONED, await self._in_worker(self._published, self._schedule.finished > 0))
+            cohorts = [one for one in self.book.cohorts if one.state != ABANDONED]
+            faults = self.standing.added_up([], cohorts, self._clock())
+        version = await self._in_worker(self._published, self._schedule.finished > 0)
+        await self._end(ABANDONED, version, faults=faults)
 
     def _add_up(self, current: Round, bodies: list[bytes]) -> Added:
-        """Sums do not depend on the order of uploads."""
+        """Uploads in the clear. Sums do not depend on their order."""
+        for body in bodies:
+            self._rule.add(pb.UploadRequest.FromString(body).row_update.SerializeToString())
+        self._rule.finish_round()
+        return Added(self._published(True))
+
+    def _add_up_cohorts(self, first: Round, cohorts: list[CohortSum]) -> Added:
+        """The sums of a round's cohorts, of which one is the first; counts and evaluations are of one."""
         rule = self._rule
-        # Only the catalogue objective has masked rounds: Settings refuse the others.
-        if current.cohort is None or not isinstance(rule, CatalogueRule):
-            for body in bodies:
-                rule.add(pb.UploadRequest.FromString(body).row_update.SerializeToString())
-            rule.finish_round()
-            return Added(self._published(True))
-        sums, devices = current.cohort.finish(), len(current.receipts)
-        if current.kind == EVALUATION:
-            evaluation = Evaluation.of(current.number, self.version.manifest, sums["hits"], devices)
+        if not isinstance(rule, CatalogueRule):
+            raise TypeError("only the catalogue objective has masked rounds: Settings refuse the others")
+        sums, devices = cohorts[0].sums, cohorts[0].survivors
+        if first.kind == EVALUATION:
+            evaluation = Evaluation.of(first.number, self.version.manifest, sums["hits"], devices)
             return Added(self._published(True, evaluation), evaluation=evaluation)
-        if current.kind == GATE_REFRESH:
+        if first.kind == GATE_REFRESH:
             # The same codes if this is done again after a crash.
-            rule.set_gate(**sums, seed=int.from_bytes(current.round_id, "little"), devices=devices)
+            rule.set_gate(**sums, seed=int.from_bytes(first.round_id, "little"), devices=devices)
             return Added(self._published(self._schedule.finished > 0))
-        n_implausible = rule.add_cohort(sums, devices)
+        combined = rule.add_cohorts(cohorts)
         rule.finish_round()
-        return Added(self._published(True), n_implausible)
+        return Added(self._published(True), combined=combined)
 
     async def _end(
-        self, current: Round, state: int, version: Version | None, evaluation: Evaluation | None = None
+        self, state: int, version: Version | None, evaluation: Evaluation | None = None, faults: Sequence[Fault] = ()
     ) -> None:
-        """End a round for good. Whoever is told of it waits for the storage first."""
-        current.state, current.ended_at = state, self._clock()
-        newest = version or self.version
-        following = None if self._is_over(newest) else self._new_round(current.number + 1, newest)
-        if current.kind == GATE_REFRESH and state == FINISHED:
-            self.standing.counted = frozenset(current.receipts) if self._rule.awaits_refresh else frozenset()
-        made = (version.manifest.model_version, version.serialised) if version else None
-        faults = self.standing.note(current, current.ended_at)
-        await self._storage.end_round(RoundEnd(current, made, following, faults, self.standing.counted, evaluation))
-        for fault in faults:
-            self.metrics.faults.inc()
-            self.log.event("fault", round=current.number, device=fault.device, reason=fault.reason, count=fault.count)
+        """End the round for good, with all its cohorts. Whoever is told of it waits for the storage first."""
+        now, newest = self._clock(), version or self.version
+        ending = [one for one in self.book.cohorts if not one.is_over]
+        made_version = version.manifest.model_version if version and state == FINISHED else 0
+        ended = []
+        for one in ending:
+            has_sum = state == FINISHED and (one.is_summed or one.cohort is None)
+            fields = (FINISHED, made_version) if has_sum else (ABANDONED, 0)
+            ended.append(replace(one, state=fields[0], next_model_version=fields[1], ended_at=now))
+        last = ending[-1]
+        following = None if self._is_over(newest) else self._new_round(last.number + 1, newest)
+        counted = self.standing.counted
+        if last.kind == GATE_REFRESH and state == FINISHED:
+            counted = frozenset(last.receipts) if self._rule.awaits_refresh else frozenset()
+        made = (newest.manifest.model_version, newest.serialised) if version else None
+        all_faults = [*faults, *(fault for one in ending for fault in self.standing.note(one, now))]
+        if not await self._storage.end_round(RoundEnd(ended, made, following, all_faults, counted, evaluation)):
+            await self._fall_behind()
+            return
+        self.standing.counted = counted
+        for one, past in zip(ending, ended, strict=True):
+            one.state, one.next_model_version, one.ended_at, one.cohort = (
+                past.state, past.next_model_version, now, None
+            )  # fmt: skip
+        self._tell_faults(last, all_faults)
         if evaluation is not None:
             self._show(evaluation)
         if version is not None:
             self._adopt(version)
+        cohorts = self.book.cohorts
         self.book.replace_current(following)
-        current.cohort = None
         self.steps.wake()
-        seconds, uploads = current.ended_at - current.started_at, len(current.receipts)
-        past = PastRound(current.number, state, current.model_version, uploads, current.upload_bytes, seconds)
-        self.history.appendleft(past)
+        self.wake()
+        self._tell_end(state, cohorts, now)
+
+    def _tell_faults(self, current: Round, faults: Sequence[Fault]) -> None:
+        for fault in faults:
+            self.metrics.faults.inc()
+            self.log.event("fault", round=current.number, device=fault.device, reason=fault.reason, count=fault.count)
+
+    def _tell_end(self, state: int, cohorts: list[Round], now: float) -> None:
+        """Tell people of the end of a round."""
+        first, seconds = cohorts[0], now - cohorts[0].started_at
+        uploads, size = sum(len(one.receipts) for one in cohorts), sum(one.upload_bytes for one in cohorts)
+        self.history.appendleft(PastRound(first.number, state, first.model_version, uploads, size, seconds))
         self.metrics.rounds.labels(STATE_NAMES[state]).inc()
         self.metrics.round_uploads.set(0)
         self.log.event(
-            f"round_{STATE_NAMES[state]}", round=current.number, uploads=uploads, places=len(current.assigned),
-            upload_bytes=current.upload_bytes, seconds=round(seconds, 3),
+            f"round_{STATE_NAMES[state]}", round=first.number, uploads=uploads,
+            places=sum(len(one.assigned) for one in cohorts), upload_bytes=size, seconds=round(seconds, 3),
+            cohorts=len(cohorts),
         )  # fmt: skip
 
     def _show(self, evaluation: Evaluation) -> None:
@@ -358,3 +601,8 @@ class RoundKeeper(VersionKeeper):
         self.log.event("evaluated", round=evaluation.round_number, **newest.facts())
         if self.evaluations.has_fallen(self.plan.tolerance):
             self.log.event("accuracy_fell", model_version=newest.model_version, hit_rate=round(newest.chosen.hr, 4))
+
+
+def _named(current: Round) -> dict[str, int]:
+    """A cohort as the log calls it."""
+    return {"round": current.number, "cohort": current.index}

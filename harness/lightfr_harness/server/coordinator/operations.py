@@ -5,23 +5,25 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from functools import partial
-from html import escape
 
 from aiohttp import web
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from lightfr.errors import InvalidInputError
+from lightfr_harness.reports.figures import in_bytes
+from lightfr_harness.reports.page import Facts, Part, Progress, Section, Text, Verdict, document, table
+from lightfr_harness.reports.svg import Plot, Series, linear_axis, share_axis
 from lightfr_harness.server.coordinator.accuracy import AccuracyReport, Evaluations, has_fallen, in_words
 from lightfr_harness.server.coordinator.cohort import PHASE_NAMES, PHASES, Cohort
 from lightfr_harness.server.coordinator.coordinator import Coordinator
 from lightfr_harness.server.coordinator.options import SettingsError
-from lightfr_harness.server.coordinator.plots import Line, plot
 from lightfr_harness.server.coordinator.rounds import (
     AGGREGATING,
     EVALUATION,
     GATE_REFRESH,
+    OPEN,
     STATE_NAMES,
     TRAINING,
     Round,
@@ -32,34 +34,12 @@ _LARGEST_REPORT_BYTES = 1024
 _LARGEST_CATALOGUE_BYTES = 2**28
 # Rows of a table, at most.
 _SHOWN = 50
+_NEWEST = f"Newest first, at most {_SHOWN}"
 PAGE_REFRESH_SECONDS = 3
 _KINDS: dict[int, str] = {
     TRAINING: "Round", GATE_REFRESH: "Gate refresh in round", EVALUATION: "Evaluation in round"
 }  # fmt: skip
 _LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
-_STYLE = """
-:root { color-scheme: light dark; --line: #8884; --ink: #1b1f24; --paper: #fff; --soft: #5b6470;
-  --accent: #0a62c9; --other: #a84a00 }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e6e9ee; --paper: #14171b; --soft: #9aa4b2; --accent: #6cb2ff; --other: #ffb066 }
-}
-* { box-sizing: border-box }
-body { font: 1rem/1.5 system-ui, sans-serif; max-width: 60rem; margin: 0 auto; padding: 1rem;
-  color: var(--ink); background: var(--paper) }
-h1 { font-size: 1.4rem; margin: 0 } h2 { font-size: 1.1rem; margin: 2rem 0 .5rem }
-header { display: flex; flex-wrap: wrap; justify-content: space-between; align-items: baseline; gap: .2rem 1rem }
-.note, caption, .empty { color: var(--soft) }
-progress { width: 100%; height: 1.2rem; accent-color: var(--accent) }
-dl { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: .6rem; margin: .6rem 0 }
-dl div { border: 1px solid var(--line); border-radius: .5rem; padding: .5rem .75rem }
-dt { font-size: .85rem }
-dd { margin: 0; font-size: 1.25rem; font-variant-numeric: tabular-nums; overflow-wrap: anywhere }
-.table { overflow-x: auto } table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums }
-th, td { text-align: right; padding: .3rem .6rem; border-bottom: 1px solid var(--line); white-space: nowrap }
-th:first-child, td:first-child { text-align: left } caption { text-align: left; padding-bottom: .3rem }
-svg { width: 100%; height: auto; max-height: 18rem } svg text { font-size: 12px; fill: currentColor }
-.warning { border-left: .3rem solid var(--other); padding: .3rem .8rem; margin: 1rem 0 }
-"""
 
 
 def application(coordinator: Coordinator, is_ready: Callable[[], bool]) -> web.Application:
@@ -114,8 +94,7 @@ def _watch_phases(coordinator: Coordinator) -> None:
         return coordinator.book.current.cohort if coordinator.book.current else None
 
     def devices(phase: int) -> int:
-        at_hand = cohort()
-        return len(at_hand.delivered[phase]) if at_hand else 0
+        return sum(len(one.delivered[phase]) for one in coordinator.book.cohorts if one.cohort)
 
     metrics = coordinator.metrics
     metrics.privacy.labels(coordinator.settings.privacy).set(1)
@@ -127,6 +106,8 @@ def _watch_phases(coordinator: Coordinator) -> None:
 _PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
     "Cache-Control": "no-store",
+    # Not in the page itself: a saved copy stays as it is.
+    "Refresh": str(PAGE_REFRESH_SECONDS),
 }
 
 
@@ -184,22 +165,44 @@ def _is_share(value: object) -> bool:
 
 def render(coordinator: Coordinator) -> str:
     """The page as it is now."""
-    return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>lightfr coordinator</title>'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<meta http-equiv="refresh" content="{PAGE_REFRESH_SECONDS}"><style>{_STYLE}</style></head><body>'
-        f"<header><h1>lightfr coordinator</h1>"
-        f'<span class="note">model version {coordinator.version.manifest.model_version}</span></header>'
-        f"{_warnings(coordinator)}"
-        f"<main>{_current(coordinator)}{_evaluated(coordinator.evaluations)}"
-        f"{_reported(list(coordinator.accuracy.values()))}"
-        f"{_faults(coordinator)}{_catalogue(coordinator)}{_model(coordinator)}{_history(list(coordinator.history))}</main>"
-        f'<footer><p class="note">Refreshes every {PAGE_REFRESH_SECONDS} seconds. '
-        f"The same numbers for machines: /metrics</p></footer></body></html>"
+    parts = [
+        *_warnings(coordinator),
+        *_current(coordinator),
+        *_evaluated(coordinator.evaluations),
+        *_reported(list(coordinator.accuracy.values())),
+        *_faults(coordinator),
+        _catalogue(coordinator),
+        _model(coordinator),
+        _history(list(coordinator.history)),
+    ]
+    footer = (
+        f"As of {_moment(time.time())}. The coordinator's own page refreshes every {PAGE_REFRESH_SECONDS} seconds, a "
+        "saved copy does not. The same numbers for machines: /metrics"
     )
+    aside = f"model version {coordinator.version.manifest.model_version}"
+    return document("lightfr coordinator", _verdict(coordinator), parts, aside=aside, footer=footer)
 
 
-def _warnings(coordinator: Coordinator) -> str:
+def _moment(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(seconds))
+
+
+def _verdict(coordinator: Coordinator) -> Verdict:
+    current = coordinator.book.current
+    if current is None:
+        return Verdict("Training is finished.", rest="The model stays available.")
+    return Verdict(_title(current))
+
+
+def _title(current: Round) -> str:
+    state = "added up" if current.is_summed else STATE_NAMES[current.state]
+    if current.cohort is not None and current.state == OPEN:
+        state = f"{state}, {PHASE_NAMES[current.cohort.phase]}"
+    cohort = f", cohort {current.index + 1}" if current.cohorts > 1 else ""
+    return f"{_KINDS[current.kind]} {current.number}{cohort}: {state}"
+
+
+def _warnings(coordinator: Coordinator) -> list[Part]:
     warnings = []
     if not coordinator.settings.is_secure:
         warnings.append("Uploads are in the clear (mode CLEAR): this server can recover what users rated.")
@@ -208,41 +211,30 @@ def _warnings(coordinator: Coordinator) -> str:
         warnings.append(f"The hit rate that devices find has fallen: {what_to_do}")
     if has_fallen(coordinator.accuracy, tolerance):
         warnings.append(f"The reported hit rate has fallen: {what_to_do}")
-    return "".join(f'<p class="warning">{escape(warning)}</p>' for warning in warnings)
+    return [Text(warning, kind="warning") for warning in warnings]
 
 
-def _section(title: str, body: str) -> str:
-    return f"<section><h2>{escape(title)}</h2>{body}</section>"
-
-
-def _facts(facts: dict[str, str]) -> str:
-    items = (f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in facts.items())
-    return f"<dl>{''.join(items)}</dl>"
-
-
-def _current(coordinator: Coordinator) -> str:
+def _current(coordinator: Coordinator) -> list[Part]:
     current = coordinator.book.current
     if current is None:
-        return _section("Training is finished", '<p class="empty">The model stays available.</p>')
-    state = STATE_NAMES[current.state]
-    if current.cohort is None:
-        bars = _bar("uploads", len(current.receipts), current.goal)
-    else:
-        cohort = current.cohort
-        # How many devices have delivered in each phase that has begun.
-        begun = (phase for phase in PHASES if phase <= cohort.phase)
-        bars = "".join(_bar(PHASE_NAMES[p], len(cohort.delivered[p]), cohort.expected(p)) for p in begun)
-        state = f"{state}, {PHASE_NAMES[cohort.phase]}"
-    return _section(
-        f"{_KINDS[current.kind]} {current.number}: {state}", bars + _facts(_round_facts(current, coordinator))
-    )
+        return []
+    cohorts = coordinator.book.cohorts
+    if len(cohorts) == 1:
+        return _cohort(current, coordinator)
+    return [Section(_title(one), _cohort(one, coordinator)) for one in reversed(cohorts[-_SHOWN:])]
 
 
-def _bar(what: str, actual: int, expected: int) -> str:
-    return (
-        f'<p><label>{actual} of {expected} {what}<br><progress max="{expected}" value="{actual}">'
-        f"{actual} of {expected}</progress></label></p>"
-    )
+def _cohort(current: Round, coordinator: Coordinator) -> list[Part]:
+    return [*_bars(current), Facts(_round_facts(current, coordinator))]
+
+
+def _bars(current: Round) -> list[Progress]:
+    """How many devices have delivered in each phase that has begun."""
+    cohort = current.cohort
+    if cohort is None:
+        return [Progress("uploads", len(current.receipts), current.goal)]
+    begun = (phase for phase in PHASES if phase <= cohort.phase)
+    return [Progress(PHASE_NAMES[p], len(cohort.delivered[p]), cohort.expected(p)) for p in begun]
 
 
 def _round_facts(current: Round, coordinator: Coordinator) -> dict[str, str]:
@@ -252,91 +244,85 @@ def _round_facts(current: Round, coordinator: Coordinator) -> dict[str, str]:
         "cohort (places taken)": f"{len(current.assigned)} of {current.places}",
         "devices needed at least": str(coordinator.plan.minimum),
         "time left": "adding up" if current.state == AGGREGATING else left,
-        "received": _size(current.upload_bytes),
+        "received": in_bytes(current.upload_bytes),
     }
 
 
-def _model(coordinator: Coordinator) -> str:
+def _model(coordinator: Coordinator) -> Section:
     manifest = coordinator.version.manifest
     facts = {
         "code length": f"{manifest.model.code_bits} bits",
-        "codes": _size(manifest.codes.size_bytes),
-        "delta from the last version": _size(manifest.codes_deltas[0].artifact.size_bytes)
+        "codes": in_bytes(manifest.codes.size_bytes),
+        "delta from the last version": in_bytes(manifest.codes_deltas[0].artifact.size_bytes)
         if manifest.codes_deltas
         else "none",
-        "largest upload": _size(coordinator.version.upload_limit_bytes),
-        "received in all": _size(coordinator.metrics.received_total()),
-        "sent in all": _size(coordinator.metrics.sent_total()),
+        "largest upload": in_bytes(coordinator.version.upload_limit_bytes),
+        "received in all": in_bytes(coordinator.metrics.received_total()),
+        "sent in all": in_bytes(coordinator.metrics.sent_total()),
     }
-    return _section("Model and bytes", _facts(facts))
+    return Section("Model and bytes", [Facts(facts)])
 
 
-def _catalogue(coordinator: Coordinator) -> str:
+def _catalogue(coordinator: Coordinator) -> Section:
     manifest, changes = coordinator.version.manifest, coordinator.catalogue_changes
     n_items, code_bytes = manifest.model.item_count, manifest.model.code_bits // 8
     n_open = manifest.codes.size_bytes // code_bytes - 1 if manifest.HasField("open_rows") else n_items
-    first, last = changes[0], changes[-1]
-    changed = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(last.at))
+    first, last, parts = changes[0], changes[-1], manifest.catalogue_parts
     facts = {
         "items": f"{n_items - coordinator.removed_items:,}",
         "open": f"{n_open:,}",
         "left, numbers kept": f"{coordinator.removed_items:,}",
-        "ids": f"{_size(sum(part.size_bytes for part in manifest.catalogue_parts))} in {len(manifest.catalogue_parts)}",
+        "ids": f"{in_bytes(sum(part.size_bytes for part in parts))} in {len(parts)}",
     }
     says = "It is the first one." if last is first else (
-        f"Changed for the {len(changes) - 1:,}. time at version {last.model_version}, {changed}: {last.joined:,} items"
-        f" joined, {last.left:,} left, {last.returned:,} returned"
+        f"Changed for the {len(changes) - 1:,}. time at version {last.model_version}, {_moment(last.at)}: "
+        f"{last.joined:,} items joined, {last.left:,} left, {last.returned:,} returned"
         f"{', and all were numbered anew' if last.is_renumbered else ''}."
     )  # fmt: skip
     waiting = " Another list waits for the end of the round." if coordinator.next_catalogue.is_there else ""
-    return _section("Catalogue", f"<p>{says}{waiting}</p>{_facts(facts)}")
+    return Section("Catalogue", [Text(says + waiting), Facts(facts)])
 
 
-def _faults(coordinator: Coordinator) -> str:
+def _faults(coordinator: Coordinator) -> list[Part]:
     standing, now = coordinator.standing.faults, coordinator.now()
     rows = [
         (
             fault.device,
-            f"{fault.count:,}",
-            fault.reason,
-            f"{max(now - fault.at, 0) / 3600:,.1f} h ago",
-            "no places" if standing.is_paused(fault.device, now) else "has places",
+            [
+                f"{fault.count:,}",
+                fault.reason,
+                f"{max(now - fault.at, 0) / 3600:,.1f} h ago",
+                "no places" if standing.is_paused(fault.device, now) else "has places",
+            ],
         )
         for fault in standing.newest_first()[:_SHOWN]
     ]
     heads = ("device", "faults", "what was wrong at last", "when", "now")
-    return _table("Devices at fault", heads, rows) if rows else ""
+    return [Section("Devices at fault", [table(_NEWEST, heads, rows)])] if rows else []
 
 
-def _history(history: list[PastRound]) -> str:
-    if not history:
-        return _section("Rounds so far", '<p class="empty">None has ended yet.</p>')
+def _history(history: list[PastRound]) -> Section:
     rows = [
         (
             str(past.number),
-            STATE_NAMES[past.state],
-            str(past.model_version),
-            f"{past.upload_count:,}",
-            f"{past.seconds:,.1f} s",
-            _size(past.upload_bytes),
+            [
+                STATE_NAMES[past.state],
+                str(past.model_version),
+                f"{past.upload_count:,}",
+                f"{past.seconds:,.1f} s",
+                in_bytes(past.upload_bytes),
+            ],
         )
         for past in history[:_SHOWN]
     ]
-    return _table("Rounds so far", ("round", "state", "on version", "uploads", "took", "received"), rows)
+    heads = ("round", "state", "on version", "uploads", "took", "received")
+    return Section("Rounds so far", [table(_NEWEST, heads, rows) if rows else Text("None has ended yet.")])
 
 
-def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in heads)
-    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    caption = f"<caption>Newest first, at most {_SHOWN}.</caption>"
-    table = f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return _section(title, f'<div class="table" role="region" aria-label="{title}" tabindex="0">{table}</div>')
-
-
-def _evaluated(evaluations: Evaluations) -> str:
+def _evaluated(evaluations: Evaluations) -> list[Part]:
     """What evaluation rounds say of each version, and how devices rank since the newest."""
     if not evaluations.kept:
-        return ""
+        return []
     qualities = evaluations.qualities
     newest, popularity = qualities[-1].chosen, qualities[-1].popularity
     says = (
@@ -344,39 +330,48 @@ def _evaluated(evaluations: Evaluations) -> str:
         f"of disliked items {newest.disliked_hr:.3f}, at version {qualities[-1].model_version}; by popularity "
         f"{popularity.hr:.3f}, {popularity.ndcg:.3f} and {popularity.disliked_hr:.3f}"
     )
-    lines = [
-        Line("hit rate", "--accent", [(q.model_version, q.chosen.hr, q.chosen.hr_within) for q in qualities]),
-        Line(
-            "by popularity", "--other", [(q.model_version, q.popularity.hr, q.popularity.hr_within) for q in qualities]
-        ),
-    ]
+    drawn = _by_version(
+        {
+            "hit rate": [(q.model_version, q.chosen.hr, q.chosen.hr_within) for q in qualities],
+            "by popularity": [(q.model_version, q.popularity.hr, q.popularity.hr_within) for q in qualities],
+        }
+    )
     groups = ("fewer than 5", "5 to 19", "20 to 99", "100 and more")
     chosen = {
         f"users with {group} opinions": in_words(ranking)
         for group, ranking in zip(groups, qualities[-1].rankings, strict=True)
     }
-    return _section("Accuracy, as devices evaluate it", f"<p>{says}</p>{plot(lines, says)}{_facts(chosen)}")
+    return [Section("Accuracy, as devices evaluate it", [Text(says), drawn, Facts(chosen)])]
 
 
-def _reported(reports: list[AccuracyReport]) -> str:
+def _reported(reports: list[AccuracyReport]) -> list[Part]:
     if not reports:
-        return ""
+        return []
     reports.sort(key=lambda report: report.model_version)
     last = reports[-1]
     says = (
         f"hit rate {last.hit_rate:.3f}, NDCG {last.ndcg:.3f} at version {last.model_version}, "
         f"on {last.users:,} held-out devices"
     )
-    lines = [
-        Line("hit rate", "--accent", [(report.model_version, report.hit_rate, 0.0) for report in reports]),
-        Line("NDCG", "--other", [(report.model_version, report.ndcg, 0.0) for report in reports]),
+    drawn = _by_version(
+        {
+            "hit rate": [(report.model_version, report.hit_rate, 0.0) for report in reports],
+            "NDCG": [(report.model_version, report.ndcg, 0.0) for report in reports],
+        }
+    )
+    return [Section("Accuracy, as reported", [Text(says), drawn])]
+
+
+def _by_version(lines: dict[str, list[tuple[int, float, float]]]) -> Plot:
+    """Shares with half of their intervals, by ascending version."""
+    series = [
+        Series(
+            name,
+            [(version, share, f"{share:.3f} at version {version}") for version, share, _ in points],
+            within=[half for _, _, half in points],
+        )
+        for name, points in lines.items()
     ]
-    return _section("Accuracy, as reported", f"<p>{says}</p>{plot(lines, says)}")
-
-
-def _size(size_bytes: float) -> str:
-    for unit in ("B", "kB", "MB"):
-        if size_bytes < 1000:
-            return f"{size_bytes:,.0f} {unit}" if unit == "B" else f"{size_bytes:,.1f} {unit}"
-        size_bytes /= 1000
-    return f"{size_bytes:,.1f} GB"
+    versions = [version for points in lines.values() for version, _, _ in points]
+    across = linear_axis("model version", versions, whole=True, start=min(versions))
+    return Plot("By model version", across, share_axis("share"), series)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import secrets
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +34,7 @@ from lightfr_harness.server.coordinator.folder import (
     no_crash,
     write_atomically,
 )
-from lightfr_harness.server.coordinator.rounds import ABANDONED, EVALUATION, FINISHED, GATE_REFRESH, TRAINING
+from lightfr_harness.server.coordinator.rounds import ABANDONED, EVALUATION, GATE_REFRESH, TRAINING
 from lightfr_harness.server.coordinator.storage import Storage
 from lightfr_harness.server.rules import AggregationRule, UploadReader
 
@@ -57,7 +58,7 @@ class Publisher:
 
     def __init__(self, folder: Path, artifacts_address: str = "", crash_point: CrashPoint = no_crash) -> None:
         """Name this address to devices, as manifest.proto says, in every version made from now on."""
-        self._artifacts_address, self._crash_point = artifacts_address, crash_point
+        self.folder, self._artifacts_address, self._crash_point = folder, artifacts_address, crash_point
         self.artifacts = folder / "artifacts"
         self._states = folder / "states"
         for made in (self.artifacts, self._states):
@@ -73,7 +74,7 @@ class Publisher:
 
     def put_catalogue(self, ids: Sequence[str] | Sequence[int]) -> manifest_pb2.Artifact:
         """Keep one part of a catalogue, in the format that devices read."""
-        unnamed = self.artifacts / f"{UNFINISHED}catalogue"
+        unnamed = self.artifacts / f"{UNFINISHED}{secrets.token_hex(4)}-catalogue"
         write_catalogue(unnamed, ids)
         with unnamed.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256")
@@ -320,20 +321,20 @@ def roll_back(folder: Path, version: int, crash_point: CrashPoint = no_crash) ->
 
 
 async def _roll_back(folder: Path, version: int, crash_point: CrashPoint) -> int:
-    storage = Storage(folder / "coordinator.sqlite", lambda _: None, crash_point)
+    storage = Storage.in_file(folder / "coordinator.sqlite", lambda _: None, crash_point)
     try:
-        older = [manifest_pb2.Manifest.FromString(manifest) for manifest in storage.manifests()]
+        stored = storage.stored
+        older = [manifest_pb2.Manifest.FromString(manifest) for manifest in stored.manifests()]
         if not older:
             raise FolderError("the folder has no version: there is nothing to go back to")
         manifest = Publisher(folder, crash_point=crash_point).republish(older, version, time.time())
-        number, last = older[0].model_version + 1, storage.rounds()[-1]
-        is_open = last.state not in (FINISHED, ABANDONED)
-        if is_open:
-            last.state, last.ended_at = ABANDONED, time.time()
+        number, open_ones = older[0].model_version + 1, [one for one in stored.rounds() if not one.is_over]
+        for one in open_ones:
+            one.state, one.ended_at = ABANDONED, time.time()
         # A list of items that was taken up as the process ended is not to be taken up again.
-        NextCatalogue(folder).recover(storage.catalogue_changes()[-1].model_version)
+        NextCatalogue(folder).recover(stored.catalogue_changes()[-1].model_version)
         storage.start()
-        await storage.roll_back(number, manifest, version, last if is_open else None)
+        await storage.roll_back(number, manifest, version, open_ones)
         return number
     finally:
         await storage.close()

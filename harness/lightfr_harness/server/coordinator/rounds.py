@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 import secrets
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from lightfr.cohorts import MAX_DEVICES, MIN_DEVICES
 from lightfr.errors import InvalidInputError, OutOfRangeError
@@ -27,6 +28,8 @@ STATE_NAMES: dict[int, str] = {OPEN: "open", AGGREGATING: "aggregating", FINISHE
 
 # Receipts of this many ended rounds are kept, so that a device that was away for a while still gets its own.
 REMEMBERED_ROUNDS = 16
+# Of one round.
+MOST_COHORTS = 1024
 # The longest time that the protocol can state.
 LONGEST_MS = 86_400_000
 # For answers that will not change soon: training is over, or the device cannot or may not take part.
@@ -51,6 +54,8 @@ class Plan:
     artifacts_address: str = ""
     # Training rounds between two in which the cohort evaluates how to rank. 0: it never does.
     evaluate_every: int = 10
+    # Cohorts that a training round waits for, each a secure sum of its own.
+    cohorts: int = 1
 
     def __post_init__(self) -> None:
         _within("goal", self.goal, 1, 1_000_000)
@@ -61,6 +66,7 @@ class Plan:
         _within("gate-every", self.gate_every, 1, 1_000_000_000)
         _within("evaluate-every", self.evaluate_every, 0, 1_000_000_000)
         _within("tolerance", self.tolerance or 0.0, 0, 1)
+        _within("cohorts", self.cohorts, 1, MOST_COHORTS)
         if self.artifacts_address and not is_artifacts_address(self.artifacts_address):
             raise InvalidInputError(
                 "--artifacts-address must be https://HOST:PORT, with a DNS name in lower case or an IPv4 address"
@@ -132,7 +138,10 @@ class Receipt:
 
 @dataclass
 class Round:
-    """One round, from its first check-in to the model that comes of it."""
+    """What a device calls a round: one cohort, from its first check-in to the model that comes of it.
+
+    Cohorts with the same number answer the same version and end together, each with a sum of its own or without.
+    """
 
     number: int
     round_id: bytes
@@ -144,6 +153,9 @@ class Round:
     opened_at: float
     state: int = OPEN
     kind: int = TRAINING
+    # Which cohort of those with the same number, from 0 on, and how many these shall be.
+    index: int = 0
+    cohorts: int = 1
     # When the first device got its place.
     first_place_at: float | None = None
     # Of the round, or with secure aggregation of its phase. None until the first device has a place: a round that
@@ -152,6 +164,10 @@ class Round:
     ended_at: float | None = None
     upload_bytes: int = 0
     next_model_version: int = 0
+    # Places that are taken, as last heard: other processes may have given some.
+    places_taken: int = 0
+    # Whether the masks are off, and the sum is stored.
+    is_summed: bool = False
     # With what the roster calls each device, if there is one.
     assigned: dict[str, bytes] = field(default_factory=dict)
     receipts: dict[str, Receipt] = field(default_factory=dict)
@@ -164,6 +180,13 @@ class Round:
     def new(cls, number: int, model_version: int, manifest_sha256: bytes, plan: Plan, now: float) -> Round:
         identity = secrets.token_bytes(16)
         return cls(number, identity, model_version, manifest_sha256, plan.goal, plan.places, plan.deadline_seconds, now)
+
+    def another(self, now: float) -> Round:
+        """The next cohort of the same round."""
+        return Round(
+            self.number, secrets.token_bytes(16), self.model_version, self.manifest_sha256, self.goal, self.places,
+            self.deadline_seconds, now, kind=self.kind, index=self.index + 1, cohorts=self.cohorts,
+        )  # fmt: skip
 
     def resume(self, now: float) -> None:
         """After a restart: times that lie too far ahead were told by a clock that has been set back since."""
@@ -194,12 +217,35 @@ class Round:
 
     def assign(self, device: str, now: float) -> bool:
         """Give a place; False when there is none left. The first one starts the time."""
-        if len(self.assigned) >= self.places:
+        if self.is_full:
             return False
         self.assigned[device] = b"" if self.cohort is None else secrets.token_bytes(16)
         if self.deadline is None:
             self.first_place_at, self.deadline = now, now + self.deadline_seconds
         return True
+
+    @property
+    def is_full(self) -> bool:
+        return max(len(self.assigned), self.places_taken) >= self.places
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in (FINISHED, ABANDONED)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether devices are in it that may still make a sum."""
+        return not (self.is_over or self.is_summed) and (self.deadline is not None or self.state == AGGREGATING)
+
+    @property
+    def is_to_be_added_up(self) -> bool:
+        """Whether all is revealed, and nobody has taken the masks off."""
+        return self.cohort is not None and self.state == AGGREGATING and not self.is_summed
+
+    @property
+    def phase(self) -> int:
+        """In the clear there is but one."""
+        return UPLOADING if self.cohort is None else self.cohort.phase
 
     def receipt_for(self, device: str, request_sha256: bytes) -> Receipt | None:
         """The receipt if these bytes are in already; a refusal if others are. Holds in every state of the round."""
@@ -271,6 +317,10 @@ class Pace:
         self._crowd: set[str] = set()
         self._last_crowd = 0
 
+    def go_on(self, before: Pace) -> None:
+        """Take over the crowd that was counted before."""
+        self._crowd, self._last_crowd = before._crowd, before._last_crowd
+
     def asked(self, device: str) -> None:
         self._crowd.add(device)
 
@@ -296,17 +346,28 @@ def _capped_ms(seconds: float) -> int:
 class RoundBook:
     """The current round and those whose receipts are remembered."""
 
-    def __init__(self, plan: Plan, ended: list[Round], current: Round | None) -> None:
+    def __init__(self, plan: Plan, ended: Iterable[Round], current: Round | None, others: Iterable[Round] = ()) -> None:
         self.plan = plan
         self.pace = Pace()
+        # The newest cohort of the round, which takes check-ins; the others are those before it.
         self.current = current
-        self._ended = deque(ended, maxlen=REMEMBERED_ROUNDS)
-        for past in ended:
-            self._count_length(past)
+        self.others = list(others)
+        self._ended = deque(maxlen=REMEMBERED_ROUNDS)  # type: deque[list[Round]]
+        for _, cohorts in groupby(ended, lambda past: past.number):
+            self._remember(list(cohorts))
+
+    @property
+    def cohorts(self) -> list[Round]:
+        """All of the round that is open, oldest first."""
+        return self.others if self.current is None else [*self.others, self.current]
+
+    def known(self) -> dict[bytes, Round]:
+        """Everything that is remembered, by its id."""
+        return {one.round_id: one for one in (*(one for past in self._ended for one in past), *self.cohorts)}
 
     def find(self, round_id: bytes) -> Round:
-        for known in (self.current, *reversed(self._ended)):
-            if known is not None and known.round_id == round_id:
+        for known in (*reversed(self.cohorts), *(one for past in reversed(self._ended) for one in past)):
+            if known.round_id == round_id:
                 return known
         raise Refusal(error_pb2.ERROR_REASON_ROUND_UNKNOWN, "this server knows no such round")
 
@@ -318,17 +379,42 @@ class RoundBook:
         if current is None:
             return pb.RETRY_REASON_TRAINING_FINISHED
         self.pace.asked(device)
-        if device in current.receipts:
-            return pb.RETRY_REASON_ALREADY_UPLOADED
-        if device in current.assigned and current.awaits(device, now):
-            return current, False
+        for cohort in self.cohorts:
+            if device in cohort.receipts and cohort.state != ABANDONED:
+                return pb.RETRY_REASON_ALREADY_UPLOADED
+            if device in cohort.assigned and cohort.awaits(device, now):
+                return cohort, False
+        has_had_one = any(device in cohort.assigned for cohort in self.cohorts if cohort.state != ABANDONED)
         reason = turned_away(current)
         if reason is not None:
             return reason
-        if not current.takes_check_ins(now):
+        if has_had_one or not current.takes_check_ins(now):
             is_later = current.cohort is not None and current.state == OPEN
             return pb.RETRY_REASON_ROUND_FULL if is_later else pb.RETRY_REASON_AGGREGATING
         return (current, True) if current.assign(device, now) else pb.RETRY_REASON_ROUND_FULL
+
+    def may_open(self, now: float) -> bool:
+        """Whether another cohort may begin: this one takes no more devices, and the round waits for more cohorts."""
+        current = self.current
+        if current is None or (current.takes_check_ins(now) and not current.is_full):
+            return False
+        alive = sum(cohort.state != ABANDONED for cohort in self.cohorts)
+        return alive < current.cohorts and now < self.deadline
+
+    @property
+    def deadline(self) -> float:
+        """When the round begins no more cohorts: one that began at once has had all its phases."""
+        first = self.cohorts[0]
+        return first.started_at + len(PHASES) * first.deadline_seconds if first.deadline else math.inf
+
+    def is_due(self, now: float) -> bool:
+        """Whether the cohorts of the round are to be combined, or none is left."""
+        if self.current is None:
+            return False
+        summed = sum(cohort.is_summed for cohort in self.cohorts)
+        if any(cohort.is_running for cohort in self.cohorts):
+            return False
+        return summed >= self.current.cohorts or (summed > 0 and now >= self.deadline)
 
     def retry_window(self, reason: int, now: float) -> pb.RetryWindow:
         if self.current is None or reason in (pb.RETRY_REASON_NOT_CAPABLE, pb.RETRY_REASON_FAULTY):
@@ -348,12 +434,13 @@ class RoundBook:
         return AGGREGATING if current.state == AGGREGATING or enough else ABANDONED
 
     def replace_current(self, following: Round | None) -> None:
-        """The current round, whose state and end are set, joins the ended ones."""
+        """The cohorts of the round, whose states and ends are set, join the ended ones."""
         if self.current is not None:
-            self._ended.append(self.current)
-            self._count_length(self.current)
-        self.current = following
+            self._remember(self.cohorts)
+        self.current, self.others = following, []
 
-    def _count_length(self, past: Round) -> None:
-        if past.ended_at is not None:
-            self.pace.ended(past.ended_at - past.started_at)
+    def _remember(self, past: list[Round]) -> None:
+        self._ended.append(past)
+        first, last = past[0], max((one.ended_at or 0.0 for one in past), default=0.0)
+        if last:
+            self.pace.ended(last - first.started_at)

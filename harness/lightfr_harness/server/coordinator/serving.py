@@ -19,6 +19,7 @@ from lightfr_harness.server.coordinator.coordinator import Coordinator
 from lightfr_harness.server.coordinator.folder import write_atomically
 from lightfr_harness.server.coordinator.limits import FOR_DEVICES, FOR_OPERATORS, Connections, Limits
 from lightfr_harness.server.coordinator.options import ItemList, MakeRule, Settings, make_rule
+from lightfr_harness.server.coordinator.replica import Replica
 from lightfr_harness.server.coordinator.rounds import Plan
 from lightfr_harness.server.coordinator.service import CoordinatorService
 from lightfr_harness.server.coordinator.telemetry import Log, route_libraries
@@ -66,15 +67,21 @@ async def serve_until_stopped(
     authority: Path | None = None,
     make_rule: MakeRule = make_rule,
     observer: Observer | None = None,
+    database: str = "",
+    artifacts: Path | None = None,
 ) -> bool:
     """Serve until SIGTERM or SIGINT, or until the storage fails: then False.
 
     With the folder of an authority, that one is started too and ends with this; if it ends by itself, so does this.
     `make_rule` and `observer` are for programs that measure: another way to aggregate, and a view of what passes.
+    With the address of a data base, and a folder for artifacts, this is one of several replicas that share both.
     """
     log, stop = Log(), stop_signal()
     prepare_process(log)
-    coordinator = Coordinator(folder, items, settings, plan, credentials, log, make_rule=make_rule)
+    kind = Replica if database else Coordinator
+    coordinator = kind(
+        folder, items, settings, plan, credentials, log, make_rule=make_rule, database=database, shared=artifacts
+    )
     async with AsyncExitStack() as stack:
         stack.push_async_callback(coordinator.close)
         beside = None

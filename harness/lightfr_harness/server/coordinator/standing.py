@@ -7,7 +7,7 @@ that is not plausible says that one of its devices lied, and not which.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from lightfr.v1 import coordinator_pb2 as pb
@@ -61,6 +61,10 @@ class Standing:
     def __init__(self, faults: Iterable[Fault], counted: frozenset[str]) -> None:
         self.faults, self.counted, self._suspects = Faults(faults), counted, Suspects()
 
+    def remember(self, faults: Iterable[Fault], counted: frozenset[str]) -> None:
+        """Take up what is stored by now."""
+        self.faults, self.counted = Faults(faults), counted
+
     def turned_away(self, device: str, current: Round, now: float) -> int | None:
         """The RetryReason of a device that gets no place although there may be one left; None: it gets one."""
         if self.faults.is_paused(device, now):
@@ -73,22 +77,21 @@ class Standing:
         """A round ended for want of devices."""
         self._suspects.too_few()
 
-    def added_up(self, current: Round, *, is_good: bool) -> None:
-        """The sum of a round was good, or one of its devices has spoilt it."""
-        if is_good:
-            self._suspects.good(current.receipts)
-            return
-        liar = self._suspects.spoilt(current.delivered[INCLUDING])
-        if liar is not None and current.cohort is not None:
-            current.cohort.faults[liar] = NAMED
+    def added_up(self, good: Sequence[Round], spoilt: Sequence[Round], now: float) -> list[Fault]:
+        """Sums of these cohorts were good, and devices of those have spoilt theirs; returns what is to be kept."""
+        liar = None
+        if spoilt:
+            liar = self._suspects.spoilt({device for one in spoilt for device in one.delivered[INCLUDING]})
+        if good:
+            self._suspects.good({device for one in good for device in one.receipts})
+        return [] if liar is None else [self.faults.note(liar, NAMED, now, MOST_FAULTS)]
 
     def note(self, ended: Round, now: float) -> list[Fault]:
-        """Count the faults of a round, which are to be kept. A device that was only refused is named, not counted."""
+        """Count the faults of a cohort, which are to be kept. A device that was only refused is named, not counted."""
         if ended.cohort is None:
             return []
         found = dict.fromkeys(ended.cohort.refused, REFUSED) | ended.cohort.faults
-        weights = {REFUSED: 0, NAMED: MOST_FAULTS}
-        return [self.faults.note(device, reason, now, weights.get(reason, 1)) for device, reason in found.items()]
+        return [self.faults.note(device, reason, now, int(reason != REFUSED)) for device, reason in found.items()]
 
 
 class Suspects:

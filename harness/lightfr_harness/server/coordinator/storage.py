@@ -1,8 +1,10 @@
-"""What must survive a crash, in SQLite: versions, rounds, places, uploads.
+"""What must survive a crash: versions, rounds, places, what devices delivered, sums. In SQLite, or in PostgreSQL.
 
-An awaited method returns when its change is durable. Another data base would offer the same methods.
+An awaited method returns when its change is durable. The data base decides: whether a place is left, whether a phase
+still takes what is delivered, whether it ends with what was settled. So several processes can work on one data base,
+and none of them can promise what another has made untrue.
 
-What devices send is kept under a key of its round, whose end overwrites the key: to overwrite all that was sent
+What devices send is kept under a key of its cohort, whose end overwrites the key: to overwrite all that was sent
 would write as much again, twice.
 """
 
@@ -11,87 +13,80 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
+from enum import Enum, auto
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
+import numpy.typing as npt
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from lightfr.errors import LightFRError
 from lightfr_harness.server.coordinator.accuracy import (
     REMEMBERED_EVALUATIONS,
     AccuracyReport,
     Evaluation,
 )
-from lightfr_harness.server.coordinator.cohort import PhaseResult
-from lightfr_harness.server.coordinator.database import Database
+from lightfr_harness.server.coordinator.cohort import UPLOADING, PhaseResult
+from lightfr_harness.server.coordinator.database import (
+    RoundEndedError,
+    SqliteDatabase,
+    StorageError,
+    StorageUnavailableError,
+)
 from lightfr_harness.server.coordinator.folder import CrashPoint, no_crash
 from lightfr_harness.server.coordinator.rounds import (
+    AGGREGATING,
+    MOST_COHORTS,
+    OPEN,
     REMEMBERED_ROUNDS,
-    Receipt,
     Round,
 )
+from lightfr_harness.server.coordinator.schema import SCHEMA, SCHEMA_VERSION
 from lightfr_harness.server.coordinator.standing import Fault
-from lightfr_harness.server.coordinator.stored import (
-    NONCE_BYTES,
-    SCHEMA_VERSION,
-    CatalogueChange,
-    Stored,
-    cipher_of,
-    unsealed,
-)
+from lightfr_harness.server.coordinator.stored import CatalogueChange, Stored, cipher_of, packed_sums, sealed
 
 # Versions whose manifests, and so whose artifacts, are kept.
 REMEMBERED_VERSIONS = 16
 _KEY_BYTES = 32
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS settings (id INTEGER PRIMARY KEY CHECK (id = 1), value TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS versions (model_version INTEGER PRIMARY KEY, manifest BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS rounds (
-  number INTEGER PRIMARY KEY, round_id BLOB NOT NULL UNIQUE, model_version INTEGER NOT NULL,
-  manifest_sha256 BLOB NOT NULL, goal INTEGER NOT NULL, places INTEGER NOT NULL, deadline_seconds REAL NOT NULL,
-  opened_at REAL NOT NULL, state INTEGER NOT NULL, kind INTEGER NOT NULL, first_place_at REAL, deadline REAL,
-  ended_at REAL,
-  upload_bytes INTEGER NOT NULL DEFAULT 0, next_model_version INTEGER NOT NULL DEFAULT 0,
-  upload_count INTEGER NOT NULL DEFAULT 0);
-CREATE TABLE IF NOT EXISTS places (
-  number INTEGER NOT NULL, device TEXT NOT NULL, peer_id BLOB NOT NULL, PRIMARY KEY (number, device)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS uploads (
-  number INTEGER NOT NULL, device TEXT NOT NULL, upload_id BLOB NOT NULL, request_sha256 BLOB NOT NULL,
-  body BLOB, size_bytes INTEGER NOT NULL, UNIQUE (number, device));
--- What the bodies of a round, in uploads and deliveries, are encrypted with while it lasts.
-CREATE TABLE IF NOT EXISTS body_keys (number INTEGER PRIMARY KEY, key BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS accuracy (
-  model_version INTEGER PRIMARY KEY, users INTEGER NOT NULL, hit_rate REAL NOT NULL, ndcg REAL NOT NULL);
--- What a round of secure aggregation leaves while it lasts.
-CREATE TABLE IF NOT EXISTS settled (
-  number INTEGER PRIMARY KEY, phase INTEGER NOT NULL, entries BLOB NOT NULL, vouchers BLOB NOT NULL,
-  degree INTEGER NOT NULL, holders INTEGER NOT NULL, threshold INTEGER NOT NULL, roster_signature BLOB NOT NULL,
-  included BLOB NOT NULL, included_signature BLOB NOT NULL, included_signers BLOB NOT NULL,
-  survivors BLOB NOT NULL, survivors_signature BLOB NOT NULL, survivors_signers BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS deliveries (
-  number INTEGER NOT NULL, phase INTEGER NOT NULL, device TEXT NOT NULL, request_sha256 BLOB NOT NULL, body BLOB,
-  UNIQUE (number, phase, device));
--- Devices whose deliveries did not fit together: how often, how at last, and when.
-CREATE TABLE IF NOT EXISTS faults (
-  device TEXT PRIMARY KEY, count INTEGER NOT NULL, reason TEXT NOT NULL, at REAL NOT NULL) WITHOUT ROWID;
--- What cohorts added up in evaluation rounds, and what it is about.
-CREATE TABLE IF NOT EXISTS evaluations (
-  number INTEGER PRIMARY KEY, model_version INTEGER NOT NULL, candidates TEXT NOT NULL, sums BLOB NOT NULL,
-  noise_variance REAL NOT NULL);
--- The lists of items that were taken up, by the version that each made.
-CREATE TABLE IF NOT EXISTS catalogues (
-  model_version INTEGER PRIMARY KEY, sha256 TEXT NOT NULL, has_counts INTEGER NOT NULL, joined INTEGER NOT NULL,
-  "left" INTEGER NOT NULL, returned INTEGER NOT NULL, is_renumbered INTEGER NOT NULL, at REAL NOT NULL);
-CREATE TABLE IF NOT EXISTS counted (device TEXT PRIMARY KEY) WITHOUT ROWID;
-"""
+T = TypeVar("T")
+
+
+class Outcome(Enum):
+    """What became of a delivery."""
+
+    TAKEN = auto()
+    # The same bytes are in already, or others are.
+    SAME = auto()
+    OTHER = auto()
+    # The phase is over, or the goal reached.
+    CLOSED = auto()
+
+
+class Delivered(NamedTuple):
+    """An outcome, and how many deliveries of the phase are in; 0: only this process takes any, and knows."""
+
+    outcome: Outcome
+    deliveries: int = 0
+
+
+class Placed(NamedTuple):
+    """A place, and the times that the first one of its cohort started."""
+
+    peer_id: bytes
+    first_place_at: float
+    deadline: float
 
 
 @dataclass(frozen=True)
 class RoundEnd:
     """What the end of a round leaves behind."""
 
-    ended: Round
+    # Its cohorts that were not over yet.
+    ended: Sequence[Round]
     # Number and manifest of the version that it made, if any.
     version: tuple[int, bytes] | None
     following: Round | None
@@ -102,203 +97,382 @@ class RoundEnd:
     evaluation: Evaluation | None = None
 
 
-class Storage(Database, Stored):
-    """The data base of one folder."""
+class Storage:
+    """The data base of one coordinator, or of all its replicas."""
 
-    def __init__(
-        self, path: Path, on_failure: Callable[[BaseException], None], crash_point: CrashPoint = no_crash
-    ) -> None:
-        super().__init__(path, _SCHEMA, SCHEMA_VERSION, on_failure, crash_point)
+    def __init__(self, database: Any) -> None:
+        self.database = database
+        # Of the cohorts at hand, for the writer's thread.
+        self._ciphers: dict[bytes, AESGCM] = {}
+        self.start, self.close, self.settled = database.start, database.close, database.settled
+
+    @classmethod
+    def in_file(
+        cls, path: Path, on_failure: Callable[[BaseException], None], crash_point: CrashPoint = no_crash
+    ) -> Storage:
+        """SQLite."""
+        return cls(SqliteDatabase(path, SCHEMA, SCHEMA_VERSION, on_failure, crash_point))
+
+    @classmethod
+    def in_postgres(cls, address: str, on_change: Callable[[], None]) -> Storage:
+        """PostgreSQL, by its address postgresql://..."""
+        try:  # Here, so that SQLite needs nothing else.
+            from lightfr_harness.server.coordinator.postgres import PostgresDatabase
+        except ImportError as error:
+            raise StorageError("--database needs psycopg: pip install 'lightfr-harness[postgres]'") from error
+        return cls(PostgresDatabase(address, SCHEMA, SCHEMA_VERSION, on_change))
+
+    @property
+    def stored(self) -> Stored:
+        """What is stored, before the start."""
+        return Stored(self.database.connection)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes write to it too."""
+        return bool(self.database.is_shared)
+
+    async def read(self, ask: Callable[[Stored], T]) -> T:
+        """What is stored."""
+        if not self.database.is_started:
+            return ask(Stored(self.database.connection))
+
+        def job(connection: Any) -> T | LightFRError:
+            try:
+                return ask(Stored(connection))
+            except LightFRError as error:  # What is damaged does not keep others from writing.
+                return error
+
+        found: T | LightFRError = await self._submit(job)
+        if isinstance(found, LightFRError):
+            raise found
+        return found
+
+    async def read_of(self, current: Round, ask: Callable[[Stored], T]) -> T:
+        """What is stored of a cohort that is not over; raises RoundEndedError if another process has ended it."""
+        try:
+            return await self.read(ask)
+        except StorageUnavailableError:
+            raise
+        except StorageError as error:
+            if self.is_shared and await self.read(lambda stored: stored.is_over(current.round_id)):
+                raise RoundEndedError("another process has ended the round") from error
+            raise
+
+    def _submit(self, job: Callable[[Any], Any], *, is_alone: bool = False) -> asyncio.Future[Any]:
+        """Have a job done; one that locks a row for itself is alone in its transaction where others wait for it."""
+        if is_alone:
+            job.is_alone = True  # type: ignore[attr-defined]
+        future: asyncio.Future[Any] = self.database.submit(job)
+        return future
 
     # Changes, in the order in which they are asked for.
 
     def begin(
         self, settings: dict[str, Any], manifest: bytes, first: Round, catalogue: CatalogueChange
-    ) -> asyncio.Future[Any]:
-        """The first version and the first round of a new folder."""
+    ) -> asyncio.Future[bool]:
+        """The first version and the first round of a new data base; False if another process was faster."""
 
-        def job(connection: sqlite3.Connection) -> None:
-            connection.execute("INSERT INTO settings VALUES (1, ?)", (json.dumps(settings),))
+        def job(connection: Any) -> bool:
+            begun = "INSERT INTO settings VALUES (1, ?) ON CONFLICT DO NOTHING"
+            if connection.execute(begun, (json.dumps(settings),)).rowcount != 1:
+                return False
             _add_version(connection, 1, manifest)
             _add_catalogue(connection, catalogue)
-            _insert_round(connection, first)
+            return _insert_round(connection, first)
 
         return self._submit(job)
 
-    def open_round(self, opened: Round) -> asyncio.Future[Any]:
-        return self._submit(lambda connection: _insert_round(connection, opened))
+    def open_round(self, opened: Round) -> asyncio.Future[bool]:
+        """Begin a cohort; False if another process was faster."""
 
-    def assign(self, current: Round, device: str) -> asyncio.Future[Any]:
-        """Keep a place, and the times that the first one starts."""
-        place = (current.number, device, current.assigned[device])
-        times = (current.first_place_at, current.deadline, current.number)
+        def job(connection: Any) -> bool:
+            self.database.notify(connection)
+            return _insert_round(connection, opened)
 
-        def job(connection: sqlite3.Connection) -> None:
-            connection.execute("INSERT INTO places VALUES (?, ?, ?)", place)
+        return self._submit(job)
+
+    def assign(self, current: Round, device: str) -> asyncio.Future[Placed | None]:
+        """Keep a place that a device got, and the times that the first one starts; None: none is left."""
+        round_id, peer_id, phase = current.round_id, current.assigned[device], current.phase
+        times = (current.first_place_at, current.deadline)
+
+        def job(connection: Any) -> Placed | None:
+            self.database.lock_device(connection, device)
+            known = Stored(connection).place(current.number, device)
+            if known is not None:
+                return Placed(*known[1:]) if known[0] == round_id else None
+            taken = connection.execute(
+                "UPDATE rounds SET places_taken = places_taken + 1, first_place_at = coalesce(first_place_at, ?),"
+                " deadline = coalesce(deadline, ?) WHERE round_id = ? AND state = ? AND phase = ?"
+                " AND places_taken < places RETURNING first_place_at, deadline",
+                (*times, round_id, OPEN, phase),
+            ).fetchone()
+            if taken is None:
+                return None
+            connection.execute("INSERT INTO places VALUES (?, ?, ?)", (round_id, device, peer_id))
+            return Placed(peer_id, *taken)
+
+        return self._submit(job)
+
+    def deliver(
+        self, addressed: Round, phase: int, device: str, digest: bytes, body: bytes, upload_id: bytes = b""
+    ) -> asyncio.Future[Delivered]:
+        """Keep what a device delivered in a phase, if the phase still takes it. In the clear a goal is no more."""
+        round_id, goal = addressed.round_id, addressed.goal if addressed.cohort is None else None
+
+        def job(connection: Any) -> Delivered:
+            stored = Stored(connection)
+            # Whoever ends the phase waits for this, and counts it.
+            lock = self.database.for_key_share if goal is None else self.database.for_update
+            row = connection.execute(f"SELECT phase, state FROM rounds WHERE round_id = ?{lock}", (round_id,))  # noqa: S608
+            if row.fetchone() == (phase, OPEN) and (goal is None or stored.delivery_count(round_id, phase) < goal):
+                delivery = (round_id, phase, device, digest, self._sealed(connection, round_id, body), upload_id)
+                inserted = connection.execute(
+                    "INSERT INTO deliveries VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", (*delivery, len(body))
+                )
+                if inserted.rowcount == 1:
+                    return Delivered(Outcome.TAKEN, stored.delivery_count(round_id, phase) if self.is_shared else 0)
+            known = stored.digest(round_id, phase, device)
+            if known is None:
+                return Delivered(Outcome.CLOSED)
+            return Delivered(Outcome.SAME if known == digest else Outcome.OTHER)
+
+        return self._submit(job, is_alone=goal is not None)
+
+    def _sealed(self, connection: Any, round_id: bytes, body: bytes) -> bytes:
+        """Under the key of a cohort that is not over."""
+        if round_id not in self._ciphers:
+            if len(self._ciphers) > MOST_COHORTS:
+                self._ciphers.clear()
+            self._ciphers[round_id] = cipher_of(connection, round_id)
+        return sealed(self._ciphers[round_id], body)
+
+    def settle(self, current: Round, settled: PhaseResult, deliveries: int, deadline: float) -> asyncio.Future[bool]:
+        """Keep what the end of a phase settled, and the deadline of the next one.
+
+        False, and nothing is kept, if the phase is over already or more was delivered than these.
+        """
+        round_id, ended = current.round_id, settled.phase - 1
+
+        def job(connection: Any) -> bool:
+            if not self._is_at(connection, round_id, ended) or (
+                Stored(connection).delivery_count(round_id, ended) != deliveries
+            ):
+                return False
+            row = (round_id, *astuple(settled))
+            connection.execute("DELETE FROM settled WHERE round_id = ?", (round_id,))
+            connection.execute(f"INSERT INTO settled VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608
             connection.execute(
-                "UPDATE rounds SET first_place_at = ?, deadline = ? WHERE number = ? AND deadline IS NULL", times
+                "UPDATE rounds SET deadline = ?, phase = ? WHERE round_id = ?", (deadline, settled.phase, round_id)
             )
+            self.database.notify(connection)
+            return True
+
+        return self._submit(job, is_alone=True)
+
+    def _is_at(self, connection: Any, round_id: bytes, phase: int) -> bool:
+        """Whether a cohort is in this phase. It stays there until the job is done."""
+        query = f"SELECT phase, state FROM rounds WHERE round_id = ?{self.database.for_update}"  # noqa: S608
+        return bool(connection.execute(query, (round_id,)).fetchone() == (phase, OPEN))
+
+    def start_aggregating(self, current: Round, deliveries: int) -> asyncio.Future[bool]:
+        """Keep that the cohort takes no more; False if more was delivered in its last phase than this."""
+        round_id, phase = current.round_id, current.phase
+
+        def job(connection: Any) -> bool:
+            stored = Stored(connection)
+            if stored.state(round_id) == AGGREGATING:
+                return True
+            if not self._is_at(connection, round_id, phase) or stored.delivery_count(round_id, phase) != deliveries:
+                return False
+            connection.execute("UPDATE rounds SET state = ? WHERE round_id = ?", (AGGREGATING, round_id))
+            self.database.notify(connection)
+            return True
+
+        return self._submit(job, is_alone=True)
+
+    def keep_sums(
+        self, current: Round, sums: Mapping[str, npt.NDArray[np.int64]], faults: Sequence[Fault]
+    ) -> asyncio.Future[bool]:
+        """Keep what a cohort added up until its round is combined; False if another process has."""
+        round_id, body = current.round_id, packed_sums(sums)
+
+        def job(connection: Any) -> bool:
+            if Stored(connection).state(round_id) != AGGREGATING:
+                return False
+            row = (round_id, self._sealed(connection, round_id, body))
+            if connection.execute("INSERT INTO sums VALUES (?, ?) ON CONFLICT DO NOTHING", row).rowcount != 1:
+                return False
+            _add_faults(connection, faults)
+            self.database.notify(connection)
+            return True
 
         return self._submit(job)
 
-    def deliver(self, number: int, phase: int, device: str, digest: bytes, body: bytes) -> asyncio.Future[Any]:
-        """Keep what a device delivered in a phase of secure aggregation. Uploads are kept with their receipts."""
+    def end_cohort(self, ended: Round, faults: Sequence[Fault]) -> asyncio.Future[bool]:
+        """End one cohort alone, without a sum; False if another process has."""
 
-        def job(connection: sqlite3.Connection) -> None:
-            row = (number, phase, device, digest, _sealed(connection, number, body))
-            connection.execute("INSERT INTO deliveries VALUES (?, ?, ?, ?, ?)", row)
+        def job(connection: Any) -> bool:
+            if not self._lock_open(connection, [ended]):
+                return False
+            self._end(connection, ended)
+            _add_faults(connection, faults)
+            self.database.notify(connection)
+            return True
 
-        return self._submit(job)
+        return self._submit(job, is_alone=True)
 
-    def settle(self, current: Round, settled: PhaseResult) -> asyncio.Future[Any]:
-        """Keep what a phase of secure aggregation fixed, and the deadline of the next one."""
-        row, deadline = (current.number, *astuple(settled)), (current.deadline, current.number)
+    def end_round(self, ending: RoundEnd) -> asyncio.Future[bool]:
+        """In one transaction: the round's end and all that came of it, its deliveries' deletion, the next round.
 
-        def job(connection: sqlite3.Connection) -> None:
-            connection.execute(f"INSERT OR REPLACE INTO settled VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608
-            connection.execute("UPDATE rounds SET deadline = ? WHERE number = ?", deadline)
+        False, and nothing is kept, if another process has ended it.
+        """
 
-        return self._submit(job)
-
-    def add_upload(self, number: int, device: str, receipt: Receipt, body: bytes) -> asyncio.Future[Any]:
-        def job(connection: sqlite3.Connection) -> None:
-            sealed = _sealed(connection, number, body)
-            row = (number, device, receipt.upload_id, receipt.request_sha256, sealed, len(body))
-            connection.execute("INSERT INTO uploads VALUES (?, ?, ?, ?, ?, ?)", row)
-
-        return self._submit(job)
-
-    def start_aggregating(self, a_round: Round) -> asyncio.Future[Any]:
-        """Keep that the round takes no more; gives the bodies of its uploads, unless they are added up already."""
-        number, state, is_masked = a_round.number, a_round.state, a_round.cohort is not None
-
-        def job(connection: sqlite3.Connection) -> list[bytes]:
-            connection.execute("UPDATE rounds SET state = ? WHERE number = ?", (state, number))
-            if is_masked:
-                return []
-            rows = connection.execute("SELECT body FROM uploads WHERE number = ?", (number,))
-            return [unsealed(connection, number, sealed) for (sealed,) in rows]
-
-        return self._submit(job)
-
-    def end_round(self, ending: RoundEnd) -> asyncio.Future[Any]:
-        """In one transaction: the round's end and all that came of it, its uploads' deletion, the next round."""
-        ended, following = ending.ended, ending.following
-        faults = [(fault.device, fault.count, fault.reason, fault.at) for fault in ending.faults]
-        counted = [(device,) for device in ending.counted]
-
-        def job(connection: sqlite3.Connection) -> None:
-            self._has_deleted = True
+        def job(connection: Any) -> bool:
+            if not self._lock_open(connection, ending.ended):
+                return False
             if ending.version is not None:
                 _add_version(connection, *ending.version)
-            _end(connection, ended)
-            connection.executemany("INSERT OR REPLACE INTO faults VALUES (?, ?, ?, ?)", faults)
+            for ended in ending.ended:
+                self._end(connection, ended)
+            _add_faults(connection, ending.faults)
             connection.execute("DELETE FROM counted")
-            connection.executemany("INSERT INTO counted VALUES (?)", counted)
+            connection.executemany("INSERT INTO counted VALUES (?)", [(device,) for device in ending.counted])
             if ending.evaluation is not None:
                 _add_evaluation(connection, ending.evaluation)
-            if following is not None:
-                _insert_round(connection, following)
+            if ending.following is not None:
+                _insert_round(connection, ending.following)
+            self.database.notify(connection)
+            return True
 
-        return self._submit(job)
+        return self._submit(job, is_alone=True)
 
-    def change_catalogue(self, manifest: bytes, change: CatalogueChange, opened: Round | None) -> asyncio.Future[Any]:
-        """In one transaction: a version with other items, and a round on it in the place of one without devices."""
+    def _lock_open(self, connection: Any, rounds: Sequence[Round]) -> bool:
+        """Whether none of these has ended. It stays so until the job is done."""
+        query = f"SELECT ended_at FROM rounds WHERE round_id = ?{self.database.for_update}"  # noqa: S608
+        return all(connection.execute(query, (one.round_id,)).fetchone() == (None,) for one in rounds)
 
-        def job(connection: sqlite3.Connection) -> None:
+    def change_catalogue(self, manifest: bytes, change: CatalogueChange, opened: Round | None) -> asyncio.Future[bool]:
+        """In one transaction: a version with other items, and a round on it in the place of one without devices.
+
+        False, and nothing is kept, if the round has got a device or there is such a version.
+        """
+
+        def job(connection: Any) -> bool:
+            stored = Stored(connection)
+            if stored.newest_version() >= change.model_version:
+                return False
+            if opened is not None:
+                replaced = connection.execute(
+                    "DELETE FROM rounds WHERE number = ? AND places_taken = 0 RETURNING round_id", (opened.number,)
+                ).fetchall()
+                if len(replaced) != 1:
+                    return False
+                connection.execute("DELETE FROM body_keys WHERE round_id = ?", replaced[0])
+                _insert_round(connection, opened)
             _add_version(connection, change.model_version, manifest)
             _add_catalogue(connection, change)
-            if opened is not None:
-                for table in ("rounds", "body_keys"):
-                    connection.execute(f"DELETE FROM {table} WHERE number = ?", (opened.number,))  # noqa: S608
-                _insert_round(connection, opened)
+            self.database.notify(connection)
+            return True
 
-        return self._submit(job)
+        return self._submit(job, is_alone=True)
 
-    def roll_back(self, version: int, manifest: bytes, to: int, ended: Round | None) -> asyncio.Future[Any]:
+    def roll_back(self, version: int, manifest: bytes, to: int, ended: Sequence[Round]) -> asyncio.Future[Any]:
         """In one transaction: a version that repeats an older one, and the end of the round that was open.
 
         What was evaluated since the older one does not count any more, and items are those of the older one.
         """
 
-        def job(connection: sqlite3.Connection) -> None:
-            self._has_deleted = True
+        def job(connection: Any) -> None:
             _add_version(connection, version, manifest)
             for table in ("evaluations", "catalogues"):
                 connection.execute(f"DELETE FROM {table} WHERE model_version > ?", (to,))  # noqa: S608
-            if ended is not None:
-                _end(connection, ended)
+            for one in ended:
+                self._end(connection, one)
 
-        return self._submit(job)
+        return self._submit(job, is_alone=True)
 
     def add_accuracy(self, report: AccuracyReport) -> asyncio.Future[Any]:
         row = (report.model_version, report.users, report.hit_rate, report.ndcg)
-        return self._submit(
-            lambda connection: connection.execute("INSERT OR REPLACE INTO accuracy VALUES (?, ?, ?, ?)", row)
+
+        def job(connection: Any) -> None:
+            connection.execute("DELETE FROM accuracy WHERE model_version = ?", row[:1])
+            connection.execute("INSERT INTO accuracy VALUES (?, ?, ?, ?)", row)
+            self.database.notify(connection)
+
+        return self._submit(job)
+
+    def _end(self, connection: Any, ended: Round) -> None:
+        """Keep how a cohort ended, and forget what its devices sent."""
+        round_id, stored = ended.round_id, Stored(connection)
+        uploads = (stored.delivered_bytes(round_id, UPLOADING), stored.delivery_count(round_id, UPLOADING))
+        connection.execute(
+            "UPDATE rounds SET state = ?, ended_at = ?, next_model_version = ?, upload_bytes = ?, upload_count = ?"
+            " WHERE round_id = ?",
+            (ended.state, ended.ended_at, ended.next_model_version, *uploads, round_id),
         )
+        connection.execute("DELETE FROM body_keys WHERE round_id = ?", (round_id,))
+        self._ciphers.pop(round_id, None)
+        with self.database.forgetting(connection):
+            connection.execute("UPDATE deliveries SET body = NULL WHERE round_id = ?", (round_id,))
+            connection.execute("DELETE FROM sums WHERE round_id = ?", (round_id,))
+        # Keys and sets of a masked round, and who was who in its roster.
+        connection.execute("DELETE FROM settled WHERE round_id = ?", (round_id,))
+        connection.execute("UPDATE places SET peer_id = ? WHERE round_id = ?", (b"", round_id))
+        old = "(SELECT round_id FROM rounds WHERE number = ?)"
+        for table in ("places", "deliveries"):
+            connection.execute(
+                f"DELETE FROM {table} WHERE round_id IN {old}",  # noqa: S608
+                (ended.number - REMEMBERED_ROUNDS,),
+            )
 
 
-def _sealed(connection: sqlite3.Connection, number: int, body: bytes) -> bytes:
-    nonce = os.urandom(NONCE_BYTES)
-    return nonce + cipher_of(connection, number).encrypt(nonce, body, None)
-
-
-def _insert_round(connection: sqlite3.Connection, opened: Round) -> None:
-    connection.execute("INSERT INTO body_keys VALUES (?, ?)", (opened.number, os.urandom(_KEY_BYTES)))
-    connection.execute(
-        "INSERT INTO rounds (number, round_id, model_version, manifest_sha256, goal, places, deadline_seconds,"
-        " opened_at, state, kind) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            opened.number,
-            opened.round_id,
-            opened.model_version,
-            opened.manifest_sha256,
-            opened.goal,
-            opened.places,
-            opened.deadline_seconds,
-            opened.opened_at,
-            opened.state,
-            opened.kind,
-        ),
+def _insert_round(connection: Any, opened: Round) -> bool:
+    row = (
+        opened.round_id,
+        opened.number,
+        opened.index,
+        opened.cohorts,
+        opened.model_version,
+        opened.manifest_sha256,
+        opened.goal,
+        opened.places,
+        opened.deadline_seconds,
+        opened.opened_at,
+        opened.state,
+        opened.kind,
+        opened.phase,
     )
+    inserted = connection.execute(
+        "INSERT INTO rounds (round_id, number, cohort, cohorts, model_version, manifest_sha256, goal, places,"
+        " deadline_seconds, opened_at, state, kind, phase) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT DO NOTHING",
+        row,
+    )
+    if inserted.rowcount != 1:
+        return False
+    connection.execute("INSERT INTO body_keys VALUES (?, ?)", (opened.round_id, os.urandom(_KEY_BYTES)))
+    return True
 
 
-def _add_version(connection: sqlite3.Connection, version: int, manifest: bytes) -> None:
+def _add_version(connection: Any, version: int, manifest: bytes) -> None:
     connection.execute("INSERT INTO versions VALUES (?, ?)", (version, manifest))
     connection.execute("DELETE FROM versions WHERE model_version <= ?", (version - REMEMBERED_VERSIONS,))
 
 
-def _add_catalogue(connection: sqlite3.Connection, change: CatalogueChange) -> None:
-    connection.execute("INSERT INTO catalogues VALUES (?, ?, ?, ?, ?, ?, ?, ?)", astuple(change))
+def _add_catalogue(connection: Any, change: CatalogueChange) -> None:
+    row = [int(value) if isinstance(value, bool) else value for value in astuple(change)]
+    connection.execute("INSERT INTO catalogues VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
 
 
-def _add_evaluation(connection: sqlite3.Connection, evaluation: Evaluation) -> None:
+def _add_faults(connection: Any, faults: Sequence[Fault]) -> None:
+    for fault in faults:
+        connection.execute("DELETE FROM faults WHERE device = ?", (fault.device,))
+        connection.execute("INSERT INTO faults VALUES (?, ?, ?, ?)", astuple(fault))
+
+
+def _add_evaluation(connection: Any, evaluation: Evaluation) -> None:
     connection.execute("INSERT INTO evaluations VALUES (?, ?, ?, ?, ?)", evaluation.row())
     kept = "(SELECT number FROM evaluations ORDER BY number DESC LIMIT ?)"
     connection.execute(f"DELETE FROM evaluations WHERE number NOT IN {kept}", (REMEMBERED_EVALUATIONS,))  # noqa: S608
-
-
-def _end(connection: sqlite3.Connection, ended: Round) -> None:
-    connection.execute(
-        "UPDATE rounds SET state = ?, ended_at = ?, upload_bytes = ?, upload_count = ?, next_model_version = ?"
-        " WHERE number = ?",
-        (
-            ended.state,
-            ended.ended_at,
-            ended.upload_bytes,
-            len(ended.receipts),
-            ended.next_model_version,
-            ended.number,
-        ),
-    )
-    # The key is overwritten, so whole pages of what it encrypted need not be.
-    connection.execute("DELETE FROM body_keys WHERE number = ?", (ended.number,))
-    connection.execute("PRAGMA secure_delete = FAST")
-    for table in ("uploads", "deliveries"):
-        connection.execute(f"UPDATE {table} SET body = NULL WHERE number = ?", (ended.number,))  # noqa: S608
-    connection.execute("PRAGMA secure_delete = ON")
-    # Keys and sets of a masked round, and who was who in its roster.
-    connection.execute("DELETE FROM settled WHERE number = ?", (ended.number,))
-    connection.execute("UPDATE places SET peer_id = x'' WHERE number = ?", (ended.number,))
-    for table in ("places", "uploads", "deliveries"):
-        connection.execute(f"DELETE FROM {table} WHERE number <= ?", (ended.number - REMEMBERED_ROUNDS,))  # noqa: S608

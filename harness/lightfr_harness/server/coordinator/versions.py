@@ -21,7 +21,7 @@ from lightfr_harness.server.coordinator.options import ItemList, MakeRule, Setti
 from lightfr_harness.server.coordinator.publishing import Publisher, Signer, Version, artifact_kinds
 from lightfr_harness.server.coordinator.rounds import Plan
 from lightfr_harness.server.coordinator.storage import REMEMBERED_VERSIONS
-from lightfr_harness.server.coordinator.stored import CatalogueChange, Stored
+from lightfr_harness.server.coordinator.stored import CatalogueChange, Memory
 from lightfr_harness.server.coordinator.telemetry import Metrics
 
 T = TypeVar("T")
@@ -41,24 +41,23 @@ class VersionKeeper:
 
     def __init__(
         self, folder: Path, settings: Settings, plan: Plan, signer: Signer, metrics: Metrics, crash_point: CrashPoint,
-        make_rule: MakeRule,
+        make_rule: MakeRule, shared: Path | None = None,
     ) -> None:  # fmt: skip
+        """Hold a folder; artifacts and states lie in the shared one, if there is one."""
         self.folder, self.settings, self.plan, self.metrics = folder, settings, plan, metrics
         self.largest_upload_bytes = 0
         self._signer, self._make_rule = signer, make_rule
-        self._publisher = Publisher(folder, plan.artifacts_address, crash_point)
+        self._publisher = Publisher(folder if shared is None else shared, plan.artifacts_address, crash_point)
         self.artifacts = self._publisher.artifacts
-        self.next_catalogue = NextCatalogue(folder)
+        self.next_catalogue = NextCatalogue(self._publisher.folder)
         # Counts of plays or sales by index, if there are such counts.
         self._public_counts: Numbers | None = None
         # One thread for what takes long: it is waited for before the folder is let go.
         self._worker = ThreadPoolExecutor(1, "aggregation")
 
-    def _remember(self, stored: Stored) -> None:
-        self._manifests = deque(stored.manifests(), maxlen=REMEMBERED_VERSIONS)
-        self.evaluations: Evaluations = stored.evaluations()
-        self.catalogue_changes = stored.catalogue_changes()
-        self._clean()
+    def _remember(self, memory: Memory) -> None:
+        self._manifests = deque(memory.manifests, maxlen=REMEMBERED_VERSIONS)
+        self.evaluations, self.catalogue_changes = memory.evaluations, memory.catalogue_changes
 
     def _first_version(self, items: ItemList | None) -> Version:
         """Begin with the first list of items."""

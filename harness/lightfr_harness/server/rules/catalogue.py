@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,10 @@ from lightfr.training.constants import (
 )
 from lightfr.v1 import model_pb2
 from lightfr_harness.server.rules.bits import unpack_signs
+from lightfr_harness.server.rules.cohorts import CohortSum, Combined, combined
 from lightfr_harness.server.rules.plausible import (
     Counts,
+    ImplausibleSumError,
     Mask,
     cut,
     implausible_rows,
@@ -49,6 +51,8 @@ class CatalogueRule(AggregationRule):
     by_rule = ("mean_user", "first_counts", "counting_devices")
     # What a cohort added up in secret in this round: user sum and weight.
     _summed: tuple[npt.NDArray[np.int64], int] | None
+    # How the numbers of several cohorts become one.
+    _combine = staticmethod(combined)
 
     def __init__(self, device_counts: npt.NDArray[np.int64], code_bits: int, **options: Any) -> None:
         self.mean_user = np.zeros(code_bits, np.int16)
@@ -117,29 +121,69 @@ class CatalogueRule(AggregationRule):
 
         Raises ImplausibleSumError, and counts nothing, when the sums as a whole are not plausible.
         """
-        weighted, implausible = self.weighted(sums, survivors), np.zeros(0, np.bool_)
-        rows = sums["rows"].reshape(-1, self.code_bits)
-        if self.noise is not None:
-            require_plausible_clipped(rows, sums["user_sum"], self.noise, survivors)
-        else:
-            require_plausible_users(weighted["user_sum"], int(weighted["weight"][0]), survivors)
-            weighted["rows"], implausible = self._plausible(rows, survivors)
-            self._held[self._row_is_open] = implausible
-        self.add_sums(**weighted)
-        return int(implausible.sum())
+        return self.add_cohorts([CohortSum(sums, survivors)]).held
 
-    def _plausible(self, rows: npt.NDArray[np.int64], survivors: int) -> tuple[npt.NDArray[np.int64], Mask]:
-        """The open rows as far as they are learnt from, and which of them are implausible."""
-        if self.gate <= 1:  # Nobody knows how many devices rate an item: it may be all of them.
-            return rows, implausible_rows(rows, Counts(np.full(len(rows), survivors), survivors), survivors)
-        counts = Counts(self.device_counts[self.open_rows], self.counted_devices)
-        implausible = implausible_rows(rows, counts, survivors)
-        require_plausible_energy(rows[~implausible], counts.of(~implausible), survivors)
+    def add_cohorts(self, cohorts: Sequence[CohortSum]) -> Combined:
+        """Count the sums of all cohorts of a round, so that none moves a row further than the others allow.
+
+        A cohort whose sums as a whole are not plausible is left out. Raises ImplausibleSumError, and counts nothing,
+        when all are.
+        """
+        judged: list[tuple[CohortSum, Mask]] = []
+        implausible: list[int | None] = []
+        reasons = []
+        for cohort in cohorts:
+            try:
+                judged.append(self._judged(cohort))
+                implausible.append(int(judged[-1][1].sum()))
+            except ImplausibleSumError as error:
+                implausible.append(None)
+                reasons.append(error)
+        if not judged:
+            raise reasons[0]
+        survivors = [cohort.survivors for cohort, _ in judged]
+        sums = {
+            name: self._combine([cohort.sums[name] for cohort, _ in judged], survivors) for name in judged[0][0].sums
+        }
+        held = np.logical_and.reduce([rows for _, rows in judged])
+        if self.noise is None:
+            self._held[self._row_is_open] = held
+            if self.gate > 1:
+                sums["rows"] = self._not_too_long(sums["rows"].reshape(-1, self.code_bits), held, sum(survivors))
+        self.add_sums(**sums)
+        return Combined(int(held.sum()), tuple(implausible))
+
+    def _judged(self, cohort: CohortSum) -> tuple[CohortSum, Mask]:
+        """A cohort's sums as far as they are learnt from, and which of its open rows are implausible: they say nothing.
+
+        Raises ImplausibleSumError when the sums as a whole are not plausible.
+        """
+        n, rows = cohort.survivors, cohort.sums["rows"].reshape(-1, self.code_bits)
+        sums, implausible = self.weighted(cohort.sums, n), np.zeros(len(rows), np.bool_)
+        if self.noise is not None:
+            require_plausible_clipped(rows, cohort.sums["user_sum"], self.noise, n)
+            return CohortSum(sums, n), implausible
+        require_plausible_users(sums["user_sum"], int(sums["weight"][0]), n)
+        # Without a gate nobody knows how many devices rate an item: it may be all of them.
+        counts = self._counts if self.gate > 1 else Counts(np.full(len(rows), n), n)
+        implausible = implausible_rows(rows, counts, n)
+        if self.gate > 1:
+            require_plausible_energy(rows[~implausible], counts.of(~implausible), n)
+            rows = cut(rows, counts, n)
+        sums["rows"] = np.where(implausible[:, None], 0, rows).reshape(-1)
+        return CohortSum(sums, n), implausible
+
+    @property
+    def _counts(self) -> Counts:
+        """How many devices rate each open item."""
+        return Counts(self.device_counts[self.open_rows], self.counted_devices)
+
+    def _not_too_long(self, rows: npt.NDArray[np.int64], held: Mask, survivors: int) -> npt.NDArray[np.int64]:
+        """The rows, but those shorter whose trails would become too long."""
         trails = self.trails[self._row_is_open].astype(np.int64)
         # A row that stays as it is forgets nothing and gets nothing.
-        fading = np.where(implausible[:, None], 0, trails >> FORGETTING_SHIFT)
-        usual = np.where(implausible[:, None], 0, cut(rows, counts, survivors))
-        return shortened(usual, trails - fading, counts, survivors), implausible
+        fading = np.where(held[:, None], 0, trails >> FORGETTING_SHIFT)
+        return shortened(rows, trails - fading, self._counts, survivors)
 
     def weighted(self, sums: Mapping[str, npt.NDArray[np.int64]], survivors: int) -> dict[str, npt.NDArray[np.int64]]:
         """The sums as add_sums takes them. With noise all devices weigh the same, and no block says how much."""

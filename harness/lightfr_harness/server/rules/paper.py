@@ -34,6 +34,10 @@ class PaperRule(AggregationRule):
         self.balance = balance_of(regularization, code_bits)
         super().__init__(device_counts, code_bits, **options)
 
+    def add_sums(self, rows: npt.NDArray[np.int64]) -> None:
+        """Count what all devices together say about the open rows, once in a round without uploads."""
+        self._row_sums[self._row_is_open] = rows.reshape(-1, self.code_bits)
+
     def _model_fields(self) -> dict[str, Any]:
         return {"objective": model_pb2.OBJECTIVE_PAPER, "balance": self.balance}
 

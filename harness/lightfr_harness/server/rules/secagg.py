@@ -96,40 +96,54 @@ class MaskedSum:
         # Owners of secrets that could not be put together.
         self._unreadable: set[int] = set()
 
-    def add(self, index: int, packed: bytes) -> None:
-        """Count the upload of one device; raises UploadError and counts nothing unless it is what the round needs."""
-        _require(self._survivors is None, "the survivors of the round are settled")
+    def require_upload(self, index: int, packed: bytes) -> None:
+        """Raise UploadError unless this is what the round needs of one device."""
+        is_late = self._survivors is not None and index not in self._survivors
+        _require(not is_late, "the survivors of the round are settled")
         _require(index in self._included, "the device is not included")
         _require(index not in self._uploaded, "the device has uploaded already")
         try:
-            self._sum.add_packed(packed)
+            self._sum.require_packed(packed)
         except InvalidInputError as error:
             raise UploadError(f"upload refused: {error}") from error
+
+    def add(self, index: int, packed: bytes) -> None:
+        """Count the upload of one device; raises UploadError and counts nothing unless it is what the round needs."""
+        self.require_upload(index, packed)
+        self._sum.add_packed(packed)
         self._uploaded.add(index)
 
-    def close(self) -> frozenset[int]:
-        """Settle who survived. No upload counts later."""
-        self._survivors = frozenset(self._uploaded)
+    def close(self, survivors: frozenset[int] | None = None) -> frozenset[int]:
+        """Settle who survived: who was added, or these, of which some may be added later. No other upload counts."""
+        self._survivors = frozenset(self._uploaded) if survivors is None else survivors
         return self._survivors
 
     def reveal(self, holder: int, shares: RevealedShares) -> None:
         """Keep what one survivor reveals; raises UploadError and keeps nothing unless it is what it was asked for."""
+        self.keep_revealed(holder, self.require_revealed(holder, shares))
+
+    def keep_revealed(self, holder: int, shares: Mapping[int, bytes]) -> None:
+        """Keep what was found to be what the survivor was asked for: owner to share."""
+        for owner, share in shares.items():
+            self._shares.setdefault(owner, {})[holder + 1] = share
+        self._answered.add(holder)
+
+    def require_revealed(self, holder: int, shares: RevealedShares) -> dict[int, bytes]:
+        """Owner to share in what one survivor reveals; raises UploadError unless it is what it was asked for."""
         alive = self._survivors or frozenset()
         _require(holder in alive, "the device is not a survivor")
         _require(holder not in self._answered, "the device has revealed its shares already")
         held, seeds, mask_keys = self._held[holder], _read(shares.seeds), _read(shares.mask_keys)
         _require(seeds.keys() == held & alive, "it must have one share for each survivor that it holds one of")
         _require(mask_keys.keys() == held - alive, "it must have one share for each dropped device it holds one of")
-        for owner, share in (seeds | mask_keys).items():
-            self._shares.setdefault(owner, {})[holder + 1] = share
-        self._answered.add(holder)
+        return seeds | mask_keys
 
     def finish(self) -> dict[str, npt.NDArray[np.int64]]:
         """Reconstruct every secret, then take off the masks; return the sums by block.
 
         Raises SecureSumError, before any mask is off, when a secret lacks shares or does not fit the roster.
         """
-        if not self._survivors:
+        if not self._survivors or self._survivors != self._uploaded:
             raise SecureSumError("no device uploaded, or the round is not closed: there is nothing to unmask")
         seeds = {index: self._secret(index) for index in sorted(self._survivors)}
         mask_keys = {index: self._mask_key(index) for index in sorted(self._dropped())}

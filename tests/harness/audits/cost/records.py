@@ -1,5 +1,7 @@
 """A cost record made by hand, in the shape that the runner gives, and ways to spoil it."""
 
+from lightfr_harness.audits.cost import energy
+
 MIB = 2**20
 ITEMS, RATINGS, BITS = 105_096, 38, 64
 OPEN_ROWS = 2000
@@ -19,6 +21,13 @@ def profile(**figures):
         "fit_ms": 5000,
         "round_ms": 60_000,
         "recommend_ms": 100,
+        "relative_speed": 0.5,
+        "core_watts": 1.0,
+        "up_joules_per_mb": 4.0,
+        "down_joules_per_mb": 0.5,
+        "wake_joules": 2.0,
+        "battery_wh": 10.0,
+        "sources": {"core_watts": "estimate: made up"},
         **figures,
     }
 
@@ -125,6 +134,7 @@ def power_law(exponent, sizes=(100, 200, 400, 800)):
 
 
 def record(*devices, **changes):
+    devices = list(devices or [device()])
     return {
         "format": 1,
         "kind": "cost",
@@ -137,7 +147,7 @@ def record(*devices, **changes):
         "devices": {
             "enforcement": {"memory": "cgroup-v1", "cpu": "cgroup-v1"},
             "interrupted": False,
-            "devices": list(devices or [device()]),
+            "devices": devices,
         },
         "baselines": {
             "fcf": {
@@ -161,5 +171,6 @@ def record(*devices, **changes):
             "ratio_interval": [9.0, 11.0],
         },
         "figure_1": [timing(10**power) for power in range(3, 8)],
+        "energy": energy.estimates(devices),
         **changes,
     }

@@ -112,3 +112,12 @@ def test_a_flat_target_leaves_the_ratings_at_guessing_and_gives_code_and_items(c
     assert rows_alone.measured > 0.9
     items = item_set_recovery.audit(capture, truth, decoded, private=False)[0]
     assert items.measured > items.predicted + 0.2
+
+
+@pytest.mark.parametrize(("read", "verdict"), [(1.0, "refuted"), (0.5, "for information")])
+def test_an_attack_that_fails_its_own_check_breaks_no_limit_of_ours(read, verdict):
+    right, wrong = np.zeros(round(100 * read), np.int64), np.full(100 - round(100 * read), 4)
+    errors = [np.concatenate([right, wrong])]
+    found = rating_recovery._finding("paper", 0, errors, errors, "", private=False)
+    assert found.verdict == verdict
+    assert ("The attack should read 99%" in found.note) == (verdict == "for information")

@@ -47,7 +47,7 @@ def places_in_every_phase():
 def roster_unsorted():
     keys = []
 
-    @around(Cohort, "advance")
+    @around(Cohort, "settlement")
     def _(original, self, key):
         keys.append(key)
         return original(self, key)
@@ -88,7 +88,7 @@ def _reversed(records, size):
     "roster-of-places", "the roster has devices that took a place and sent no keys", "roster.without-late-ones", SECAGG
 )
 def roster_of_places():
-    @around(Cohort, "advance")
+    @around(Cohort, "settlement")
     def _(original, self, key):
         if self.phase == ADVERTISING:
             for device in self._peers.keys() - self._entries.keys():
@@ -173,13 +173,13 @@ def any_entry():
 
 @mutant("shares-in-any-order", "sealed shares are taken in any order", "share.order", SECAGG)
 def shares_in_any_order():
-    @around(Cohort, "take")
-    def _(original, self, phase, device, digest, request):
+    @around(Cohort, "check")
+    def _(original, self, phase, device, request):
         if phase == SHARING:
             size, records = cohort.SEALED_RECORD_BYTES, request.sealed_shares
             parts = [records[at : at + size] for at in range(0, len(records), size)]
             request.sealed_shares = b"".join(sorted(parts, key=lambda part: int.from_bytes(part[:4], "little")))
-        original(self, phase, device, digest, request)
+        return original(self, phase, device, request)
 
 
 @mutant("any-number-of-holders", "a device may have fewer holders than the roster says", "share.missing", SECAGG)

@@ -10,6 +10,7 @@ from lightfr.secagg.vector import Vector
 from lightfr_harness.server.coordinator.cohort import UPLOADING, Cohort
 from lightfr_harness.server.coordinator.coordinator import Coordinator
 from lightfr_harness.server.coordinator.rounds import OPEN, Round
+from lightfr_harness.server.coordinator.storage import Delivered, Outcome, Storage
 from lightfr_harness.server.rules import CatalogueRule, catalogue, secagg
 from lightfr_harness.server.rules.secagg import MaskedSum
 from tests.harness.conformance.mutants import around, mutant, never_refuse
@@ -19,14 +20,14 @@ SECAGG = "secagg"
 
 @mutant("dirty-padding", "bits behind the last number of a block are ignored", "masked.padding", SECAGG)
 def dirty_padding():
-    @around(Vector, "add_packed")
+    @around(Vector, "require_packed")
     def _(original, self, packed):
         cleaned, end = bytearray(packed), 0
         for block in self.blocks:
             end += block.packed_bytes
             if len(packed) == self.packed_bytes and (used_bits := block.count * block.bits % 8):
                 cleaned[end - 1] &= (1 << used_bits) - 1
-        original(self, bytes(cleaned))
+        return original(self, bytes(cleaned))
 
 
 @mutant("refused-vector-added", "a vector is added block by block until its fault is found", "masked.padding", SECAGG)
@@ -37,12 +38,13 @@ def refused_vector_added():
 
 @mutant("rows-in-the-clear", "a round with secure aggregation takes rows in the clear", "masked.row-update", SECAGG)
 def rows_in_the_clear():
-    @around(Coordinator, "_take_legal")
-    def _(original, self, addressed, device, request, digest):
-        if request.WhichOneof("body") == "row_update":
-            addressed.cohort.delivered[UPLOADING][device] = digest
-        else:
-            original(self, addressed, device, request, digest)
+    @around(Coordinator, "_check")
+    def _(original, self, addressed, device, request):
+        if request.WhichOneof("body") != "row_update":
+            return original(self, addressed, device, request)
+        addressed.cohort.delivered[UPLOADING][device] = bytes(32)
+        addressed.cohort.taken[UPLOADING].add(device)
+        return None
 
 
 @mutant("vector-added-twice", "the same masked vector again is added again", "masked.same-bytes-again", SECAGG)
@@ -67,6 +69,12 @@ def late_vector_added():
     def _(original, self, phase, device):
         if phase != UPLOADING or self.phase <= UPLOADING:
             original(self, phase, device)
+
+    @around(Storage, "deliver")
+    def _(original, self, addressed, phase, *delivery):
+        if phase == UPLOADING and addressed.phase > UPLOADING:
+            return self._submit(lambda connection: Delivered(Outcome.TAKEN))
+        return original(self, addressed, phase, *delivery)
 
 
 @mutant(

@@ -26,10 +26,10 @@ def gradients_count_one():
 def weights_of_the_roster():
     sizes = []
 
-    @around(Coordinator, "_add_up")
-    def _(original, self, current, bodies):
-        sizes.append(len(current.delivered[ADVERTISING]))
-        return original(self, current, bodies)
+    @around(Coordinator, "_add_up_cohorts")
+    def _(original, self, first, cohorts):
+        sizes.append(len(first.delivered[ADVERTISING]))
+        return original(self, first, cohorts)
 
     @around(CatalogueRule, "weighted")
     def _(original, self, sums, survivors):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import model_pb2, secure_pb2
 from lightfr_harness.server.coordinator import rounds, secure_steps, service
 from lightfr_harness.server.coordinator.coordinator import Coordinator
 from lightfr_harness.server.coordinator.rounds import ABANDONED, AGGREGATING, OPEN, Plan, Round, RoundBook
+from lightfr_harness.server.coordinator.storage import Storage
 from tests.harness.conformance.mutants import around, mutant
 
 
@@ -38,6 +40,11 @@ def places_looked_up_first():
             current.places = max(current.places, len(current.assigned) + 1)
         return await original(self, device)
 
+    @around(Storage, "assign")
+    def _(original, self, current, device):
+        self._submit(lambda connection: connection.execute("UPDATE rounds SET places = ?", (current.places,)))
+        return original(self, current, device)
+
 
 @mutant("modes-ignored", "a device gets a place in a privacy mode that it did not agree to", "checkin.not-capable-mode")
 def modes_ignored():
@@ -63,6 +70,10 @@ def beyond_the_goal():
     @around(Round, "takes_uploads")
     def _(original, self, now):
         return self.state == OPEN and not self.is_late(now) and len(self.receipts) < self.places
+
+    @around(Storage, "deliver")
+    def _(original, self, addressed, *delivery):
+        return original(self, replace(addressed, goal=addressed.places), *delivery)
 
 
 @mutant("goal-ends-nothing", "a round with its goal reached lasts until its deadline", "round.goal")
@@ -122,10 +133,11 @@ def clock_from_the_start():
 
 @mutant("clock-starts-again", "each new place gives the round its whole time again", "checkin.deadline-stands")
 def clock_starts_again():
-    @around(Round, "assign")
-    def _(original, self, device, now):
-        self.deadline = None
-        return original(self, device, now)
+    @around(Coordinator, "_keep_place")
+    async def _(original, self, current, device):
+        is_kept = await original(self, current, device)
+        current.deadline = self._clock() + current.deadline_seconds
+        return is_kept
 
 
 @mutant("known-version-decides", "a device that holds another version gets no place", "checkin.known-version")

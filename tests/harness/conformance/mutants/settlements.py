@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from lightfr.secagg.views import included_message
+from lightfr.secagg.views import bitmap_of, included_message, members, survivors_message
 from lightfr_harness.server.coordinator import cohort
-from lightfr_harness.server.coordinator.cohort import ACKNOWLEDGING, INCLUDING, Cohort
+from lightfr_harness.server.coordinator.cohort import ACKNOWLEDGING, INCLUDING, UPLOADING, Cohort
 from lightfr_harness.server.coordinator.standing import Faults
 from lightfr_harness.server.rules.secagg import Included, MaskedSum
 from tests.harness.conformance.mutants import around, mutant, never_refuse
@@ -150,10 +150,15 @@ def survivors_with_a_dropout():
 
 
 def _with_survivors(chosen):
-    @around(MaskedSum, "close")
-    def _(original, self):
-        self._uploaded = set(chosen(self._uploaded, self._included))
-        return original(self)
+    @around(Cohort, "_settle")
+    def _(original, self, key):
+        settled = original(self, key)
+        if self.phase == UPLOADING:
+            uploaded, size = members(settled["survivors"], self.roster.size), self.roster.size
+            survivors = bitmap_of(chosen(set(uploaded), self._included), size)
+            message = survivors_message(self.roster.digest, self.settled.included, survivors)
+            settled |= {"survivors": survivors, "survivors_signature": key.sign(message)}
+        return settled
 
 
 @mutant("survivors-signed-alone", "the survivors' signature leaves out the included", "survivors.signature", SECAGG)

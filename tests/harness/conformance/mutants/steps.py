@@ -107,8 +107,8 @@ def quorum_not_awaited():
 )
 def same_version_again():
     @around(Coordinator, "_end")
-    async def _(original, self, current, state, version):
-        await original(self, current, state, None if state == ABANDONED else version)
+    async def _(original, self, state, version, *more, **named):
+        await original(self, state, None if state == ABANDONED else version, *more, **named)
 
 
 @mutant(

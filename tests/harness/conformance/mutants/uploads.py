@@ -103,10 +103,10 @@ def long_planes():
     "upload.refused-counts-nothing",
 )
 def refused_rows_counted():
-    @around(Coordinator, "_take_legal")
-    def _(original, self, addressed, device, request, digest):
+    @around(Coordinator, "_check")
+    def _(original, self, addressed, device, request):
         try:
-            original(self, addressed, device, request, digest)
+            return original(self, addressed, device, request)
         except Refusal:
             items = np.frombuffer(request.row_update.item_indices, "<u4")
             # A closed item has the row behind the others.
@@ -123,7 +123,7 @@ def content_before_place():
     async def _(original, self, device, request, body):
         addressed = self.book.find(request.round_id)
         if device not in addressed.receipts:
-            self._take_legal(addressed, device, request, b"")
+            self._check(addressed, device, request)
         return await original(self, device, request, body)
 
 

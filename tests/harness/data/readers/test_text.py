@@ -127,7 +127,7 @@ def test_an_inter_file_may_lack_times_and_name_its_rating_otherwise(tmp_path):
 def test_the_scale_must_be_declared(tmp_path, missing):
     path = write(tmp_path, "user_id,item_id,rating\nu,a,1\n")
     scale = {name: value for name, value in SCALE.items() if name != missing}
-    with pytest.raises(InvalidOptionError, match="Declare rating_min and rating_max"):
+    with pytest.raises(InvalidOptionError, match="Declare --rating-min and --rating-max"):
         load(path, "csv", **scale)
 
 
@@ -184,7 +184,7 @@ def test_an_unknown_format_lists_the_known_ones(tmp_path):
 
 
 def test_an_option_the_format_does_not_have_is_refused_by_name(tmp_path):
-    with pytest.raises(InvalidOptionError, match=r"ml-1m has no option rating_min.*none"):
+    with pytest.raises(InvalidOptionError, match=r"ml-1m has no option --rating-min.*none"):
         load(tmp_path, "ml-1m", rating_min=1)
-    with pytest.raises(InvalidOptionError, match=r"no option colour.*user, item"):
+    with pytest.raises(InvalidOptionError, match=r"no option --colour.*--user, --item"):
         load(tmp_path, "csv", colour="red")

@@ -3,6 +3,8 @@
 import json
 import ssl
 import stat
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from typer.testing import CliRunner
@@ -20,7 +22,7 @@ def run(*arguments):
 
 
 def require_error(result, *parts):
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert result.stdout == ""
     assert "Traceback" not in result.stderr
     for part in parts:
@@ -39,6 +41,23 @@ def test_init_token_enrol_revoke_go_together(tmp_path):
     credentials.refresh()
     assert credentials._revoked == {int(device_id, 16) for device_id in ids}
     authority.close()
+
+
+def test_devices_are_listed_with_their_times_and_revoked_by_the_ids_of_the_list(tmp_path):
+    folder = tmp_path / "authority"
+    run("init", folder, "--host", "localhost")
+    now = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
+    with closing(Authority(folder, now=lambda: now)) as authority:
+        for _ in range(2):
+            authority.issue(signing_request(), member_key())
+    ids = [line.split()[0] for line in run("list", folder).stdout.splitlines()[1:]]
+    with closing(Authority(folder, now=lambda: now + timedelta(days=300))) as authority:
+        authority.renew(ids[0], signing_request(), member_key())
+    assert run("revoke", folder, ids[1]).exit_code == 0
+    assert run("list", folder).stdout.splitlines()[1:] == [
+        f"{ids[0]}  2026-01-02 03:04  2026-10-29 03:04",
+        f"{ids[1]}  2026-01-02 03:04  2026-01-02 03:04  revoked",
+    ]
 
 
 def test_the_authority_may_have_a_host_of_its_own(tmp_path):

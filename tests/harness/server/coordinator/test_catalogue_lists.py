@@ -110,7 +110,7 @@ def test_the_command_says_what_will_happen_and_the_call_does_the_same(tmp_path):
     assert done.exit_code == 0
     assert "2 items join, 1 leave, 0 return; items that stay keep their numbers." in done.output
     bad = CliRunner().invoke(app, ["catalogue", "update", str(tmp_path / "nothing"), str(tmp_path / "items.tsv")])
-    assert bad.exit_code == 1
+    assert bad.exit_code == 2
     with pytest.raises(FolderError, match="not the folder of a coordinator"):
         offer(tmp_path / "nothing", b"a\t1\n")
 

@@ -11,9 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lightfr.v1 import coordinator_pb2 as pb
+from lightfr_harness.server.coordinator.cohort import UPLOADING
 from lightfr_harness.server.coordinator.database import StorageError
 from lightfr_harness.server.coordinator.refusals import Refusal
-from lightfr_harness.server.coordinator.rounds import ABANDONED, Plan, Receipt
+from lightfr_harness.server.coordinator.rounds import ABANDONED, Plan
 from lightfr_harness.server.coordinator.storage import RoundEnd
 from tests.harness.server.coordinator.helpers import (
     Clock,
@@ -244,12 +245,12 @@ def test_an_upload_is_written_twice_and_not_once_more_to_be_forgotten(tmp_path):
         it = Small(tmp_path / "f", Clock(), PLAN)
         await it.coordinator.start()
         storage, current, size = it.coordinator._storage, it.coordinator.book.current, 500_000
+        current.goal = 4
         before = written_bytes()
         for number in range(4):
-            receipt = Receipt(bytes(16), bytes(32))
-            await storage.add_upload(current.number, f"device-{number}", receipt, bytes(size))
-        current.state = ABANDONED
-        await storage.end_round(RoundEnd(current, None, None, [], frozenset()))
+            await storage.deliver(current, UPLOADING, f"device-{number}", bytes(32), bytes(size), bytes(16))
+        current.state, current.ended_at = ABANDONED, 1.0
+        await storage.end_round(RoundEnd([current], None, None, [], frozenset()))
         await it.coordinator.close()
         assert 2 * 4 * size < written_bytes() - before < 2.5 * 4 * size
 

@@ -52,7 +52,7 @@ def shows_all_of_it(it):
         f"{BY_POPULARITY.hr:.3f}, {BY_POPULARITY.ndcg:.3f} and {BY_POPULARITY.disliked_hr:.3f}"
     ) in text
     assert "users with 5 to 19 opinions" in text
-    assert "polyline" in parsed.tags
+    assert {"svg", "path"} <= parsed.tags
     metrics = metrics_of(it)
     assert metrics["lightfr_evaluated_model_version"] == 2
     for ranking, figures in (("chosen", CHOSEN), ("popularity", BY_POPULARITY)):

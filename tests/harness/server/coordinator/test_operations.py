@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from lightfr_harness.server.coordinator.operations import parse_report
+from lightfr_harness.server.coordinator.operations import PAGE_REFRESH_SECONDS, parse_report
 from tests.harness.server.coordinator.helpers import CHECK_IN, upload_request
 from tests.harness.server.coordinator.live import COORDINATOR, Live, exchange, place
 
@@ -69,8 +69,14 @@ def test_the_page_shows_the_round_the_history_and_the_accuracy(live, device):
     assert live.operations("POST", "/accuracy", json.dumps(REPORT), JSON)[0] == 204
     parsed, text = page(live)
     assert "hit rate 0.785, NDCG 0.489 at version 1, on 40 held-out devices" in text
-    assert "polyline" in parsed.tags
+    assert {"svg", "path"} <= parsed.tags
     assert {"header", "main", "section", "progress", "footer"} <= parsed.tags
+
+
+def test_the_coordinator_asks_for_a_refresh_and_a_saved_page_does_not(live):
+    _, headers, body = live.operations("GET", "/")
+    assert headers["Refresh"] == str(PAGE_REFRESH_SECONDS)
+    assert b"http-equiv" not in body
 
 
 def test_metrics_count_what_happened(live, device):

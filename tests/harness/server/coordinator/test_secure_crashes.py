@@ -6,7 +6,6 @@ import threading
 
 import pytest
 
-from lightfr_harness.server.coordinator.cohort import SHARING
 from lightfr_harness.server.coordinator.database import StorageError
 from lightfr_harness.server.coordinator.folder import FolderError
 from lightfr_harness.server.coordinator.rounds import Plan
@@ -128,9 +127,9 @@ def test_nobody_hears_of_a_roster_before_it_is_durable(tmp_path):
                 await device.deliver()
             may_write.clear()
             going_on = asyncio.create_task(it.go_on())
-            asked = asyncio.create_task(devices[0].step())
+            asked = asyncio.create_task(devices[0].step(max_wait_ms=20_000))
             await asyncio.sleep(0.05)
-            assert it.coordinator.book.current.cohort.phase == SHARING
+            assert (await devices[1].step()).HasField("wait_ms")
             assert not asked.done()
             may_write.set()
             assert (await asked).HasField("share")
@@ -165,9 +164,9 @@ def test_each_phase_is_resumed_with_its_roster_and_its_time(tmp_path, until):
         ("AcknowledgeShares", "DELETE FROM deliveries WHERE phase = 2 AND device = 'device-0'"),
         ("AcknowledgeShares", "DELETE FROM deliveries WHERE phase = 3 AND device = 'device-0'"),
         ("SignIncluded", "DELETE FROM deliveries WHERE phase = 4 AND device IN ('device-0', 'device-1', 'device-2')"),
-        ("Upload", "DELETE FROM uploads WHERE device = 'device-0'"),
-        ("Upload", "UPDATE uploads SET body = x'ff' WHERE device = 'device-0'"),
-        ("Upload", "UPDATE uploads SET body = zeroblob(length(body)) WHERE device = 'device-0'"),
+        ("Upload", "DELETE FROM deliveries WHERE phase = 5 AND device = 'device-0'"),
+        ("Upload", "UPDATE deliveries SET body = x'ff' WHERE phase = 5 AND device = 'device-0'"),
+        ("Upload", "UPDATE deliveries SET body = zeroblob(length(body)) WHERE phase = 5 AND device = 'device-0'"),
         ("Upload", "DELETE FROM body_keys"),
     ],
 )

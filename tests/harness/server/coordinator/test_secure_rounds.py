@@ -50,13 +50,13 @@ def test_the_model_is_that_of_the_clear_run_when_some_drop_out_at_every_step_of_
     absent = {step: range(5 * number, 5 * (number + 1)) for number, step in enumerate(STEPS)}
 
     async def story():
-        async with secure(tmp_path, goal=150) as it:
-            devices = await it.run_steps(it.devices(150), "SignSurvivors", absent=absent)
+        async with secure(tmp_path, goal=135) as it:
+            devices = await it.run_steps(it.devices(135), "SignSurvivors", absent=absent)
             assert not it.coordinator.book.current.cohort.roster.is_complete
             for device in devices:
                 await device.deliver()
             await it.go_on()
-            assert same_state(it.coordinator._rule, clear_result(range(25, 150)))
+            assert same_state(it.coordinator._rule, clear_result(range(25, 135)))
 
     run(story())
 

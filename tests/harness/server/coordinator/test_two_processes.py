@@ -162,7 +162,7 @@ def test_when_the_authority_ends_the_coordinator_stops_and_says_why(authority, i
     with CoordinatorProcess(tmp_path / "data", authority.folder, items, **CLEAR) as both:
         (child,) = children_of(both.process.pid)
         os.kill(child, signal.SIGKILL)
-        assert both.process.wait(PATIENCE_SECONDS) == 1
+        assert both.process.wait(PATIENCE_SECONDS) == 2
     *_, said = both.log.splitlines()
     assert said.startswith(
         "Error: the authority's process ended with exit code -9, so the coordinator was stopped too."
@@ -183,7 +183,7 @@ def test_an_authority_that_cannot_start_stops_the_coordinator(authority, items, 
     ports = ["--port", "0", "--enrollment-port", "0", "--operations-port", "0"]
     command = [sys.executable, "-m", "lightfr_harness", "serve", str(tmp_path / "data"), *flags, *ports]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS)
-    assert ended.returncode == 1
+    assert ended.returncode == 2
     assert "lacks membership.key" in ended.stderr
     assert "Traceback" not in ended.stderr
 

@@ -57,7 +57,7 @@ def test_the_sum_is_exact_when_devices_drop_out_at_any_phase(n, rate, phase, see
 
 
 def test_the_sum_is_exact_in_a_sparse_graph_when_a_tenth_drops_out_twice():
-    cohort = uploaded(Cohort(140), absent=some(Random(1), range(140), 0.1))
+    cohort = uploaded(Cohort(130), absent=some(Random(1), range(130), 0.1))
     assert not cohort.roster.is_complete
     assert_exact(cohort, unmasked(cohort, some(Random(2), alive(cohort), 0.1)))
 

@@ -1,0 +1,282 @@
+"""A PostgreSQL data base that several coordinators write to.
+
+As with SQLite one thread writes, and what was asked for while it wrote the last transaction goes into the next one. A
+job may be done again after a deadlock or a conflict with another process, so it changes nothing but the data base. When
+the connection is lost, nothing of what was under way is promised: whoever waits for it is told to try again, and finds
+out then what became of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import psycopg
+from psycopg import errors
+
+from lightfr_harness.server.coordinator.database import Job, StorageError, StorageUnavailableError
+
+_LARGEST_BATCH = 64
+_TRIES = 8
+_RETRY_SECONDS = 0.2
+_CHANNEL = "lightfr_changed"
+# Of the advisory lock under which the tables are made.
+_MAKING_TABLES = 0x6C66725F
+# What another transaction that comes at the same time may cause; done again, the job sees what that one did.
+_CONFLICTS = (errors.DeadlockDetected, errors.SerializationFailure, errors.IntegrityError)
+# A server that is gone or on its way out.
+_LOST = (psycopg.OperationalError, psycopg.InterfaceError, errors.AdminShutdown)
+
+_TYPES = {"BLOB": "BYTEA", "REAL": "DOUBLE PRECISION", "INTEGER": "BIGINT", " WITHOUT ROWID": ""}
+# What is encrypted cannot be compressed.
+_AFTERWARDS = """
+CREATE TABLE IF NOT EXISTS schema_version (id BIGINT PRIMARY KEY CHECK (id = 1), version BIGINT NOT NULL);
+ALTER TABLE deliveries ALTER COLUMN body SET STORAGE EXTERNAL;
+ALTER TABLE sums ALTER COLUMN body SET STORAGE EXTERNAL;
+"""
+
+
+class Session:
+    """A connection that takes statements as SQLite does."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self.connection = connection
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> psycopg.Cursor[Any]:
+        return self.connection.execute(statement.replace("?", "%s").encode(), values, binary=True)
+
+    def executemany(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        with self.connection.cursor() as cursor:
+            cursor.executemany(statement.replace("?", "%s").encode(), rows)
+
+
+class PostgresDatabase:
+    """One data base. Reads happen before the start; from the first change on everything is a job for the writer."""
+
+    is_shared = True
+    # Deliveries share a cohort's row with each other and with places; whoever ends a phase has it alone.
+    for_key_share, for_update = " FOR KEY SHARE", " FOR UPDATE"
+
+    def __init__(self, address: str, schema: str, schema_version: int, on_change: Callable[[], None]) -> None:
+        """Connect, and make the tables if there are none. `on_change` is called when another process changed much."""
+        self._address, self._on_change = address, on_change
+        self._jobs: queue.SimpleQueue[tuple[Job, asyncio.Future[Any]] | None] = queue.SimpleQueue()
+        self._last: asyncio.Future[Any] | None = None
+        self._is_closed = threading.Event()
+        self._session: Session | None = None
+        try:
+            self._session = Session(psycopg.connect(address))
+            _prepare(self._session, schema, schema_version)
+        except psycopg.Error as error:
+            self._drop()
+            raise StorageError(f"cannot use the data base: {_told(error)}") from error
+        except StorageError:
+            self._drop()
+            raise
+        self._writer = threading.Thread(target=self._write, name="storage", daemon=True)
+        self._listener = threading.Thread(target=self._listen, name="notifications", daemon=True)
+
+    @property
+    def is_started(self) -> bool:
+        return self._writer.ident is not None
+
+    @property
+    def connection(self) -> Session | None:
+        """Before the start."""
+        return self._session
+
+    def start(self) -> None:
+        """Begin to write; needs the running loop that later calls come from."""
+        self._loop = asyncio.get_running_loop()
+        if self._session is not None:
+            self._session.connection.rollback()  # Reads have begun a transaction.
+        self._writer.start()
+        self._listener.start()
+
+    async def close(self) -> None:
+        """Finish what was asked for and close."""
+        self._is_closed.set()
+        self._jobs.put(None)
+        if self._writer.is_alive():
+            await asyncio.to_thread(self._writer.join)
+            await asyncio.to_thread(self._listener.join)
+        self._drop()
+
+    @contextmanager
+    def forgetting(self, connection: Session) -> Iterator[None]:
+        """While a job deletes what is encrypted."""
+        yield
+
+    def lock_device(self, connection: Session, device: str) -> None:
+        """Keep other processes from giving this device a place until the job is done."""
+        connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", (device,))
+
+    def notify(self, connection: Session) -> None:
+        """Tell other processes of a change when the job is done."""
+        connection.execute("SELECT pg_notify(?, '')", (_CHANNEL,))
+
+    def try_lock(self, key: int) -> asyncio.Future[bool]:
+        """Take an advisory lock, unless another process has it. It is lost with the connection."""
+        return self.submit(
+            lambda connection: connection.execute("SELECT pg_try_advisory_lock(?)", (key,)).fetchone()[0]
+        )
+
+    def unlock(self, key: int) -> asyncio.Future[Any]:
+        return self.submit(lambda connection: connection.execute("SELECT pg_advisory_unlock(?)", (key,)))
+
+    def settled(self) -> asyncio.Future[Any]:
+        """Done when everything that was asked for so far is durable."""
+        return self.submit(lambda _: None) if self._last is None else asyncio.shield(self._last)
+
+    def submit(self, job: Job) -> asyncio.Future[Any]:
+        """Have a job done in the next transaction; its result comes when that is durable."""
+        if not self.is_started:
+            self.start()
+        future: asyncio.Future[Any] = self._loop.create_future()
+        if self._session is None or self._is_closed.is_set():
+            future.set_exception(StorageUnavailableError("the data base is away: try again later"))
+        else:
+            self._jobs.put((job, future))
+        self._last = future
+        future.add_done_callback(_seen)
+        return asyncio.shield(future)
+
+    # In the writer's thread.
+
+    def _write(self) -> None:
+        while True:
+            batch = [self._jobs.get()]
+            while len(batch) < _LARGEST_BATCH and not self._jobs.empty():
+                batch.append(self._jobs.get())
+            asked = [entry for entry in batch if entry is not None]
+            for transaction in _transactions(asked):
+                self._do(transaction)
+            if None in batch:
+                return
+            if self._session is None:
+                self._connect()
+
+    def _do(self, batch: list[tuple[Job, asyncio.Future[Any]]]) -> None:
+        """One transaction. If one of several jobs fails by itself, each is done alone, so that only that one fails."""
+        if self._session is None:
+            self._answer(batch, error=StorageUnavailableError("the data base is away: try again later"))
+            return
+        for _ in range(_TRIES):
+            try:
+                with self._session.connection.transaction():
+                    results = [job(self._session) for job, _ in batch]
+            except _CONFLICTS:
+                continue
+            except _LOST:
+                self._drop()
+                self._answer(batch, error=StorageUnavailableError("the data base is away: try again later"))
+            except Exception as error:
+                if len(batch) > 1:
+                    for one in batch:
+                        self._do([one])
+                else:
+                    self._answer(batch, error=StorageError(f"the data base refused: {type(error).__name__}"))
+            else:
+                self._answer(batch, results)
+            return
+        self._answer(batch, error=StorageUnavailableError("the data base is busy: try again later"))
+
+    def _answer(
+        self, batch: list[tuple[Job, asyncio.Future[Any]]], results: Sequence[Any] = (), error: Exception | None = None
+    ) -> None:
+        futures = [future for _, future in batch]
+        with suppress(RuntimeError):  # The loop is closed: nobody waits any more.
+            self._loop.call_soon_threadsafe(_resolve, futures, results, error)
+
+    def _drop(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            with suppress(psycopg.Error):
+                session.connection.close()
+
+    def _connect(self) -> None:
+        """Until there is a connection again; whoever asks meanwhile is told so at once."""
+        while not self._is_closed.is_set():
+            try:
+                self._session = Session(psycopg.connect(self._address))
+            except psycopg.Error:
+                time.sleep(_RETRY_SECONDS)
+            else:
+                return
+
+    # In the listener's thread.
+
+    def _listen(self) -> None:
+        while not self._is_closed.is_set():
+            with suppress(psycopg.Error), psycopg.connect(self._address, autocommit=True) as connection:
+                connection.execute(f"LISTEN {_CHANNEL}")
+                while not self._is_closed.is_set():
+                    for _ in connection.notifies(timeout=_RETRY_SECONDS, stop_after=1):
+                        self._tell()
+            self._is_closed.wait(_RETRY_SECONDS)
+
+    def _tell(self) -> None:
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._on_change)
+
+
+def _transactions(
+    batch: list[tuple[Job, asyncio.Future[Any]]],
+) -> Iterator[list[tuple[Job, asyncio.Future[Any]]]]:
+    """Jobs that lock a row alone have a transaction of their own, so that they do not hold others' rows meanwhile."""
+    together: list[tuple[Job, asyncio.Future[Any]]] = []
+    for entry in batch:
+        if getattr(entry[0], "is_alone", False):
+            if together:
+                yield together
+            together = []
+            yield [entry]
+        else:
+            together.append(entry)
+    if together:
+        yield together
+
+
+def _resolve(futures: list[asyncio.Future[Any]], results: Sequence[Any], error: Exception | None) -> None:
+    for at, future in enumerate(futures):
+        if future.done():
+            continue
+        if error is None:
+            future.set_result(results[at])
+        else:
+            future.set_exception(error)
+
+
+def _seen(future: asyncio.Future[Any]) -> None:
+    """Nobody may be waiting for this one."""
+    if not future.cancelled():
+        future.exception()
+
+
+def _prepare(session: Session, schema: str, schema_version: int) -> None:
+    for ours, theirs in _TYPES.items():
+        schema = schema.replace(ours, theirs)
+    with session.connection.transaction():
+        session.execute("SELECT pg_advisory_xact_lock(?)", (_MAKING_TABLES,))
+        (is_there,) = session.execute("SELECT to_regclass('schema_version') IS NOT NULL").fetchone() or (False,)
+        if not is_there:
+            session.connection.execute(schema.encode())
+            session.connection.execute(_AFTERWARDS.encode())
+            session.execute("INSERT INTO schema_version VALUES (1, ?)", (schema_version,))
+        (version,) = session.execute("SELECT version FROM schema_version").fetchone() or (0,)
+    if version != schema_version:
+        raise StorageError(
+            f"the data base was made by another release: schema {version}, this one reads {schema_version}. Stop all"
+            " replicas before an upgrade, or name a new data base, whose first codes may be a file of the old one's"
+            " artifacts (--codes)"
+        )
+
+
+def _told(error: psycopg.Error) -> str:
+    """What PostgreSQL says, in one line. It names hosts and data bases, and no password."""
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,0 +1,77 @@
+"""PostgreSQL for tests: Debian's server in a temporary folder, as a user of its own, reached by a socket there."""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+USER = "postgres"
+WANTED = "LIGHTFR_POSTGRES"
+
+
+def programs():
+    """The folder of the newest server that is installed, or None."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda path: int(path.parts[-3]))
+    return found[-1].parent if found else None
+
+
+class Postgres:
+    """A server that can be killed and started again. Its data bases are made and named by `database`."""
+
+    def __init__(self, **settings):
+        self._bin, self._process, self._made = programs(), None, 0
+        if self._bin is None:
+            raise RuntimeError("PostgreSQL is not installed: apt-get install postgresql")
+        self.folder = Path(tempfile.mkdtemp(prefix="lightfr-postgres-"))
+        if os.geteuid() == 0:
+            shutil.chown(self.folder, USER)
+        self._run("initdb", "--pgdata", self.folder / "data", "--auth", "trust", "--username", USER)
+        self._settings = {"listen_addresses": "", "unix_socket_directories": self.folder, **settings}
+
+    def _command(self, program, *arguments):
+        # PostgreSQL refuses to run as root.
+        user = ("runuser", "-u", USER, "--") if os.geteuid() == 0 else ()
+        return [*user, str(self._bin / program), *map(str, arguments)]
+
+    def _run(self, program, *arguments):
+        subprocess.run(self._command(program, *arguments), check=True, capture_output=True, cwd="/")
+
+    def start(self):
+        for _ in range(300):
+            # After a kill its children may hold its memory for a moment, and then it does not start.
+            if self._process is None or self._process.poll() is not None:
+                self._launch()
+            try:
+                self._run("pg_isready", "--host", self.folder, "--username", USER)
+                return self
+            except subprocess.CalledProcessError:
+                time.sleep(0.1)
+        raise RuntimeError((self.folder / "log").read_text()[-2000:])
+
+    def _launch(self):
+        options = [part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")]
+        with (self.folder / "log").open("ab") as log:
+            command = self._command("postgres", "-D", self.folder / "data", *options)
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd="/", start_new_session=True)
+
+    def database(self):
+        """The address of a new data base."""
+        self._made += 1
+        name = f"lightfr{self._made}"
+        self._run("createdb", "--host", self.folder, "--username", USER, name)
+        return f"postgresql:///{name}?host={self.folder}&user={USER}"
+
+    def kill(self):
+        """As the loss of its machine: no process of it does anything more."""
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        # The children of a killed server end by themselves in a moment; the next start waits for their memory.
+        (self.folder / "data" / "postmaster.pid").unlink(missing_ok=True)
+
+    def close(self):
+        if self._process is not None and self._process.poll() is None:
+            self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
