@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from lightfr.errors import InvalidInputError
-from lightfr.secagg import shamir, vector
+from lightfr.secagg import shamir
 from lightfr.secagg.vector import Vector
 from lightfr_harness.server.coordinator.cohort import UPLOADING, Cohort
 from lightfr_harness.server.coordinator.coordinator import Coordinator
 from lightfr_harness.server.coordinator.rounds import OPEN, Round
 from lightfr_harness.server.coordinator.storage import Delivered, Outcome, Storage
-from lightfr_harness.server.rules import CatalogueRule, catalogue, secagg
+from lightfr_harness.server.rules import UploadError, catalogue, secagg
 from lightfr_harness.server.rules.secagg import MaskedSum
 from tests.harness.conformance.mutants import around, mutant, never_refuse
 
@@ -22,18 +22,29 @@ SECAGG = "secagg"
 def dirty_padding():
     @around(Vector, "require_packed")
     def _(original, self, packed):
-        cleaned, end = bytearray(packed), 0
-        for block in self.blocks:
-            end += block.packed_bytes
-            if len(packed) == self.packed_bytes and (used_bits := block.count * block.bits % 8):
-                cleaned[end - 1] &= (1 << used_bits) - 1
-        return original(self, bytes(cleaned))
+        return original(self, _cleaned(self, packed))
 
 
-@mutant("refused-vector-added", "a vector is added block by block until its fault is found", "masked.padding", SECAGG)
+def _cleaned(vector, packed):
+    """The packed numbers without what stands behind the last one of a block."""
+    cleaned, end = bytearray(packed), 0
+    for block in vector.blocks:
+        end += block.packed_bytes
+        if len(packed) == vector.packed_bytes and (used_bits := block.count * block.bits % 8):
+            cleaned[end - 1] &= (1 << used_bits) - 1
+    return bytes(cleaned)
+
+
+@mutant("refused-vector-added", "a vector is added before its padding is looked at", "masked.padding", SECAGG)
 def refused_vector_added():
-    # The kernel looks at the padding too, but only at that of the block that it adds.
-    vector._has_dirty_padding = lambda block, part: False
+    @around(MaskedSum, "require_upload")
+    def _(original, self, index, packed):
+        try:
+            original(self, index, packed)
+        except UploadError:
+            if len(packed) == self._sum.packed_bytes:
+                self._sum.add_packed(_cleaned(self._sum, packed))
+            raise
 
 
 @mutant("rows-in-the-clear", "a round with secure aggregation takes rows in the clear", "masked.row-update", SECAGG)
@@ -203,4 +214,7 @@ def _take_any_sum():
     """Do not ask whether a sum is plausible: that finds wrong masks too, but by another rule."""
     catalogue.require_plausible_users = lambda user_sum, weight, survivors: None
     catalogue.require_plausible_clipped = lambda rows, user_sum, noise, survivors: None
-    CatalogueRule._plausible = lambda self, rows, survivors: (rows, np.zeros(len(rows), np.bool_))
+    catalogue.require_plausible_energy = lambda rows, counts, survivors: None
+    catalogue.implausible_rows = lambda rows, counts, survivors: np.zeros(len(rows), np.bool_)
+    catalogue.cut = lambda rows, counts, survivors: rows
+    catalogue.shortened = lambda rows, trails, counts, survivors: rows
