@@ -529,6 +529,7 @@ def scale_real():
         constants=CONSTANTS,
         real=figures,
         simulated={**figures, "check_ins": 690},
+        deviation={name: 0.1 * value for name, value in figures.items()},
         written_bytes_per_device_round=400_000.0,
         load_average=2.0,
     )

@@ -49,10 +49,10 @@ class ScaleAnswer(TypedDict):
 class RealFigures(TypedDict):
     """What both a real run and a simulation of the same scenario say."""
 
-    placed: int
-    contributions: int
-    check_ins: int
-    rounds: int
+    placed: float
+    contributions: float
+    check_ins: float
+    rounds: float
     round_seconds_p50: float
     last_place_seconds: float
     peak_check_ins_per_second: float
@@ -82,5 +82,6 @@ class ScaleRealRecord(Record):
     constants: dict[str, Any]
     real: RealFigures
     simulated: RealFigures
+    deviation: RealFigures
     written_bytes_per_device_round: float
     load_average: float

@@ -112,7 +112,7 @@ def real_page(record: ScaleRealRecord) -> str:
         f"went {in_bytes(record.written_bytes_per_device_round)} a device round. The machine's load was "
         f"{record.load_average:.1f}."
     )
-    rounds = f"{record.real['rounds']:,} real rounds, {record.simulated['rounds']:,} simulated."
+    rounds = f"{record.real['rounds']:,.0f} real rounds, {record.simulated['rounds']:,.0f} simulated."
     parts: list[Part] = [
         table(f"{record.scenario['devices']:,} devices", REAL_HEADS, rows),
         Text(said),
@@ -123,13 +123,16 @@ def real_page(record: ScaleRealRecord) -> str:
 
 def real_rows(record: ScaleRealRecord) -> list[tuple[str, str, str]]:
     """What the terminal and the page list."""
-    real, simulated = record.real, record.simulated
+    real, simulated, chance = record.real, record.simulated, record.deviation
     named = (
-        ("places given", "placed", "{:,}"), ("devices that took all steps", "contributions", "{:,}"),
-        ("check-ins", "check_ins", "{:,}"), ("rounds", "rounds", "{:,}"),
+        ("places given", "placed", "{:,.0f}"), ("devices that took all steps", "contributions", "{:,.0f}"),
+        ("check-ins", "check_ins", "{:,.0f}"), ("rounds", "rounds", "{:,.0f}"),
         ("a round takes, median", "round_seconds_p50", "{:,.0f} s"),
         ("the last device came after", "last_place_seconds", "{:,.0f} s"),
         ("most check-ins a second, in ten", "peak_check_ins_per_second", "{:,.1f}"),
         ("server CPU of a device round", "cpu_ms_per_device_round", "{:,.1f} ms"),
     )  # fmt: skip
-    return [(name, text.format(real[key]), text.format(simulated[key])) for name, key, text in named]  # type: ignore[literal-required]
+    return [
+        (name, text.format(real[key]), f"{text.format(simulated[key])} ± {text.format(chance[key])}")  # type: ignore[literal-required]
+        for name, key, text in named
+    ]
