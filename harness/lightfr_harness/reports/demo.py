@@ -78,7 +78,9 @@ def device_words(record: DemoRecord) -> str:
 
 def _recommendations(record: DemoRecord) -> Section:
     heads = ("", "its user liked", "recommended at first", "and after training")
-    told = table("What its user liked, and what it recommended", heads, [(place, cells) for place, *cells in device_rows(record)])
+    told = table(
+        "What its user liked, and what it recommended", heads, [(place, cells) for place, *cells in device_rows(record)]
+    )
     return Section("One device", [told, Text(device_words(record))])
 
 
