@@ -103,8 +103,8 @@ bench-web: node-there $(VENV)/installed ## Time the kernel in Chromium against p
 	@cd web && npm run --silent build
 	$(BIN)/python -m tests.web.bench
 
-test-ray: $(VENV)/installed-ray ## Check that a fleet on Ray gives what a fleet in one process gives, bit for bit
-	$(BIN)/python -m pytest tests/harness/simulation/test_ray_fleet.py
+test-ray: $(VENV)/installed-ray ## Check that a fleet on Ray gives what a fleet in one process gives, bit for bit, and a real run what it measures
+	$(BIN)/python -m pytest -m 'conformance or not conformance' tests/harness/simulation/test_ray_fleet.py tests/harness/simulation/test_scale_real.py
 
 # 80,000 device rounds each; the ratio of the rates is that of the lines "device rounds a second by the clock".
 bench-ray: $(VENV)/installed-ray ## Train 100,000 devices in actors of Ray: one worker, then two

@@ -12,6 +12,8 @@ FEW = Scenario(
 )  # fmt: skip
 
 
+# By the clock it takes as long as its devices do: `make test-ray` runs it.
+@pytest.mark.conformance
 def test_real_devices_obey_retry_windows_and_take_all_steps():
     record = measured(FEW)
     real, simulated = record.real, record.simulated
