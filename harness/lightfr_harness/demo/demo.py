@@ -63,7 +63,7 @@ class Scene:
     # Somebody's own ratings and titles instead.
     data: Path | None = None
     titles: Path | None = None
-    rounds: int = 16
+    rounds: int = 8
     processes: int = 16
     # Places in a round; half of the processes fill some of them, and the fleet the rest.
     cohort: int = 264
