@@ -215,23 +215,20 @@ class Service:
 
 
 class Killer(threading.Thread):
-    """Kills while rounds run; `left` says how often it still has to."""
+    """Kills while rounds run, until it has done so often enough or is stopped."""
 
-    def __init__(self, service, kills, postgres_kills, seed, pause):
+    def __init__(self, service, kills, postgres_kills, pause):
         super().__init__(daemon=True)
-        self._service, self.left, self._random, self._pause = service, kills, random.Random(seed), pause
+        self._service, self._kills, self._random, self._pause = service, kills, random.Random(kills), pause
         self._every = kills // postgres_kills if postgres_kills else kills + 1
-        self.may_kill, self.failure = threading.Event(), None
-        self._kills = kills
+        self.done, self.stop, self.failure = 0, threading.Event(), None
 
     def run(self):
         try:
-            while self.left:
-                self.may_kill.wait()
-                time.sleep(self._random.uniform(0, self._pause))
+            while self.done < self._kills and not self.stop.wait(self._random.uniform(0, self._pause)):
                 self._service.kill(self._random)
-                self.left -= 1
-                if (self._kills - self.left) % self._every == 0:
+                self.done += 1
+                if self.done % self._every == 0:
                     self._service.kill_postgres()
         except Exception as error:
             self.failure = error
@@ -272,20 +269,27 @@ def with_replicas(folder, fleet, plan, replicas, expected, kills=0, postgres_kil
         stack.callback(postgres.close)
         service = Service(folder, fleet, plan, postgres, replicas)
         stack.callback(service.close)
-        killer = Killer(service, kills, postgres_kills, kills, pause)
+        killer = Killer(service, kills, postgres_kills, pause)
         killer.start()
-        killer.may_kill.set()
         differ = 0
         for turn, (codes, cohorts, *_) in enumerate(expected):
             found = fleet.train(service.address, turn)
-            say(f"{replicas} replicas, {kills - killer.left} kills", turn, found)
+            say(f"{replicas} replicas, {killer.done} kills", turn, found)
             differ += found[0] != codes or found[1] != cohorts
-            if killer.failure:
-                raise killer.failure
-        done = kills - killer.left
-        killer.left = 1 if killer.left else 0
+        killer.stop.set()
         killer.join(60)
-        return differ, done
+        if killer.failure:
+            raise killer.failure
+        return differ, killer.done
+
+
+def run(folder, devices, cohorts, rounds, deadline, replicas, kills=0, postgres_kills=0, pause=3.0):
+    """How many rounds of replicas differ from those of SQLite, and how often something was killed."""
+    plan = plan_of(devices, cohorts, deadline)
+    (folder / "items.tsv").write_text("".join(f"item {n}\t{COUNT}\n" for n in range(ROWS)))
+    fleet = Fleet(folder, devices)
+    expected = with_sqlite(folder / "sqlite", fleet, plan, rounds)
+    return with_replicas(folder / "replicas", fleet, plan, replicas, expected, kills, postgres_kills, pause)
 
 
 def main():
@@ -293,29 +297,16 @@ def main():
     parser.add_argument("--devices", type=int, default=1200)
     parser.add_argument("--cohorts", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--replicas", type=int, action="append")
-    parser.add_argument("--deadline", type=float, default=30)
+    parser.add_argument("--replicas", type=int, default=2)
+    parser.add_argument("--deadline", type=float, default=60, help="Seconds that a phase waits for those who left.")
     parser.add_argument("--kills", type=int, default=0)
     parser.add_argument("--postgres-kills", type=int, default=0)
-    parser.add_argument("--pause", type=float, default=3.0)
-    arguments = parser.parse_args()
-    plan = plan_of(arguments.devices, arguments.cohorts, arguments.deadline)
+    parser.add_argument("--pause", type=float, default=3.0, help="The most seconds between two kills.")
+    asked = vars(parser.parse_args())
     with tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
-        (folder / "items.tsv").write_text("".join(f"item {n}\t{COUNT}\n" for n in range(ROWS)))
-        fleet = Fleet(folder, arguments.devices)
-        expected = with_sqlite(folder / "sqlite", fleet, plan, arguments.rounds)
-        differ = 0
-        for count in arguments.replicas or [2]:
-            found, kills = with_replicas(
-                folder / f"replicas-{count}", fleet, plan, count, expected, arguments.kills, arguments.postgres_kills,
-                arguments.pause,
-            )  # fmt: skip
-            print(
-                f"{count} replicas: {found} of {len(expected)} rounds differ from SQLite's, {kills} kills", flush=True
-            )
-            differ += found
-    sys.exit(1 if differ else 0)
+        differ, kills = run(Path(made), **asked)
+    print(f"{differ} of {asked['rounds']} rounds differ from SQLite's; {kills} kills")
+    sys.exit(0 if differ == 0 and kills == asked["kills"] else 1)
 
 
 if __name__ == "__main__":
