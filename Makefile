@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 BUILT := pyproject.toml harness/pyproject.toml setup.py $(wildcard csrc/*.c csrc/*.h sdk/*.py harness/*.py harness/lightfr_harness/*/*.c)
 INSTALL = $(BIN)/python tools/install.py $(VENV)
 
-.PHONY: wheels help test test-postgres postgres-there kill-replicas hostile demo bench bench-accuracy bench-load bench-ray test-ray fuzz lint format gen gen-check baseline test-arm test-sanitize size dist wheel test-protobuf coverage kill adversary bench-device test-conformance test-interop node-there web-kernel web-page web-check test-web bench-web clean
+.PHONY: wheels help test test-postgres postgres-there kill-replicas hostile demo bench bench-accuracy bench-load bench-ray test-ray fuzz lint format gen gen-check baseline test-arm test-sanitize size dist wheel test-protobuf coverage kill adversary agreement bench-device test-conformance test-interop node-there web-kernel web-page web-check test-web bench-web clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
@@ -136,6 +136,9 @@ adversary: $(VENV)/installed ## Attack 512 devices with a server that lies, let 
 	$(BIN)/python -m tests.campaigns.lying_server
 	$(BIN)/python -m tests.campaigns.dropout
 	$(BIN)/python -m tests.campaigns.lying_cohorts --cohorts 8
+
+agreement: $(VENV)/installed ## Enumerate every strategy of a lying server against 4 to 6 devices (under a minute)
+	$(BIN)/python -m tests.campaigns.every_strategy
 
 bench-device: $(VENV)/installed ## Measure one real device from outside: memory, CPU, bytes at the TLS socket
 	$(BIN)/lightfr-harness bench device
