@@ -8,7 +8,6 @@ import random
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import contextmanager
-from copy import copy
 from dataclasses import dataclass, field
 from functools import lru_cache
 from unittest.mock import patch
@@ -40,6 +39,13 @@ def remembered_signatures():
         patch.object(views, "is_signed", lru_cache(None)(views.is_signed)),
     ):
         yield
+
+
+def twin_of(session):
+    """A session that goes its own way from here: what it has done so far, the given one has done too."""
+    twin = object.__new__(type(session))
+    vars(twin).update(vars(session))
+    return twin
 
 
 def member_of(authority, seeded, ends=FOREVER):
@@ -74,7 +80,7 @@ class Devices:
     def acknowledged(self, who):
         """A roster of some devices, by ascending index, and copies of their sessions that hold each other's shares."""
         told = roster, _, _ = self.roster([self.vouched[i] for i in who])
-        sessions = [copy(self.sessions[i]) for i in who]
+        sessions = [twin_of(self.sessions[i]) for i in who]
         inboxes = [[] for _ in who]
         for sender, session in enumerate(sessions):
             for receiver, message in session.share(*told):

@@ -12,7 +12,6 @@ sessions what they answer to each of these. Then three facts make the rest small
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import combinations
@@ -23,7 +22,7 @@ from lightfr.errors import PrivacyError
 from lightfr.membership import MemberKey
 from lightfr.secagg import DeviceSession
 from lightfr.secagg.views import bitmap_of, included_message, survivors_message
-from tests.adversary.cohort import Devices, remembered_signatures, vector_of
+from tests.adversary.cohort import Devices, remembered_signatures, twin_of, vector_of
 
 
 def subsets(of, least=0):
@@ -92,7 +91,7 @@ class Decisions:
 
     def _signed(self, session, step, told, message):
         """The session when it has signed this set; None when it refuses."""
-        trial = copy(session)
+        trial = twin_of(session)
         try:
             getattr(trial, step)(self._bits(told), self._server(message))
         except PrivacyError:
@@ -112,7 +111,7 @@ class Decisions:
                 claimed = sorted(true | more)
                 signatures = b"".join(self._sign(i, message if i in true else b"something else") for i in claimed)
                 vector = [vector_of(0, self.size)] if step == "mask" else []
-                trial = copy(session)
+                trial = twin_of(session)
                 try:
                     sent = getattr(trial, step)(*vector, self._bits(claimed), signatures)
                 except PrivacyError:
