@@ -11,7 +11,7 @@ BUILT := pyproject.toml harness/pyproject.toml setup.py $(wildcard csrc/*.c csrc
 INSTALL = $(BIN)/python tools/install.py $(if $(filter no,$(LOCKED)),--by-range) $(VENV)
 PIP_INSTALL = -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: --requirement
 
-.PHONY: wheels help test test-postgres postgres-there kill-replicas hostile demo bench bench-accuracy bench-load bench-ray test-ray fuzz lint format gen gen-check lock baseline test-arm test-sanitize size dist wheel test-protobuf coverage kill adversary agreement bench-device test-conformance test-interop node-there web-kernel web-page web-check test-web bench-web clean
+.PHONY: wheels help test test-postgres postgres-there kill-replicas equal-replicas hostile demo bench bench-accuracy bench-load bench-ray test-ray fuzz lint format gen gen-check lock baseline test-arm test-sanitize size dist wheel test-protobuf coverage kill adversary agreement bench-device test-conformance test-interop node-there web-kernel web-page web-check test-web bench-web clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
@@ -63,7 +63,7 @@ node-there:
 test-interop: node-there $(VENV)/installed ## Try lightfr with other programs: curl, nginx, Prometheus, a coordinator in Node.js (takes minutes)
 	@$(MAKE) --no-print-directory $(INTEROP)/node_modules/.package-lock.json
 	@cd $(INTEROP) && npm run --silent build && npm run --silent lint && npm test --silent
-	$(BIN)/python -m pytest --numprocesses 3 --maxschedchunk 1 tests/interop
+	$(BIN)/python -m pytest --numprocesses 3 --dist loadgroup tests/interop
 
 # Generated code, so that who installs the package needs no compiler.
 ZIG := $(abspath .venv-zig)/bin/python -m ziglang
@@ -132,6 +132,11 @@ test-postgres: postgres-there $(VENV)/installed-postgres ## Try the storage and 
 
 kill-replicas: postgres-there $(VENV)/installed-postgres ## Kill replicas 200 times and PostgreSQL 20 times, and look for anything lost (takes half an hour)
 	$(BIN)/python -m tests.campaigns.kill_replicas --kills 200 --postgres-kills 20
+
+equal-replicas: postgres-there $(VENV)/installed-postgres ## Hold 2 and 3 replicas to one coordinator on SQLite, bit for bit, with 1,200 devices in 4 cohorts, and kill 200 times (takes an hour)
+	$(BIN)/python -m tests.campaigns.equal_replicas --replicas 2
+	$(BIN)/python -m tests.campaigns.equal_replicas --replicas 3
+	$(BIN)/python -m tests.campaigns.equal_replicas --replicas 3 --rounds 8 --deadline 90 --kills 200 --postgres-kills 20
 
 adversary: $(VENV)/installed ## Attack 512 devices with a server that lies, let devices drop out of 1,000 rounds, and let one lie in a round of many cohorts (takes an hour)
 	$(BIN)/python -m tests.campaigns.lying_server

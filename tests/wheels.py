@@ -133,7 +133,7 @@ class Environment:
     def run(self, program, *arguments):
         """Run one of its programs; what it printed."""
         command = [self.bin / program, *arguments]
-        done = subprocess.run(command, cwd=self.folder, env=self.variables, capture_output=True, text=True)
+        done = subprocess.run(command, cwd=self.folder, env=self.variables, capture_output=True, text=True, timeout=900)
         assert done.returncode == 0, f"{program} {arguments}\n{done.stdout}\n{done.stderr}"
         return done.stdout
 
