@@ -11,7 +11,7 @@ from lightfr.secagg import DeviceSession, Vector, round_blocks, shamir
 from lightfr.secagg.agreement import Agreement, pair_mask_key, self_mask_key
 from lightfr.secagg.views import bitmap_of, included_message, quorum, survivors_message
 from tests.adversary.cohort import CODE_BITS, N_ROWS, Devices, Prepared, attack, vector_of
-from tests.adversary.strategies import Server, subsets
+from tests.adversary.strategies import Server
 
 DISAGREE = "two honest devices of one roster act on different sets"
 BOTH = "both secrets of one honest device are revealed"
@@ -77,36 +77,36 @@ def test_a_device_that_ignores_its_minimum_is_caught():
 
 
 def test_the_short_cuts_lose_nothing():
-    """Telling each of four devices every set, or nothing, without any of them, comes to the same states."""
+    """Telling each of four devices every set that it signs, or nothing, comes to the same states without them."""
     server, everybody = Server(4, 0, 3), frozenset(range(4))
     decisions = server.decisions[4]
 
     def acting(table, told):
         """Who acts on which set, when each device is told this: those whose set is signed by enough of them."""
-        signers = {said: frozenset(d for d in told if told[d] == said) for said in told.values() if said is not None}
-        answers = {d: table.get((d, *said)) for d, said in told.items() if said is not None}
-        signed = {d for d, answer in answers.items() if answer is not None}
+        signers = {said: frozenset(d for d in told if told[d] == said) for said in told.values()}
         return frozenset(
-            (d, told[d]) for d in signed if any(less <= signers[told[d]] & signed for less in answers[d].enough)
+            (d, said)
+            for d, said in told.items()
+            if said and any(less <= signers[said] for less in table[d, *said].enough)
         )
 
+    def every_telling(table, before):
+        """Each way to tell devices a set that they sign, with what they were told before, or nothing."""
+        choices = {d: [None, *(key[1:] for key in table if key[: len(said) + 1] == (d, *said))] for d, said in before}
+        return (dict(zip(choices, told, strict=True)) for told in product(*choices.values()))
+
     plain = set()
-    for included in product([None, *((one,) for one in subsets(everybody))], repeat=4):
-        uploads = acting(decisions.uploads, dict(enumerate(included)))
-        if uploads in plain:
-            continue
-        plain.add(uploads)
-        choices = [[None, *((*said, one) for one in subsets(everybody))] for _, said in sorted(uploads)]
-        for survivors in product(*choices):
-            told = {d: said for (d, _), said in zip(sorted(uploads), survivors, strict=True)}
-            plain.add((uploads, acting(decisions.reveals, told)))
+    for included in every_telling(decisions.uploads, [(d, ()) for d in range(4)]):
+        uploads = acting(decisions.uploads, included)
+        for survivors in every_telling(decisions.reveals, uploads):
+            plain.add((uploads, acting(decisions.reveals, survivors)))
     searched = set()
     for uploads in server.uploads(dict.fromkeys(range(4), everybody)):
         uploaded = frozenset((d, (view.included,)) for view in uploads for d in view.actors)
-        searched.add(uploaded)
         for reveals in server.reveals(uploads):
             revealed = ((d, (view.included, view.survivors)) for view in reveals for d in view.actors)
             searched.add((uploaded, frozenset(revealed)))
+    assert len(plain) == 31
     assert searched == plain
 
 
