@@ -105,8 +105,17 @@ def test_showing_what_is_disliked_counts_against_a_ranking():
 
 
 def test_the_first_of_equals_is_chosen_and_chance_never():
-    same = (200, (150, 90), (150, 90), (150, 90), (180, 120))
+    same = (200, (150, 90), (150, 90), (100, 60), (180, 120))
     assert evaluated((same, NONE)).best()[0] == CODES
+
+
+@pytest.mark.parametrize(("shown", "expected"), [(7100, POPULARITY), (7238, POPULARITY), (7242, CODES)])
+def test_codes_are_used_when_they_are_surely_better_than_popularity(shown, expected):
+    """Opinions alone, 10,000 of them, leave a doubt of .0035: codes must be better by .0070, or 140 of 20,000."""
+    one = (10_000, (shown, 4000), (6000, 3000), (7100, 4000), (4000, 2000))
+    it = evaluated((one, NONE))
+    assert it.doubt(0) == pytest.approx(0.0035, rel=0.001)
+    assert it.best()[0] == expected
 
 
 def test_figures_are_those_of_each_groups_ranking_together():
