@@ -83,7 +83,7 @@ class Decisions:
             if signed is None:
                 continue
             enough, revealed, shares = self._acts(signed, "reveal", message)
-            owners = [_owners(field) for field in shares or (b"", b"")]
+            owners = [_owners(records) for records in shares or (b"", b"")]
             self.reveals[index, included, told] = Answer(enough, *owners)
             after = [signed, *([revealed] if revealed else [])]
             if any(self._signed(one, "sign_survivors", other, messages[other]) for one in after for other in messages):

@@ -28,6 +28,7 @@ from lightfr.store._ring import KeyRing
 from lightfr.store._state import Change
 from lightfr.training import RowUpdate
 from lightfr.training.fitting import Weighed
+from lightfr_harness.server.rules.uploads import Upload
 from tests.adversary.cohort import Devices, vector_of
 
 ROOT = Path(__file__).parent.parent.parent
@@ -108,6 +109,10 @@ def test_two_instances_with_other_secrets_look_the_same(tmp_path, caplog):
         assert shown(one[kind], caplog) == shown(other[kind], caplog), kind
     for kept in (one[Store], other[Store]):
         kept.close()
+
+
+def test_what_a_server_read_in_the_clear_shows_nothing():
+    assert Upload.__repr__ is object.__repr__
 
 
 def test_that_would_notice_a_repr_that_shows_something(caplog):
