@@ -21,8 +21,9 @@ _REFINED_PRIOR = 8
 _GROUPS_DIFFER = 0.0009
 # Of what one opinion says of two candidates, which mostly agree.
 _OPINION_VARIANCE = 0.1
-# By how many standard deviations a candidate must be better than popularity, and the most that is asked of it.
-_SURE, _SURE_ENOUGH = 2.0, 0.05
+# By how many standard deviations a candidate must be better than popularity; and the most that is asked of it where the
+# noise is no more than that of four evaluations in mode SECAGG, so that trials with few devices can choose.
+_SURE, _SURE_ENOUGH, _USUAL_NOISE = 2.0, 0.25, 4 * EVALUATION_VARIANCE
 POPULARITY, CHANCE = Ranking(RankBy.POPULARITY), Ranking(RankBy.CHANCE)
 
 
@@ -153,7 +154,8 @@ class Evaluated:
         kinds = [ranking.by for ranking in self.candidates]
         best = max((i for i, by in enumerate(kinds) if by == RankBy.CODES), key=lambda i: (nets[i], -i))
         popularity = kinds.index(RankBy.POPULARITY)
-        is_surely_better = nets[best] > nets[popularity] + min(_SURE * doubt, _SURE_ENOUGH)
+        most = _SURE_ENOUGH if self.noise_variance <= _USUAL_NOISE else math.inf
+        is_surely_better = nets[best] > nets[popularity] + min(_SURE * doubt, most)
         return self.candidates[best if is_surely_better else popularity]
 
     def figures(self, rankings: list[Ranking]) -> Figures:

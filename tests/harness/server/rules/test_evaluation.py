@@ -98,10 +98,10 @@ def test_groups_of_which_nothing_but_noise_is_heard_say_nothing_about_all():
 
 
 def test_showing_what_is_disliked_counts_against_a_ranking():
-    dislikes = (50, (40, 30), (20, 10), (20, 10), (10, 5))
+    dislikes = (50, (40, 30), (0, 0), (40, 20), (10, 5))
     it = evaluated((LIKES_CODES, dislikes))
     assert it.best()[0] == PRIOR
-    assert it.nets(0).tolist() == [70 / 250, 80 / 250, 60 / 250, 15 / 250]
+    assert it.nets(0).tolist() == [70 / 250, 90 / 250, 50 / 250, 15 / 250]
 
 
 def test_the_first_of_equals_is_chosen_and_chance_never():
@@ -167,3 +167,10 @@ def test_a_number_that_so_many_devices_cannot_reach_is_implausible(number, is_pl
     else:
         with pytest.raises(ImplausibleSumError):
             require_plausible_hits(hits, 500)
+
+
+def test_few_devices_can_choose_in_a_trial_but_not_through_the_noise_of_secagg_dp():
+    one = (6, (6, 6), (0, 0), (0, 0), (0, 0))
+    assert evaluated((one, NONE)).best()[0] == CODES
+    loud = Evaluated(CANDIDATES, 100 * evaluated((one, NONE)).sums, noise_variance=10**6)
+    assert loud.best()[0] == POPULARITY

@@ -31,9 +31,11 @@ const POOLED = 4;
 /** How far groups usually lie apart, squared, and what one opinion says of two candidates, as a variance. */
 const GROUPS_DIFFER = 0.0009;
 const OPINION_VARIANCE = 0.1;
-/** By how many standard deviations a candidate must be better than popularity, and the most that is asked of it. */
+/** By how many standard deviations a candidate must be better than popularity. */
 const SURE = 2;
-const SURE_ENOUGH = 0.05;
+/** The most that is asked of it where the noise is at most so large: that of four evaluations in mode SECAGG. */
+const SURE_ENOUGH = 0.25;
+const USUAL_NOISE = 512;
 
 const POPULARITY = { by: RankBy.POPULARITY };
 const CHANCE = { by: RankBy.CHANCE };
@@ -71,7 +73,8 @@ export function choose(evaluations: Evaluated[]): Ranking[] {
     const doubt = Math.sqrt(
       apart(own, opinionsOf(group), variance) + apart(1 - own, opinions, heard.length * variance),
     );
-    return best(likely(group, all, own, candidates), Math.min(SURE * doubt, SURE_ENOUGH), candidates);
+    const most = variance <= USUAL_NOISE ? SURE_ENOUGH : Infinity;
+    return best(likely(group, all, own, candidates), Math.min(SURE * doubt, most), candidates);
   });
 }
 

@@ -65,11 +65,11 @@ test("a group of few opinions, dislikes counted, gets what is best for all", () 
 });
 
 test("what counts for dislikes counts against a ranking", () => {
-  assert.deepEqual(choose([evaluated([LIKES_CODES, [50, 60, 0, 10, 5]])])[0], weak);
+  assert.deepEqual(choose([evaluated([LIKES_CODES, [50, 60, 0, 50, 5]])])[0], weak);
 });
 
 test("the first of equals is chosen, and chance never", () => {
-  assert.deepEqual(choose([evaluated([[200, 90, 90, 60, 120], NONE])])[0], codes);
+  assert.deepEqual(choose([evaluated([[200, 120, 120, 60, 180], NONE])])[0], codes);
 });
 
 test("codes that are not surely better than popularity are not used", () => {
