@@ -141,7 +141,7 @@ class DeviceProgram:
                 self._world.watch.took_part(self, client, outcome)
                 if outcome.took_part:
                     self.took_part_at = self._world.clock.now
-                SYSTEM.sleep(max(outcome.retry_after_seconds, weather.uniform(0.1, 2.0)))
+                SYSTEM.sleep(max(outcome.retry_after_seconds, self._world.rest_seconds(self)))
             except (StoreWriteError, StoreClosedError):
                 raise
             except LightFRError as error:

@@ -12,6 +12,7 @@ import os
 import random
 import threading
 import time
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -90,14 +91,17 @@ def install() -> None:
     os.urandom = random._urandom = SYSTEM.urandom  # type: ignore[attr-defined]
     logging.disable()
 
-    from lightfr import client
+    from lightfr import client, membership
     from lightfr._wire import channel, tls
     from lightfr.membership import MemberKey
+    from lightfr.secagg import views
     from tests.world import disk, invariants, network
 
     client.threading = SimpleNamespace(Event=Event, Lock=threading.Lock)  # type: ignore[attr-defined]
     tls.context, channel.Connection = network.context, network.Connection  # type: ignore[assignment, misc]
     # OpenSSL draws keys by itself.
     MemberKey.new = classmethod(lambda cls: cls.from_private(os.urandom(32)))  # type: ignore[method-assign, assignment]
+    # All devices of a cohort verify the same signatures: each is verified once.
+    membership._is_signed, views.is_signed = lru_cache(4096)(membership._is_signed), lru_cache(4096)(views.is_signed)
     disk.install()
     invariants.install()

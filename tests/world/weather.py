@@ -77,7 +77,7 @@ class Forecast:
             seed, n_devices, settings, plan,
             replicas=0 if is_lied_to or draw.random() < 0.65 else draw.randint(2, 3),
             strength=strength,
-            storm_seconds=draw.uniform(60, 240),
+            storm_seconds=draw.uniform(20, 90),
             loses_power=draw.random() < 0.4,
             clocks_step=draw.random() < 0.3,
             n_revoked=int(draw.random() < 0.2),

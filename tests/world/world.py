@@ -11,14 +11,13 @@ import traceback
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from lightfr_harness.server.coordinator.storage import Storage
 from tests.world.clock import Clock, Host, Program
 from tests.world.devices import DeviceProgram
 from tests.world.disk import DeviceDisk, SharedDatabase
-from tests.world.hostile import lie_in, lying_cohort
+from tests.world.hostile import Secrets, lie_in, lying_cohort
 from tests.world.identities import Identities
 from tests.world.invariants import Watch
 from tests.world.network import Network
@@ -71,7 +70,7 @@ class World:
         self.sharing: list[SharedDatabase] = []
         # Steps in which hostile devices lie, by the names of their hosts.
         self.lies: dict[str, dict[str, Any]] = {}
-        self.secrets = SimpleNamespace(states={}, vectors={})
+        self.secrets = Secrets()
         self.lying_cohorts: list[Any] = []
         self._uploads: dict[tuple[bytes, str], bytes] = {}
         self._devices: dict[str, DeviceProgram] = {}
@@ -114,6 +113,11 @@ class World:
 
     def kill_coordinator(self, host: Host, why: str) -> None:
         next(one for one in self.coordinators if one.host is host).kill(why)
+
+    def rest_seconds(self, device: DeviceProgram) -> float:
+        """How long an app waits after an offer; who has taken part since the storm lets the others go first."""
+        is_done = self.weather.is_calm and device.took_part_at >= self._calm_at > 0
+        return self.weather.uniform(20.0, 90.0) if is_done else self.weather.uniform(0.1, 15.0)
 
     def gathered(self, a_round: Any) -> None:
         """A round has got its cohort; that of a hostile coordinator lies."""
