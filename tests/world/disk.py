@@ -76,7 +76,9 @@ class DeviceDisk:
                 file, data, offset = arguments
                 original(file, data[: int(len(data) * self._world.weather.random())], offset)
             elif self._world.weather.random() < 0.5:
-                self._really(name, original, arguments)
+                result = self._really(name, original, arguments)
+                if name in ("open_file", "lock"):
+                    os.close(result)  # as the system does for a dead program
             self._world.kill_device(self._host, f"at {name}")
             raise Killed
         return self._really(name, original, arguments)

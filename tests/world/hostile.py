@@ -7,6 +7,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from lightfr.secagg.views import quorum
+from lightfr_harness.server.coordinator.cohort import INCLUDING, Cohort
 from tests.adversary import test_liars as liars
 from tests.adversary.live import LyingCohort
 from tests.adversary.plans import split_included, split_survivors
@@ -42,6 +43,9 @@ class SmallLyingCohort(LyingCohort):
 
     A quorum is seven tenths rounded down, so among 5 or 7 devices two quorums have but one device in common.
     """
+
+    def has_enough(self, minimum: int) -> bool:
+        return bool(Cohort.has_enough(self, minimum)) if self.phase < INCLUDING else super().has_enough(minimum)
 
     def _begin_to_lie(self) -> None:
         size = self.roster.size

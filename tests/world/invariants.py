@@ -220,7 +220,7 @@ class Watch:
             self._world.fail(f"the coordinator logged {name}: {facts}")
         elif name == "fault" and is_honest:
             self._world.fail(f"an honest device was called faulty: {facts['reason']}")
-        elif name == "sum_dropped" and is_honest and "missing" not in str(facts["reason"]):
+        elif name == "sum_dropped" and is_honest and "are needed" not in str(facts["reason"]):
             self._world.fail(f"the sum of honest devices was dropped: {facts['reason']}")
 
     # What devices make of it.

@@ -129,7 +129,7 @@ class CoordinatorProgram:
 
     async def _serve(self, host: Host, loop: WorldLoop) -> None:
         world = self._world
-        kind = WatchedReplica if self._database else world.coordinator_class
+        kind = world.replica_class if self._database else world.coordinator_class
         made = kind.__new__(kind)
         made.world, made.host = world, host
         self.coordinator = made

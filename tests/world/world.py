@@ -21,7 +21,7 @@ from tests.world.hostile import Secrets, lie_in, lying_cohort
 from tests.world.identities import Identities
 from tests.world.invariants import Watch
 from tests.world.network import Network
-from tests.world.servers import AuthorityProgram, CoordinatorProgram, WatchedCoordinator
+from tests.world.servers import AuthorityProgram, CoordinatorProgram, WatchedCoordinator, WatchedReplica
 from tests.world.system import SYSTEM
 from tests.world.weather import Forecast, Weather
 
@@ -65,6 +65,7 @@ class World:
         self.folder = Path(tempfile.mkdtemp(prefix="lightfr-world-", dir=_MEMORY if _MEMORY.is_dir() else None))
         self.storage_class: type[Storage] = Storage
         self.coordinator_class: type[Any] = WatchedCoordinator
+        self.replica_class: type[Any] = WatchedReplica
         self.watch, self.network = Watch(self), Network(self)
         self.disks: dict[Host, DeviceDisk] = {}
         self.sharing: list[SharedDatabase] = []
