@@ -80,7 +80,7 @@ class DeviceProgram:
         if not self.host.is_alive:
             return
         self.host.is_alive = False
-        self._world.note("device_killed", f"{self.number} {why}")
+        self._world.note("device_ended" if self._world.is_over else "device_killed", f"{self.number} {why}")
         if SYSTEM.host is self.host:
             # It unwinds its own stack when this returns, and holds its locks until then.
             self._world.clock.after(0.0, lambda: self._after_death(loses_power))

@@ -38,6 +38,7 @@ _STEPS = ("share", "acknowledge", "sign_included", "mask", "sign_survivors", "re
 _RECORD_BYTES = 37
 # Of a device: its identity, key and store, and one model with what is being downloaded.
 _MOST_FILES, _MOST_BYTES = 24, 400_000
+_WAKING_SECONDS = 1.0
 # Lines of the log that tell of a fault of ours, and those that are allowed after a fault of the disk.
 _NEVER = ("internal_error", "library", "refresh_failed")
 _AFTER_A_FAULT = ("storage_failed", "round_failed")
@@ -69,18 +70,21 @@ def _watched(step: str, honest: Callable[..., Any]) -> Callable[..., Any]:
 class WatchedService:
     """A service of the coordinator, before the eyes of the watch."""
 
-    def __init__(self, watch: Watch, service: Any) -> None:
+    def __init__(self, watch: Watch, host: Host, service: Any) -> None:
         self.name, self.limit_bytes = service.name, service.limit_bytes
-        self.methods = {name: self._seen(watch, name, method) for name, method in service.methods.items()}
+        self.methods = {name: self._seen(watch, host, name, method) for name, method in service.methods.items()}
 
     @staticmethod
-    def _seen(watch: Watch, name: str, method: Callable[[str, bytes], Awaitable[bytes]]) -> Any:
+    def _seen(watch: Watch, host: Host, name: str, method: Callable[[str, bytes], Awaitable[bytes]]) -> Any:
         async def call(device: str, body: bytes) -> bytes:
+            asked = watch.asked(host, name)
             try:
                 answer = await method(device, body)
             except Refusal as refusal:
                 watch.refused(device, name, refusal)
                 raise
+            finally:
+                watch.waiting.pop(asked, None)
             watch.answered(device, name, body, answer)
             return answer
 
@@ -106,9 +110,11 @@ class Watch:
         self._needles: dict[str, set[bytes]] = {}
         # Round to digest to body of what devices uploaded.
         self.uploads: dict[bytes, dict[bytes, bytes]] = {}
+        # Questions for a step that are not answered yet, by number, and who is asked.
+        self.waiting: dict[int, Host] = {}
 
-    def service(self, service: Any) -> Any:
-        return WatchedService(self, service)
+    def service(self, host: Host, service: Any) -> Any:
+        return WatchedService(self, host, service)
 
     # What leaves a device.
 
@@ -173,6 +179,24 @@ class Watch:
 
     # What servers say.
 
+    def asked(self, host: Host, name: str) -> int:
+        """A device asks; a number for the question."""
+        self.counts["asked"] += 1
+        if name == "GetStep":
+            self.waiting[self.counts["asked"]] = host
+        return self.counts["asked"]
+
+    def _require_woken(self, host: Host) -> None:
+        """Whoever waits for the next step when a phase ends is told of it at once."""
+        waiting = [number for number, asked in self.waiting.items() if asked is host]
+
+        def look() -> None:
+            if host.is_alive and any(number in self.waiting for number in waiting):
+                self._world.fail("a device that waits was not told that a phase ended")
+
+        if self._world.weather.is_calm:
+            self._world.clock.after(_WAKING_SECONDS, look)
+
     def refused(self, device: str, name: str, refusal: Refusal) -> None:
         self._world.note("refusal", f"{name} {refusal.name} {refusal}")
 
@@ -215,6 +239,8 @@ class Watch:
         self.counts[name] += 1
         told = {key: value for key, value in facts.items() if key not in ("seconds", "device")}
         self._world.note("log", f"{host.name} {name} {told}")
+        if name == "phase_ended":
+            self._require_woken(host)
         is_honest = not self._world.forecast.n_hostile and not self._world.forecast.has_hostile_coordinator
         if name in _NEVER or (name in _AFTER_A_FAULT and not host.was_refused):
             self._world.fail(f"the coordinator logged {name}: {facts}")

@@ -16,6 +16,7 @@ from lightfr_harness.server.authority import Authority
 from lightfr_harness.server.authority.credentials import Credentials
 from lightfr_harness.server.authority.service import EnrollmentService
 from lightfr_harness.server.coordinator.coordinator import Coordinator
+from lightfr_harness.server.coordinator.database import StorageUnavailableError
 from lightfr_harness.server.coordinator.limits import FOR_DEVICES, FOR_NEWCOMERS
 from lightfr_harness.server.coordinator.replica import Replica
 from lightfr_harness.server.coordinator.service import CoordinatorService
@@ -123,7 +124,7 @@ class CoordinatorProgram:
         except Killed:
             raise
         except Exception as error:
-            if not host.was_refused:
+            if not (host.was_refused or isinstance(error, StorageUnavailableError)):
                 self._world.fail(f"the coordinator {self._name} cannot start or go on", error)
             self.kill("it gave up")
 
@@ -143,7 +144,7 @@ class CoordinatorProgram:
         await made.start()
         world.watch.restarted(made)
         running = loop.create_task(made.run())
-        service = world.watch.service(CoordinatorService(made))
+        service = world.watch.service(host, CoordinatorService(made))
         devices = HttpService(service, credentials.device_of, _METRICS, log, FOR_DEVICES)
         runner = await served(devices.application(made.artifacts, made.artifact_kind))
         self._parts = devices, runner, running
@@ -168,7 +169,7 @@ class CoordinatorProgram:
         if not self.host.is_alive:
             return
         self.host.is_alive = False
-        self._world.note("coordinator_killed", f"{self._name} {why}")
+        self._world.note("coordinator_ended" if self._world.is_over else "coordinator_killed", f"{self._name} {why}")
         self._bury()
         self._world.clock.after(self._world.weather.restart_seconds(), self.start)
 

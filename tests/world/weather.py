@@ -136,17 +136,17 @@ class Weather:
         return ""
 
     def is_repeated(self) -> bool:
-        return self._happens(0.02)
+        return self._happens(0.06)
 
     def repeat_seconds(self) -> float:
-        return self._draw.choice((0.0, 0.5, 30.0)) * self._draw.random()
+        return self._draw.choice((0.0, 0.0, 0.5, 30.0)) * self._draw.random()
 
     # Disks.
 
     def fate_of_operation(self) -> str:
-        if not self._happens(0.004):
+        if not self._happens(0.008):
             return ""
-        return self._draw.choices(("kill", "full", "slow"), (50, 25, 25))[0]
+        return self._draw.choices(("kill", "full", "slow"), (60, 20, 20))[0]
 
     def slow_seconds(self) -> float:
         return self._draw.uniform(0.1, 10.0)
@@ -161,13 +161,13 @@ class Weather:
 
     def fate_of_step(self) -> str:
         """At a crash point of a coordinator."""
-        if not self._happens(0.003):
+        if not self._happens(0.006):
             return ""
         return "kill" if self._draw.random() < 0.8 else "full"
 
     def fate_of_transaction(self) -> str:
         """In a shared data base."""
-        if not self._happens(0.003):
+        if not self._happens(0.006):
             return ""
         return self._draw.choices(("kill", "kill after", "away", "away after"), (25, 25, 25, 25))[0]
 
@@ -178,7 +178,7 @@ class Weather:
 
     def fate_of_stage(self) -> str:
         """When a device has come one stage further in a round."""
-        if not self._happens(0.02):
+        if not self._happens(0.03):
             return ""
         return self._draw.choice(("away", "kill"))
 

@@ -117,7 +117,7 @@ class World:
 
     def rest_seconds(self, device: DeviceProgram) -> float:
         """How long an app waits after an offer; who has taken part since the storm lets the others go first."""
-        is_done = self.weather.is_calm and device.took_part_at >= self._calm_at > 0
+        is_done = device.took_part_at >= self._calm_at
         return self.weather.uniform(20.0, 90.0) if is_done else self.weather.uniform(0.1, 15.0)
 
     def gathered(self, a_round: Any) -> None:
