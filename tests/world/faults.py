@@ -35,14 +35,6 @@ class HastyStorage(Storage):
         return _promised(Delivered(Outcome.TAKEN))
 
 
-class ForgetfulStorage(Storage):
-    """Says that what a phase settled is stored before it is: a crash in between settles it anew."""
-
-    def settle(self, *settled: Any, **named: Any) -> asyncio.Future[bool]:
-        super().settle(*settled, **named)
-        return _promised(True)
-
-
 class TwiceCohort(Cohort):
     """Counts an upload again that came twice."""
 
@@ -92,10 +84,6 @@ def _acknowledges_before_it_stores(world: World) -> None:
     world.storage_class = HastyStorage
 
 
-def _settles_a_phase_twice(world: World) -> None:
-    world.storage_class = ForgetfulStorage
-
-
 def _counts_twice(world: World) -> None:
     def gathered(a_round: Any) -> None:
         if a_round.cohort is not None:
@@ -114,7 +102,6 @@ def _wakes_nobody(world: World) -> None:
 
 PLANTED: dict[str | None, Callable[[World], None]] = {
     "acknowledges-before-it-stores": _acknowledges_before_it_stores,
-    "settles-a-phase-twice": _settles_a_phase_twice,
     "counts-twice": _counts_twice,
     "sends-before-it-stores": _sends_before_it_stores,
     "wakes-nobody": _wakes_nobody,

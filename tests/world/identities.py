@@ -7,12 +7,12 @@ import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from lightfr.identities import Issued, identity_pem, new_key_and_request
-from lightfr.identities import IdentityKeys
+from lightfr.identities import IdentityKeys, identity_pem, new_key_and_request
 from lightfr.membership import MemberKey
 from lightfr_harness.server.authority import Authority, keys
 from tests.world.clock import EPOCH
 from tests.world.servers import AUTHORITY, COORDINATOR
+from tests.world.system import SYSTEM
 
 BEGINNING = datetime.fromtimestamp(EPOCH, UTC)
 # Issued so long before the world begins: in full; so that it is renewed at the next sync; so that it ends in the storm.
@@ -32,15 +32,17 @@ class Identities:
         """The id of a device and its identity file."""
         if (age, number) not in self._made:
             # Its own chance, so that a device is the same in whichever world it is made.
-            chance = random.Random(f"{age} {number}")
-            member_key = MemberKey.from_private(chance.randbytes(32))
-            private_key, request = new_key_and_request()
-            device_id, issued = self._issue(request, member_key.public, BEGINNING - AGES[age])
-            self._made[age, number] = device_id, identity_pem(IdentityKeys(private_key, request, member_key), issued)
+            chance, SYSTEM.chance = SYSTEM.chance, random.Random(f"{age} {number}")
+            self._made[age, number] = self._issued(BEGINNING - AGES[age])
+            SYSTEM.chance = chance
         return self._made[age, number]
 
-    def _issue(self, request: bytes, member_key: bytes, when: datetime) -> tuple[str, Issued]:
-        return self._authority._issue(request, member_key, when)
+    def _issued(self, when: datetime) -> tuple[str, bytes]:
+        keys_of_device = IdentityKeys(*new_key_and_request(), MemberKey.new())
+        device_id, issued = self._authority._issue(
+            keys_of_device.signing_request, keys_of_device.member_key.public, when
+        )  # fmt: skip
+        return device_id, identity_pem(keys_of_device, issued)
 
     def copy_to(self, folder: Path) -> Path:
         """An authority of a world's own, which can renew and revoke."""

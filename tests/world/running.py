@@ -19,6 +19,8 @@ def main() -> int:
     """Run what the command line asks for; 1 if a world failed."""
     options = _options()
     first, worlds = (options.seed, 1) if options.seed is not None else (options.first, options.worlds)
+    # Coroutines of programs that were killed complain when they are finalised.
+    sys.unraisablehook = lambda _: None
     totals: Counter[str] = Counter()
     failed: list[Result] = []
     with tempfile.TemporaryDirectory(prefix="lightfr-authority-") as folder:

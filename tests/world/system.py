@@ -91,6 +91,8 @@ def install() -> None:
     os.urandom = random._urandom = SYSTEM.urandom  # type: ignore[attr-defined]
     logging.disable()
 
+    import numpy.random  # noqa: F401 # it draws when it is imported, and the first world must not differ from the others
+
     from lightfr import client, membership
     from lightfr._wire import channel, tls
     from lightfr.membership import MemberKey

@@ -14,7 +14,7 @@ from lightfr_harness.server.coordinator.rounds import Plan
 N_ITEMS = 24
 BITS = 64
 # How strong a storm is, by how often a world has it. Rates below are those of strength 1.
-_STRENGTHS = ((0.0, 15), (0.3, 35), (1.0, 40), (3.0, 10))
+_STRENGTHS = ((0.0, 10), (0.5, 30), (1.5, 45), (4.0, 15))
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Forecast:
             seed, n_devices, settings, plan,
             replicas=0 if is_lied_to or draw.random() < 0.65 else draw.randint(2, 3),
             strength=strength,
-            storm_seconds=draw.uniform(20, 90),
+            storm_seconds=draw.uniform(15, 60),
             loses_power=draw.random() < 0.4,
             clocks_step=draw.random() < 0.3,
             n_revoked=int(draw.random() < 0.2),
