@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 BUILT := pyproject.toml harness/pyproject.toml setup.py $(wildcard csrc/*.c csrc/*.h sdk/*.py harness/*.py harness/lightfr_harness/*/*.c)
 INSTALL = $(BIN)/python tools/install.py $(VENV)
 
-.PHONY: wheels help test test-postgres postgres-there kill-replicas hostile demo bench bench-accuracy bench-load bench-ray test-ray fuzz lint format gen gen-check baseline test-arm test-sanitize size dist wheel test-protobuf coverage kill adversary bench-device test-conformance test-interop node-there web-kernel web-page web-check test-web bench-web clean
+.PHONY: wheels help test world test-postgres postgres-there kill-replicas hostile demo bench bench-accuracy bench-load bench-ray test-ray fuzz lint format gen gen-check baseline test-arm test-sanitize size dist wheel test-protobuf coverage kill adversary bench-device test-conformance test-interop node-there web-kernel web-page web-check test-web bench-web clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
@@ -131,6 +131,10 @@ test-postgres: postgres-there $(VENV)/installed-postgres ## Try the storage and 
 
 kill-replicas: postgres-there $(VENV)/installed-postgres ## Kill replicas 200 times and PostgreSQL 20 times, and look for anything lost (takes half an hour)
 	$(BIN)/python -m tests.campaigns.kill_replicas --kills 200 --postgres-kills 20
+
+# WORLDS=20000 for a long night; FIRST=SEED goes on where the last run ended.
+world: $(VENV)/installed ## Simulate 1,000 worlds of devices, coordinators and hostile weather, each from one seed (takes ten minutes or so)
+	$(BIN)/python -m tests.world --worlds $(or $(WORLDS),1000) --first $(or $(FIRST),0) --record build/worlds.json
 
 adversary: $(VENV)/installed ## Attack 512 devices with a server that lies, let devices drop out of 1,000 rounds, and let one lie in a round of many cohorts (takes an hour)
 	$(BIN)/python -m tests.campaigns.lying_server

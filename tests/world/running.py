@@ -78,4 +78,5 @@ def _progress(totals: Counter[str], failed: list[Result]) -> None:
 
 def _record(path: Path, first: int, totals: Counter[str], failed: list[Result]) -> None:
     failures = [{"seed": one.seed, "digest": one.digest, "failures": one.failures} for one in failed]
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"first": first, "totals": dict(sorted(totals.items())), "failed": failures}, indent=1))
