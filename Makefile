@@ -11,7 +11,7 @@ BUILT := pyproject.toml harness/pyproject.toml setup.py $(wildcard csrc/*.c csrc
 INSTALL = $(BIN)/python tools/install.py $(if $(filter no,$(LOCKED)),--by-range) $(VENV)
 PIP_INSTALL = -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: --requirement
 
-.PHONY: wheels help test test-postgres postgres-there kill-replicas equal-replicas hostile demo bench bench-accuracy bench-load bench-ray test-ray fuzz lint format gen gen-check lock baseline test-arm test-sanitize size dist wheel test-protobuf coverage kill adversary agreement bench-device test-conformance test-interop node-there web-kernel web-page web-check test-web bench-web clean
+.PHONY: wheels help test test-postgres postgres-there kill-replicas equal-replicas hostile demo bench bench-accuracy bench-load bench-ray test-ray fuzz lint format gen gen-check lock baseline test-arm test-sanitize size dist wheel test-protobuf coverage kill adversary agreement world bench-device test-conformance test-interop node-there web-kernel web-page web-check test-web bench-web clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
@@ -137,6 +137,10 @@ equal-replicas: postgres-there $(VENV)/installed-postgres ## Hold 2 and 3 replic
 	$(BIN)/python -m tests.campaigns.equal_replicas --replicas 2
 	$(BIN)/python -m tests.campaigns.equal_replicas --replicas 3
 	$(BIN)/python -m tests.campaigns.equal_replicas --replicas 3 --rounds 8 --deadline 90 --kills 200 --postgres-kills 20
+
+# WORLDS=20000 for a long night; FIRST=SEED goes on where the last run ended.
+world: $(VENV)/installed ## Simulate 1,000 worlds of devices, coordinators and hostile weather, each from one seed (takes ten minutes or so)
+	$(BIN)/python -m tests.world --worlds $(or $(WORLDS),1000) --first $(or $(FIRST),0) --record build/worlds.json
 
 adversary: $(VENV)/installed ## Attack 512 devices with a server that lies, let devices drop out of 1,000 rounds, and let one lie in a round of many cohorts (takes an hour)
 	$(BIN)/python -m tests.campaigns.lying_server
