@@ -231,6 +231,7 @@ class Killer(threading.Thread):
                 if self.done % self._every == 0:
                     self._service.kill_postgres()
         except Exception as error:
+            print(f"nothing more is killed: {error}", flush=True)
             self.failure = error
 
 
