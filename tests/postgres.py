@@ -6,6 +6,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 USER = "postgres"
@@ -16,6 +17,15 @@ def programs():
     """The folder of the newest server that is installed, or None."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda path: int(path.parts[-3]))
     return found[-1].parent if found else None
+
+
+def _with_descendants(pid):
+    """A process, its children, theirs and so on, parents first."""
+    found = [pid]
+    for parent in found:
+        with suppress(FileNotFoundError):
+            found += map(int, Path(f"/proc/{parent}/task/{parent}/children").read_text().split())
+    return found
 
 
 class Postgres:
@@ -67,9 +77,11 @@ class Postgres:
 
     def kill(self):
         """As the loss of its machine: no process of it does anything more."""
-        os.killpg(self._process.pid, signal.SIGKILL)
+        # Its children have sessions of their own. One that outlived it would write beside the next server.
+        for pid in _with_descendants(self._process.pid):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         self._process.wait()
-        # The children of a killed server end by themselves in a moment; the next start waits for their memory.
         (self.folder / "data" / "postmaster.pid").unlink(missing_ok=True)
 
     def close(self):
