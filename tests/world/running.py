@@ -14,6 +14,9 @@ from tests.world.faults import PLANTED
 from tests.world.identities import Identities
 from tests.world.world import Result, World
 
+# Progress is told, and the record written, whenever so many more are done.
+_PROGRESS_WORLDS = 50
+
 
 def main() -> int:
     """Run what the command line asks for; 1 if a world failed."""
@@ -37,11 +40,10 @@ def main() -> int:
                 _tell(result, options.plant)
                 if options.until_failure:
                     break
-            if totals["worlds"] % 50 == 0:
+            if totals["worlds"] % _PROGRESS_WORLDS == 0 or totals["worlds"] == worlds:
                 _progress(totals, failed)
-    _progress(totals, failed)
-    if options.record:
-        _record(options.record, first, totals, failed)
+                if options.record:
+                    _record(options.record, first, totals, failed)
     return 1 if failed else 0
 
 

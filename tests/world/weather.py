@@ -52,7 +52,9 @@ class Forecast:
     def of(cls, seed: int) -> Forecast:
         draw = random.Random(f"forecast {seed}")
         mode = draw.choices(("clear", "secagg"), (45, 55))[0]
-        n_devices = draw.choices((10, draw.randint(11, 16), draw.randint(17, 40), draw.randint(41, 200)), (80, 14, 5, 1))[0]
+        n_devices = draw.choices(
+            (10, draw.randint(11, 16), draw.randint(17, 40), draw.randint(41, 200)), (80, 14, 5, 1)
+        )[0]
         if mode == "secagg":
             n_devices = min(n_devices, 40)
         strength = draw.choices([s for s, _ in _STRENGTHS], [w for _, w in _STRENGTHS])[0]
