@@ -215,11 +215,12 @@ def _load(record: LoadRecord) -> Figures:
 def _secure_load(record: SecureLoadRecord) -> Figures:
     figures: Figures = []
     for place, one in enumerate(record.rounds, start=1):
-        mode = f"round {place}"
+        mode = f"{one['server']}, round {place}"
         figures.append(("devices failed", mode, sum(one["errors"].values()), ""))
         figures.append(("latency of a delivery, p99", mode, one["latency_ms"]["p99"], "ms"))
         figures.append(("server CPU of a device", mode, one["server_cpu_ms_each"], "ms"))
-    return [*figures, ("peak memory", "server", record.server_peak_rss_bytes, "bytes")]
+        figures.append(("peak memory", mode, one["server_peak_rss_bytes"], "bytes"))
+    return figures
 
 
 def _device(record: DeviceRecord) -> Figures:

@@ -246,6 +246,7 @@ def load():
 
 def secure_load():
     one = {
+        "server": "SQLite",
         "devices": 512,
         "uploaded": 487,
         "dropped": 25,
@@ -255,12 +256,12 @@ def secure_load():
         "latency_ms": {"min": 1.0, "p50": 40.0, "p95": 200.0, "p99": 350.0, "max": 420.0},
         "client_cpu_ms_each": 4.3,
         "server_cpu_ms_each": 9.1,
+        "database_cpu_ms_each": 0.0,
         "server_written_bytes_each": 820_000.0,
+        "server_peak_rss_bytes": 140_000_000,
         "load_average": 1.7,
     }
-    return records.SecureLoadRecord(
-        cohort=512, open_rows=2000, bits=64, dropout=0.05, processes=2, rounds=[one], server_peak_rss_bytes=140_000_000
-    )
+    return records.SecureLoadRecord(cohort=512, open_rows=2000, bits=64, dropout=0.05, processes=2, rounds=[one])
 
 
 def device():

@@ -25,6 +25,8 @@ QUERIES = [
     for target in panel["targets"]
 ]
 BIN = Path(sys.executable).parent
+# The page's ports are given: two workers that both ran its commands would be in each other's way.
+pytestmark = pytest.mark.xdist_group("ports of docs/operating.md")
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +39,10 @@ def service(tmp_path_factory):
         cwd=folder, env=environment, process_group=0,
     )  # fmt: skip
     try:
+        ends = time.monotonic() + 120
         while not (folder / "done").exists():
-            assert shell.poll() is None, f"a command failed after: {(folder / 'printed').read_text()[-500:]}"
+            went_well = shell.poll() is None and time.monotonic() < ends
+            assert went_well, f"a command failed after: {(folder / 'printed').read_text()[-500:]}"
             time.sleep(0.1)
         yield folder, (folder / "printed").read_text().splitlines()
     finally:

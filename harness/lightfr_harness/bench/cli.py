@@ -152,12 +152,18 @@ def load(
     deadline_seconds: Annotated[
         float, number("secagg: how long a phase waits for devices that have left.", least=1, most=3600)
     ] = 30,
+    database: Annotated[
+        str | None,
+        typer.Option(help="secagg: an empty PostgreSQL, postgresql://...: replicas on it take turns with SQLite."),
+    ] = None,
+    replicas: Annotated[int, whole("secagg, with --database: the most replicas.", least=1, most=64)] = 2,
     json_file: Json = None,
     report: Report = None,
 ) -> None:
     """A coordinator under new mutual-TLS connections that upload, then under many that stay; or in masked rounds."""
     if privacy == "secagg":
-        _load_secure(SecureLoad(cohort, open_rows, runs, dropout, processes, deadline_seconds), json_file, report)
+        asked = SecureLoad(cohort, open_rows, runs, dropout, processes, deadline_seconds, database, replicas)
+        _load_secure(asked, json_file, report)
         return
     from lightfr_harness.bench import load as bench
 
@@ -184,22 +190,27 @@ def _load_secure(load: SecureLoad, json_file: str | None, report: Path | None) -
         save(record, json_file, report)
     if json_file == "-":
         return
-    table = Table(title=f"masked rounds of {record.cohort} devices, {record.open_rows:,} rows of {record.bits} bits")
-    heads = ("uploaded", "left", "errors", "p50 ms", "p99", "client CPU ms", "server", "KB written", "seconds", "load")
+    table = Table(
+        title=f"masked rounds of {record.cohort} devices, {record.open_rows:,} rows of {record.bits} bits",
+        caption="p50, p99: ms of a delivery; the next three: CPU ms for each device; MB: the most that the server held",
+        padding=(0, 0),
+    )
+    heads = ("uploads", "left", "failed", "p50", "p99", "device", "server", "data base", "MB", "seconds")
+    table.add_column("", no_wrap=True)
     for name in heads:
         table.add_column(name, justify="right")
     for one in record.rounds:
         table.add_row(
+            one["server"],
             *(str(one["uploaded"]), str(one["dropped"]), str(sum(one["errors"].values()))),
             *(f"{one['latency_ms'][name]:.0f}" for name in ("p50", "p99")),
             f"{one['client_cpu_ms_each']:.1f}",
             f"{one['server_cpu_ms_each']:.1f}",
-            f"{one['server_written_bytes_each'] / 1000:.0f}",
+            f"{one['database_cpu_ms_each']:.1f}",
+            f"{one['server_peak_rss_bytes'] / 1e6:.0f}",
             f"{one['seconds']:.1f}",
-            f"{one['load_average']:.1f}",
         )
     Console().print(table)
-    Console().print(f"the server held {record.server_peak_rss_bytes / 1e6:.0f} MB at most")
 
 
 def _load_table(record: LoadRecord) -> Table:

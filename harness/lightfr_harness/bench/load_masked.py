@@ -46,7 +46,6 @@ _MAX_WAIT_MS = 15_000
 class Orders:
     """What the devices of one process are told."""
 
-    address: tuple[str, int]
     trust: Path
     identities: Sequence[Path]
     open_rows: int
@@ -68,13 +67,16 @@ class Outcome:
 
 
 def work(pipe: Pipe, orders: Orders) -> None:
-    """The main function of a process: a round for each message, until one is None."""
+    """The main function of a process: a round for each list of addresses that it is sent, until None comes."""
     devices = [MaskedDevice(orders, path) for path in orders.identities]
     pipe.send(None)
-    while pipe.recv() is not None:
+    while (addresses := pipe.recv()) is not None:
         outcome, rosters = Outcome(), Rosters()
         started = time.process_time()
-        threads = [threading.Thread(target=device.take_part, args=[rosters, outcome]) for device in devices]
+        threads = [
+            threading.Thread(target=device.take_part, args=[addresses[turn % len(addresses)], rosters, outcome])
+            for turn, device in enumerate(devices)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -84,19 +86,20 @@ def work(pipe: Pipe, orders: Orders) -> None:
 
 
 class Rosters:
-    """The roster of a round, read once for all devices of a process."""
+    """The roster of each cohort, read once for all devices of a process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._roster: Roster | None = None
+        self._rosters: dict[bytes, Roster] = {}
 
     def read(self, place: pb.Assignment, step: secure_pb2.ShareStep) -> Roster:
         with self._lock:
-            if self._roster is None:
+            if place.round_id not in self._rosters:
                 numbers = step.degree, step.holders, step.threshold
-                self._roster = Roster(place.round_id, place.manifest_sha256, place.kind, *numbers, step.entries)
-                self._roster.neighbours(0)
-            return self._roster
+                roster = Roster(place.round_id, place.manifest_sha256, place.kind, *numbers, step.entries)
+                roster.neighbours(0)
+                self._rosters[place.round_id] = roster
+            return self._rosters[place.round_id]
 
 
 class MaskedDevice:
@@ -107,11 +110,11 @@ class MaskedDevice:
         self._member = Identity(identity, Trust(orders.trust)).member()
         self._last_round = b""
 
-    def take_part(self, rosters: Rosters, outcome: Outcome) -> None:
+    def take_part(self, address: tuple[str, int], rosters: Rosters, outcome: Outcome) -> None:
         """One round, from a new connection on."""
         try:
-            with Connection(self._orders.address, self._context) as connection:
-                part = _Part(self._orders, self._member, self._place(connection), connection, outcome)
+            with Connection(address, self._context) as connection:
+                part = Part(self._orders, self._member, self._place(connection), connection, outcome)
                 has_uploaded = part.run(rosters)
             outcome.uploaded += has_uploaded
             outcome.dropped += not has_uploaded
@@ -128,7 +131,7 @@ class MaskedDevice:
             time.sleep(_RETRY_SECONDS)
 
 
-class _Part:
+class Part:
     """A device's part in one round."""
 
     def __init__(
@@ -193,7 +196,7 @@ class _Part:
 
     def _upload(self) -> None:
         vector = Vector(round_blocks(self._orders.open_rows, self._orders.code_bits, self._roster.size))
-        vector["weight"][0] = _WEIGHT
+        self._fill(vector)
         own, round_id = self._place.peer_id, self._place.round_id
         vector.mask(self_mask_key(self._seed, round_id, own), subtract=False)
         # Masks with a neighbour that stays would cancel its own.
@@ -207,6 +210,10 @@ class _Part:
         self._outcome.request_bytes = len(request)
         self._deliver("Upload", request)
 
+    def _fill(self, vector: Vector) -> None:
+        """What it has learned: nothing, here."""
+        vector["weight"][0] = _WEIGHT
+
     def _revealed(self) -> RevealedShares:
         size = self._roster.size
         included, alive = members(self._included, size), members(self._survivors, size)
@@ -218,16 +225,17 @@ class _Part:
 
     def _deliver(self, method: str, request: bytes) -> None:
         started = time.perf_counter()
-        called(self._connection, method, request)
+        self._call(method, request)
         self._outcome.latencies.append(time.perf_counter() - started)
+
+    def _call(self, method: str, request: bytes) -> bytes:
+        return called(self._connection, method, request)
 
     def _step(self, name: str) -> secure_pb2.GetStepResponse:
         """Ask until the server tells a step, which must be this one."""
         request = secure_pb2.GetStepRequest(round_id=self._place.round_id, max_wait_ms=_MAX_WAIT_MS)
         while True:
-            step = secure_pb2.GetStepResponse.FromString(
-                called(self._connection, "GetStep", request.SerializeToString())
-            )
+            step = secure_pb2.GetStepResponse.FromString(self._call("GetStep", request.SerializeToString()))
             told = step.WhichOneof("step")
             if told == name:
                 return step

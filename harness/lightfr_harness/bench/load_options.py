@@ -14,3 +14,6 @@ class SecureLoad:
     processes: int = 2
     # Of each phase: so long it waits for those who have left.
     deadline_seconds: float = 30.0
+    # A PostgreSQL without tables of a coordinator, and the most replicas on it.
+    database: str | None = None
+    replicas: int = 1

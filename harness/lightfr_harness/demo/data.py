@@ -42,7 +42,7 @@ def generated(size: str, seed: int) -> Material:
 
 def own(data: Path, titles: Path | None) -> Material:
     """Somebody's ratings, in a format that is guessed from the file."""
-    guess, looks = guess_format(data)
+    guess, looks = guess_format(data, "convert the file to CSV, with a line of names at its head")
     ratings = _read_undeclared(data, guess) if guess in ("csv", "inter") else load(data, guess)
     if not isinstance(ratings, Ratings):
         raise InvalidOptionError(f"{data} is split already: name a file of ratings for --data.")

@@ -41,6 +41,7 @@ class LoadHeld(TypedDict):
 class LoadRound(TypedDict):
     """A masked round under load. Latencies are those of deliveries; nobody waits for the next step in them."""
 
+    server: str
     devices: int
     uploaded: int
     dropped: int
@@ -50,7 +51,9 @@ class LoadRound(TypedDict):
     latency_ms: dict[str, float]
     client_cpu_ms_each: float
     server_cpu_ms_each: float
+    database_cpu_ms_each: float
     server_written_bytes_each: float
+    server_peak_rss_bytes: int
     load_average: float
 
 
@@ -170,7 +173,6 @@ class SecureLoadRecord(Record):
     dropout: float
     processes: int
     rounds: list[LoadRound]
-    server_peak_rss_bytes: int
 
 
 @dataclass(frozen=True, kw_only=True)

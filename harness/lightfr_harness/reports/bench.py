@@ -213,17 +213,17 @@ def secure_load_page(record: SecureLoadRecord) -> str:
     verdict = Verdict(
         f"A device costs the server {figure(min(each), 'ms')} of CPU at least,",
         rest=f"{figure(max(each), 'ms')} at most; {failed:,} failed. The server's resident memory was "
-        f"{in_mib(record.server_peak_rss_bytes)} at most.",
+        f"{in_mib(max(one['server_peak_rss_bytes'] for one in record.rounds))} at most.",
     )
     about = (
         f"Cohorts of {record.cohort:,} devices in {record.processes} processes, {record.open_rows:,} open rows of "
         f"{record.bits} bits; a share of {record.dropout:g} leaves before the upload. Times are those of deliveries."
     )
-    quantiles = ("min", "p50", "p95", "p99", "max")
-    heads = ("", "uploaded", "left", "failed", *quantiles, "client CPU", "server CPU", "written", "load")
+    quantiles = ("p50", "p95", "p99")
+    heads = ("", "uploaded", "left", "failed", *quantiles, "client CPU", "server CPU", "data base", "written", "load")
     rows = [
         (
-            f"round {place}",
+            f"{one['server']}, round {place}",
             [
                 f"{one['uploaded']:,}",
                 f"{one['dropped']:,}",
@@ -231,6 +231,7 @@ def secure_load_page(record: SecureLoadRecord) -> str:
                 *(figure(one["latency_ms"][name], "ms") for name in quantiles),
                 figure(one["client_cpu_ms_each"], "ms"),
                 figure(one["server_cpu_ms_each"], "ms"),
+                figure(one["database_cpu_ms_each"], "ms"),
                 in_bytes(one["server_written_bytes_each"]),
                 f"{one['load_average']:.1f}",
             ],

@@ -39,16 +39,14 @@ LOOKS: tuple[tuple[bytes, str, tuple[str, ...], str], ...] = (
 )
 
 
-def guess_format(path: Path) -> tuple[str, str]:
-    """The format that reads this file or folder, and what it looks like; raises InvalidOptionError."""
+def guess_format(path: Path, advice: str = "name it with --format, or convert the file to CSV") -> tuple[str, str]:
+    """The format that reads this file or folder, and what it looks like; raises InvalidOptionError with advice."""
     if path.is_dir():
         return "prepared", "a folder of a prepared split"
     looks = _looks_like(path)
     if looks is None or not looks[1]:
-        advice = f" It looks like {looks[0]}. {looks[2]}" if looks else ""
-        raise InvalidOptionError(
-            f"Cannot guess the format of {path}: name it with --format, or convert the file to CSV.{advice}"
-        )
+        seen = f" It looks like {looks[0]}. {looks[2]}" if looks else ""
+        raise InvalidOptionError(f"Cannot guess the format of {path}: {advice}.{seen}")
     name, formats, _ = looks
     # MovieLens-100K comes in this form too, and its scale is known.
     is_movielens = "ml-100k" in formats and path.name.startswith("ml-100k")

@@ -14,6 +14,7 @@ import re
 import ssl
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,7 @@ class Admission:
         """
         if not certificate or certificate.get("issuer") != self._issuer_name:
             return None
-        if ssl.cert_time_to_seconds(certificate["notAfter"]) <= self._now().timestamp():
+        if _seconds_of(certificate["notAfter"]) <= self._now().timestamp():
             return None
         match certificate.get("subject"):
             case ((("commonName", str(device_id)),),) if _DEVICE_ID.fullmatch(device_id):
@@ -150,6 +151,10 @@ class Credentials(Admission):
             signature=self.manifest_key.sign(MANIFEST_CONTEXT + manifest),
             key_id=hashlib.sha256(public_key).digest()[:8],
         )
+
+
+# Asked with every request, and devices that enrolled in the same second share an answer.
+_seconds_of = lru_cache(maxsize=65_536)(ssl.cert_time_to_seconds)
 
 
 def _name_as_ssl_tells_it(name: x509.Name) -> tuple[Any, ...]:

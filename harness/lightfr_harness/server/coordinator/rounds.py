@@ -303,11 +303,12 @@ class Round:
 class Pace:
     """Estimates when a device that found no place should come back.
 
-    The next round opens about when the current one has lasted as long as recent rounds did, adding up included; that is
-    the window's beginning. Its width is a round's length times the crowd over the places, the crowd being the devices
-    that asked during this round or the last, whichever is more. So as many devices return in a round's time as it
-    has places. Never narrower than a second, lest a small crowd come back at once. Before any round has ended, a tenth
-    of the deadline is taken for its length: too short a guess costs a few check-ins, too long a one idle rounds.
+    The next round opens about when the current one has lasted as long as recent rounds did, adding up included;
+    that is the window's beginning. Its width is a round's length times the crowd over the places of all cohorts,
+    the crowd being the devices that asked during this round or the last, whichever is more. So as many devices
+    return in a round's time as it has places. Never narrower than a second, lest a small crowd come back at once.
+    Before any round has ended, a tenth of the deadline is taken for its length: too short a guess costs a few
+    check-ins, too long a one idle rounds.
     """
 
     LEAST_WIDTH_SECONDS = 1.0
@@ -335,7 +336,7 @@ class Pace:
         length = sum(known) / len(known) if known else current.deadline_seconds / 10
         earliest = min(max(current.started_at + length - now, 0.0), length)
         crowd = max(len(self._crowd), self._last_crowd)
-        width = max(self.LEAST_WIDTH_SECONDS, length * max(1.0, crowd / current.places))
+        width = max(self.LEAST_WIDTH_SECONDS, length * max(1.0, crowd / (current.places * current.cohorts)))
         return _capped_ms(earliest), _capped_ms(earliest + width)
 
 

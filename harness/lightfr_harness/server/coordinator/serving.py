@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import resource
 import signal
@@ -94,6 +95,7 @@ async def serve_until_stopped(
         addresses = replace(addresses, enrollment_port=await beside.port() if beside else None)
         write_atomically(folder / "addresses.json", lambda file: file.write(f"{addresses.as_json()}\n".encode()))
         print(addresses.as_json(), flush=True)
+        settle_memory()
         refreshing = keep_fresh(credentials.refresh, log)
         ended = beside.ended(stop) if beside else stop.wait()
         await first_of(stop.wait(), coordinator.failed.wait(), refreshing, coordinator.run(), ended)
@@ -166,6 +168,16 @@ def prepare_process(log: Log) -> None:
     route_libraries(log)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def settle_memory() -> None:
+    """Let the garbage collector look less often, and never at what was there at the start.
+
+    Requests leave next to no cycles behind, and a look at everything took an eighth of the CPU time of a masked round.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
 
 
 async def keep_fresh(refresh: Callable[[], None], log: Log) -> None:

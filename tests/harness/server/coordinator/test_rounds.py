@@ -164,6 +164,17 @@ def test_a_crowd_of_ten_times_the_places_is_spread_over_ten_rounds():
     assert window.latest_ms - window.earliest_ms == 200_000
 
 
+def test_places_of_all_cohorts_count_against_the_crowd():
+    b = book()
+    b.check_in("a", 100.0)
+    end(b, 20.0)
+    b.current.cohorts = 5
+    for n in range(60):
+        b.check_in(f"d{n}", b.current.opened_at)
+    window = b.retry_window(pb.RETRY_REASON_ROUND_FULL, b.current.opened_at)
+    assert window.latest_ms - window.earliest_ms == 40_000
+
+
 def test_the_last_rounds_crowd_is_remembered():
     b = book()
     for n in range(60):
