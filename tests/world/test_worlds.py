@@ -12,12 +12,9 @@ ROOT = Path(__file__).parents[2]
 # A world takes half a second of a processor. This bounds a process that hangs, on however busy a machine.
 LONGEST_SECONDS = 900
 WORLDS_OF_A_TEST = 15
-# A seed that finds each planted fault. When the weather changes, --plant NAME --until-failure finds another one.
-SEEDS = {
-    "acknowledges-before-it-stores": (1, "acknowledged"),
-    "sends-before-it-stores": (12, "step 'acknowledge' was asked for where 'share' is next"),
-    "wakes-nobody": (0, "a device that waits was not told"),
-}
+# Planted faults, and what a world says of each. A change of shipped code draws other worlds, so no seed is fixed.
+SYMPTOMS = {"acknowledges-before-it-stores": "acknowledged", "wakes-nobody": "a device that waits was not told"}
+WORLDS_TO_FIND_A_FAULT = 60
 
 
 def run(*options):
@@ -43,10 +40,9 @@ def test_one_seed_is_one_world_in_any_process():
     assert digest[0] in after_another
 
 
-@pytest.mark.parametrize("fault", SEEDS)
+@pytest.mark.parametrize("fault", SYMPTOMS)
 def test_a_planted_fault_is_found_and_its_seed_is_told(fault):
-    seed, symptom = SEEDS[fault]
-    code, told = run("--seed", seed, "--plant", fault)
+    code, told = run("--plant", fault, "--worlds", WORLDS_TO_FIND_A_FAULT, "--until-failure")
     assert code == 1
-    assert symptom in told
-    assert f"python -m tests.world --seed {seed} --plant {fault}" in told
+    assert SYMPTOMS[fault] in told
+    assert re.search(rf"python -m tests.world --seed \d+ --plant {fault}\n", told)
