@@ -38,12 +38,13 @@ def main() -> int:
             if result.failures:
                 failed.append(result)
                 _tell(result, options.plant)
-                if options.until_failure:
-                    break
-            if totals["worlds"] % _PROGRESS_WORLDS == 0 or totals["worlds"] == worlds:
+            is_last = totals["worlds"] == worlds or (failed and options.until_failure)
+            if is_last or totals["worlds"] % _PROGRESS_WORLDS == 0:
                 _progress(totals, failed)
                 if options.record:
                     _record(options.record, first, totals, failed)
+            if is_last:
+                break
     return 1 if failed else 0
 
 
