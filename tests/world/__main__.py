@@ -5,12 +5,14 @@ import sys
 
 if os.environ.get("PYTHONHASHSEED") != "0":
     # The order of a set must be the same in every process.
-    os.execve(sys.executable, [sys.executable, "-m", "tests.world", *sys.argv[1:]], {**os.environ, "PYTHONHASHSEED": "0"})
+    os.execve(  # noqa: S606 # this program again
+        sys.executable, [sys.executable, "-m", "tests.world", *sys.argv[1:]], {**os.environ, "PYTHONHASHSEED": "0"}
+    )
 
 from tests.world import system
 
 system.install()
 
-from tests.world.running import main
+from tests.world.running import main  # noqa: E402 # it imports the shipped code
 
 sys.exit(main())

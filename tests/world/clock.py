@@ -10,6 +10,7 @@ import asyncio
 import heapq
 from asyncio import events
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from greenlet import getcurrent, greenlet
@@ -82,10 +83,8 @@ class Program:
 
     def start(self, main: Callable[[], None]) -> None:
         def run() -> None:
-            try:
+            with suppress(Killed):
                 main()
-            except Killed:
-                pass
 
         self._greenlet = greenlet(run)
         self._resume()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lightfr import Budget, FileKey
-from lightfr.device import Device
+from lightfr.device import Device, read_certificate
 from lightfr.errors import (
     IdentityRefusedError,
     LightFRError,
@@ -37,7 +38,9 @@ class DeviceProgram:
 
     def __init__(self, world: World, number: int, folder: Path, device_id: str, identity: bytes) -> None:
         self._world, self.number, self._folder, self.device_id = world, number, folder, device_id
-        self.is_hostile = self.is_revoked = self.is_ageing = False
+        self.is_hostile = False
+        # Of its certificate: see identities.py. When it was revoked, in seconds of the world.
+        self.age, self.revoked_at = "young", math.inf
         self.client: Client | None = None
         self._offset = 0.0
         # Of this device's last round that the server has, in seconds of the world.
@@ -135,7 +138,7 @@ class DeviceProgram:
         client.rate_many(self.ratings())
         while True:
             try:
-                if weather.random() < (1.0 if self.is_ageing else 0.2):
+                if weather.random() < (0.2 if self.age == "young" else 1.0):
                     client.sync()
                 outcome = client.participate(self._progress)
                 self._world.watch.took_part(self, client, outcome)
@@ -174,6 +177,10 @@ class DeviceProgram:
         elif fate == "kill":
             self._world.kill_device(self.host, f"after {stage}")
             raise Killed
+
+    def certificate_ends(self) -> float:
+        """Unix seconds."""
+        return read_certificate(self._folder / "identity" / "identity.pem").ends
 
     def stored(self) -> dict[str, Any]:
         """How much the device keeps: files and bytes."""

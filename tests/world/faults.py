@@ -69,7 +69,7 @@ class _Silent:
 
     async def start(self) -> None:
         self.steps.wake = lambda: None
-        await super().start()  # type: ignore[misc]
+        await super().start()
 
 
 class SilentCoordinator(_Silent, WatchedCoordinator):
@@ -89,11 +89,11 @@ def _counts_twice(world: World) -> None:
         if a_round.cohort is not None:
             a_round.cohort.__class__ = TwiceCohort
 
-    world.gathered = gathered  # type: ignore[method-assign]
+    world.gathered = gathered
 
 
 def _sends_before_it_stores(world: World) -> None:
-    kept_rounds.Driver = HastyDriver  # type: ignore[misc]
+    kept_rounds.Driver = HastyDriver
 
 
 def _wakes_nobody(world: World) -> None:

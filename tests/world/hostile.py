@@ -57,7 +57,7 @@ class SmallLyingCohort(LyingCohort):
 
 
 class Secrets:
-    """What LyingCohort asks of the devices' secrets: sessions that have acknowledged, and vectors before their masks."""
+    """What LyingCohort asks for: sessions of devices that have acknowledged, and vectors before their masks."""
 
     def __init__(self) -> None:
         self.states: dict[bytes, Any] = defaultdict(lambda: None)

@@ -10,6 +10,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lightfr.secagg import DeviceSession
@@ -18,9 +19,9 @@ from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import manifest_pb2, secure_pb2
 from lightfr_harness.server.coordinator.cohort import PHASES, REVEALING, UPLOADING
 from lightfr_harness.server.coordinator.refusals import Refusal
-from lightfr_harness.server.coordinator.rounds import REMEMBERED_ROUNDS
+from lightfr_harness.server.coordinator.rounds import OPEN, REMEMBERED_ROUNDS
 from lightfr_harness.server.coordinator.secure_steps import REQUESTS
-from tests.world.clock import Host
+from tests.world.clock import EPOCH, Host
 from tests.world.sums import Sums
 from tests.world.system import SYSTEM
 
@@ -38,7 +39,11 @@ _STEPS = ("share", "acknowledge", "sign_included", "mask", "sign_survivors", "re
 _RECORD_BYTES = 37
 # Of a device: its identity, key and store, and one model with what is being downloaded.
 _MOST_FILES, _MOST_BYTES = 24, 400_000
-_WAKING_SECONDS = 1.0
+# Sixteen versions with their codes and deltas, some states, and what all have in common.
+_MOST_SERVER_FILES = 200
+_WAKING_SECONDS, _LATE_SECONDS = 1.0, 60.0
+# A certificate that was made in the world ends in about a year.
+_NEW_SECONDS = 300 * 86_400.0
 # Lines of the log that tell of a fault of ours, and those that are allowed after a fault of the disk.
 _NEVER = ("internal_error", "library", "refresh_failed")
 _AFTER_A_FAULT = ("storage_failed", "round_failed")
@@ -53,7 +58,8 @@ def install() -> None:
 def _watched(step: str, honest: Callable[..., Any]) -> Callable[..., Any]:
     def done(session: DeviceSession, *said: Any) -> Any:
         world, host = SYSTEM.world, SYSTEM.host
-        assert world is not None and host is not None
+        assert world is not None
+        assert host is not None
         lie = world.lies.get(host.name, {}).get(step)
         if step == "mask":
             world.watch.masks(host, session, said[0])
@@ -77,7 +83,7 @@ class WatchedService:
     @staticmethod
     def _seen(watch: Watch, host: Host, name: str, method: Callable[[str, bytes], Awaitable[bytes]]) -> Any:
         async def call(device: str, body: bytes) -> bytes:
-            asked = watch.asked(host, name)
+            asked = watch.asked(host, name, device)
             try:
                 answer = await method(device, body)
             except Refusal as refusal:
@@ -179,8 +185,10 @@ class Watch:
 
     # What servers say.
 
-    def asked(self, host: Host, name: str) -> int:
-        """A device asks; a number for the question."""
+    def asked(self, host: Host, name: str, device: str) -> int:
+        """A device asks, and the coordinator has let it in; a number for the question."""
+        if self._world.is_revoked(device):
+            self._world.fail("a revoked device was let in")
         self.counts["asked"] += 1
         if name == "GetStep":
             self.waiting[self.counts["asked"]] = host
@@ -257,14 +265,18 @@ class Watch:
 
     def refused_identity(self, device: DeviceProgram) -> None:
         """Who is refused must be revoked or too old, or the clock of the server be wrong."""
-        if not (device.is_revoked or device.is_ageing or self._world.forecast.clocks_step):
+        if (
+            device.revoked_at > self._world.clock.now
+            and device.age != "ending"
+            and not self._world.forecast.clocks_step
+        ):
             self._world.fail(f"device {device.number} was refused, and its certificate is good")
 
     def distrusts(self, device: DeviceProgram, error: Exception) -> None:
         """Only a server that lies, or a clock that is wrong, gives a reason to leave."""
         forecast = self._world.forecast
-        is_excused = forecast.has_hostile_coordinator or forecast.clocks_step or forecast.n_hostile or device.is_ageing
-        if not is_excused:
+        is_excused = forecast.has_hostile_coordinator or forecast.clocks_step or forecast.n_hostile
+        if not is_excused and not forecast.n_ageing:
             self._world.fail(f"device {device.number} distrusts an honest server", error)
 
     # What is stored.
@@ -291,8 +303,27 @@ class Watch:
         if n_bodies or any(rounds[round_id] < newest - REMEMBERED_ROUNDS for round_id in kept):
             self._world.fail("the data base keeps what should be gone")
 
-    def check_bounds(self, devices: Iterable[DeviceProgram], coordinators: Iterable[Any]) -> None:
+    def check_certificates(self, devices: Iterable[DeviceProgram]) -> None:
+        """A certificate that was due has been renewed by now."""
+        for device in devices:
+            is_due = device.age == "due" and device.revoked_at > self._world.clock.now
+            if is_due and device.certificate_ends() < EPOCH + _NEW_SECONDS:
+                self._world.fail(f"device {device.number} has not renewed its certificate")
+
+    def check_rounds(self, coordinators: Iterable[Any]) -> None:
+        """No phase lasts longer than its deadline."""
+        for program in coordinators:
+            if program.coordinator is not None and hasattr(program.coordinator, "book"):
+                now = program.coordinator.now()
+                for one in program.coordinator.book.cohorts:
+                    if one.state == OPEN and one.deadline is not None and now > one.deadline + _LATE_SECONDS:
+                        self._world.fail(f"round {one.number} does not end")
+
+    def check_bounds(self, devices: Iterable[DeviceProgram], folder: Path) -> None:
         """Nobody keeps more files than it needs."""
+        n_files = sum(path.is_file() for place in ("coordinator", "shared") for path in (folder / place).rglob("*"))
+        if n_files > _MOST_SERVER_FILES:
+            self._world.fail(f"the coordinators keep {n_files} files")
         for device in devices:
             kept = device.stored()
             if kept["files"] > _MOST_FILES or kept["bytes"] > _MOST_BYTES:
@@ -337,4 +368,4 @@ def _entry_bytes() -> int:
     return ENTRY_BYTES
 
 
-assert REVEALING == PHASES[-1]
+assert PHASES[-1] == REVEALING

@@ -179,7 +179,7 @@ class Link:
 
     def _arrive(self, data: bytes) -> None:
         if not self.transport.is_over and data:
-            self.listener.loop.step(self.protocol.data_received, data)  # type: ignore[attr-defined]
+            self.listener.loop.step(self.protocol.data_received, data)
 
     def _hear(self, data: bytes) -> None:
         if not self.is_reset:
@@ -315,7 +315,8 @@ class Reader(io.RawIOBase):
                 if link.is_reset:
                     raise ConnectionResetError("reset")
                 return 0
-            assert SYSTEM.world is not None and SYSTEM.host is not None
+            assert SYSTEM.world is not None
+            assert SYSTEM.host is not None
             link.wake = SYSTEM.world.program_of(SYSTEM.host).waking(True)
             if SYSTEM.block(self._timeout) is None:
                 link.wake = None
@@ -335,12 +336,13 @@ class Connection(HTTPConnection):
         super().__init__(host, port, timeout=timeout)
         self._shown, self._patience, self._path = context, timeout, ""
 
-    def putrequest(self, method: str, url: str, **options: Any) -> None:  # type: ignore[override]
+    def putrequest(self, method: str, url: str, **options: Any) -> None:
         self._path = url
         super().putrequest(method, url, **options)
 
     def endheaders(self, message_body: Any = None, **options: Any) -> None:
-        assert SYSTEM.world is not None and SYSTEM.host is not None
+        assert SYSTEM.world is not None
+        assert SYSTEM.host is not None
         SYSTEM.world.watch.sends(SYSTEM.host, self._path, message_body or b"")
         super().endheaders(message_body, **options)
 

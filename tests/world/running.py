@@ -14,6 +14,9 @@ from tests.world.faults import PLANTED
 from tests.world.identities import Identities
 from tests.world.world import Result, World
 
+# Progress is told, and the record written, whenever so many more are done.
+_PROGRESS_WORLDS = 50
+
 
 def main() -> int:
     """Run what the command line asks for; 1 if a world failed."""
@@ -35,13 +38,13 @@ def main() -> int:
             if result.failures:
                 failed.append(result)
                 _tell(result, options.plant)
-                if options.until_failure:
-                    break
-            if totals["worlds"] % 50 == 0:
+            is_last = totals["worlds"] == worlds or (failed and options.until_failure)
+            if is_last or totals["worlds"] % _PROGRESS_WORLDS == 0:
                 _progress(totals, failed)
-    _progress(totals, failed)
-    if options.record:
-        _record(options.record, first, totals, failed)
+                if options.record:
+                    _record(options.record, first, totals, failed)
+            if is_last:
+                break
     return 1 if failed else 0
 
 

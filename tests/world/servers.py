@@ -62,19 +62,19 @@ class Watched:
 
     def _add_up(self, current: Any, bodies: list[bytes]) -> Any:
         before = self.world.watch.copied(self._rule)
-        added = super()._add_up(current, bodies)  # type: ignore[misc]
+        added = super()._add_up(current, bodies)
         self.world.watch.added_in_the_clear(self, current, bodies, before)
         return added
 
     def _add_up_cohorts(self, first: Any, cohorts: list[Any]) -> Any:
         before = self.world.watch.copied(self._rule)
         self.world.watch.summed([one for one in self.book.cohorts if one.is_summed], cohorts)
-        added = super()._add_up_cohorts(first, cohorts)  # type: ignore[misc]
+        added = super()._add_up_cohorts(first, cohorts)
         self.world.watch.added_in_secret(self, first, cohorts, before)
         return added
 
     def _gather(self, a_round: Any, version: Any) -> None:
-        super()._gather(a_round, version)  # type: ignore[misc]
+        super()._gather(a_round, version)
         self.world.gathered(a_round)
 
 
@@ -136,7 +136,7 @@ class CoordinatorProgram:
         self.coordinator = made
         log, forecast = WatchedLog(world, host), world.forecast
         credentials = Credentials(world.authority.folder / "coordinator", now=utc_of(lambda: host))
-        made.__init__(  # type: ignore[misc]
+        made.__init__(
             self._folder, forecast.items, forecast.settings, forecast.plan, credentials, log, metrics=_METRICS,
             crash_point=self._crash_point, database=self._database, shared=self._shared,
         )  # fmt: skip

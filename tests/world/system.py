@@ -88,7 +88,7 @@ class Event:
 def install() -> None:
     """Replace what the shipped code asks the system for. Once, and before anything of it is imported."""
     time.time, time.monotonic, time.sleep = SYSTEM.time, SYSTEM.monotonic, SYSTEM.sleep
-    os.urandom = random._urandom = SYSTEM.urandom  # type: ignore[attr-defined]
+    os.urandom = random._urandom = SYSTEM.urandom
     logging.disable()
 
     import numpy.random  # noqa: F401 # it draws when it is imported, and the first world must not differ from the others
@@ -99,10 +99,10 @@ def install() -> None:
     from lightfr.secagg import views
     from tests.world import disk, invariants, network
 
-    client.threading = SimpleNamespace(Event=Event, Lock=threading.Lock)  # type: ignore[attr-defined]
-    tls.context, channel.Connection = network.context, network.Connection  # type: ignore[assignment, misc]
+    client.threading = SimpleNamespace(Event=Event, Lock=threading.Lock)
+    tls.context, channel.Connection = network.context, network.Connection
     # OpenSSL draws keys by itself.
-    MemberKey.new = classmethod(lambda cls: cls.from_private(os.urandom(32)))  # type: ignore[method-assign, assignment]
+    MemberKey.new = classmethod(lambda cls: cls.from_private(os.urandom(32)))
     # All devices of a cohort verify the same signatures: each is verified once.
     membership._is_signed, views.is_signed = lru_cache(4096)(membership._is_signed), lru_cache(4096)(views.is_signed)
     disk.install()

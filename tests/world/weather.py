@@ -52,27 +52,29 @@ class Forecast:
     def of(cls, seed: int) -> Forecast:
         draw = random.Random(f"forecast {seed}")
         mode = draw.choices(("clear", "secagg"), (45, 55))[0]
-        n_devices = draw.choices((10, draw.randint(11, 16), draw.randint(17, 40), draw.randint(41, 200)), (80, 14, 5, 1))[0]
-        if mode == "secagg":
+        is_masked = mode != "clear"
+        n_devices = draw.choices(
+            (10, draw.randint(11, 16), draw.randint(17, 40), draw.randint(41, 200)), (80, 14, 5, 1)
+        )[0]
+        if is_masked:
             n_devices = min(n_devices, 40)
         strength = draw.choices([s for s, _ in _STRENGTHS], [w for _, w in _STRENGTHS])[0]
         has_counts = mode == "clear" or draw.random() < 0.8
         is_lied_to = mode == "secagg" and draw.random() < 0.06
-        cohorts = 2 if mode == "secagg" and draw.random() < 0.25 else 1
+        cohorts = 2 if is_masked and draw.random() < 0.25 else 1
         # Two gate refreshes want different devices, and two cohorts as many again.
         goal = 4 if cohorts == 2 or not has_counts else draw.randint(4, 6)
         plan = Plan(
             goal=goal,
             over_selection=draw.choice((1.0, 1.25, 1.5)) if cohorts == 1 and has_counts else 1.0,
-            minimum=3 if mode == "secagg" else draw.randint(1, 3),
+            minimum=3 if is_masked else draw.randint(1, 3),
             deadline_seconds=draw.choice((15.0, 30.0, 60.0)),
             gate_every=50,
-            evaluate_every=draw.choice((0, 0, 2)),
+            evaluate_every=draw.choice((0, 1, 2)),
             cohorts=cohorts,
         )
-        settings = Settings(
-            bits=BITS, gate=1 if has_counts else 2, seed=seed, integer_ids=False, privacy=mode,
-        )  # fmt: skip
+        gate = 1 if has_counts else 2
+        settings = Settings(bits=BITS, gate=gate, seed=seed, integer_ids=False, privacy=mode)
         return cls(
             seed, n_devices, settings, plan,
             replicas=0 if is_lied_to or draw.random() < 0.65 else draw.randint(2, 3),
@@ -82,7 +84,7 @@ class Forecast:
             clocks_step=draw.random() < 0.3,
             n_revoked=int(draw.random() < 0.2),
             n_ageing=draw.randint(1, 2) if draw.random() < 0.2 else 0,
-            n_hostile=int(mode == "secagg" and not is_lied_to and draw.random() < 0.12),
+            n_hostile=int(is_masked and not is_lied_to and draw.random() < 0.12),
             has_hostile_coordinator=is_lied_to,
             has_counts=has_counts,
         )  # fmt: skip

@@ -1,9 +1,10 @@
-"""One seed, one world: everything in it, from the first boot through the storm to the calm in which all must be well."""
+"""One seed, one world: all of it, from the first boot through the storm to the calm in which everybody must be well."""
 
 from __future__ import annotations
 
 import gc
 import hashlib
+import math
 import random
 import shutil
 import tempfile
@@ -30,6 +31,8 @@ _MEMORY = Path("/dev/shm")  # noqa: S108 # a folder of our own is made there
 # After the storm everybody must have taken part again within so many seconds, and more in a large world.
 _PATIENCE_SECONDS = 1800.0
 _SECONDS_BETWEEN_KILLS = 150.0
+# A server knows of a revocation half a second after the authority.
+_REVOKING_SECONDS = 0.6
 # How often a coordinator looks by itself whether something is due, alone and as a replica. Half a second, as shipped,
 # would be most of what a world does; and with one coordinator it would hide a waiter whom nobody wakes.
 _LOOK_SECONDS = (3600.0, 2.0)
@@ -87,6 +90,13 @@ class World:
 
     def device_of(self, host: Host) -> DeviceProgram:
         return self._devices[host.name]
+
+    def is_revoked(self, device_id: str) -> bool:
+        """Whether every server must know by now that a device is revoked."""
+        return any(
+            device.device_id == device_id and self.clock.now > device.revoked_at + _REVOKING_SECONDS
+            for device in self._devices.values()
+        )
 
     def note(self, what: str, about: str) -> None:
         """Something happened."""
@@ -189,7 +199,7 @@ class World:
 
     def _add_device(self, number: int, device_id: str, identity: bytes) -> None:
         device = DeviceProgram(self, number, self.folder / f"device-{number}", device_id, identity)
-        device.is_ageing = number < self.forecast.n_ageing
+        device.age = self._age_of(number)
         self._devices[device.host.name] = device
         if number >= self.forecast.n_devices - self.forecast.n_hostile:
             device.is_hostile = True
@@ -225,7 +235,7 @@ class World:
             self.kill_device(devices[weather.choice(list(range(len(devices))))].host, "at any time")
 
     def _revoke(self, device: DeviceProgram) -> None:
-        device.is_revoked = True
+        device.revoked_at = self.clock.now
         self.authority.revoke(device.device_id)
 
     def _calm_down(self) -> None:
@@ -243,7 +253,8 @@ class World:
         return [
             device
             for device in self._devices.values()
-            if not (device.is_hostile or device.is_revoked or device.is_ageing or device.took_part_at >= self._calm_at)
+            if not (device.is_hostile or device.revoked_at < math.inf or device.age == "ending")
+            and device.took_part_at < self._calm_at
         ]
 
     def _is_well(self) -> bool:
@@ -258,7 +269,9 @@ class World:
             waiting = [device.number for device in self._waits_for()]
             self.fail(f"the weather is calm, and devices {waiting} have not taken part since")
         self.watch.check_storage()
-        self.watch.check_bounds(self._devices.values(), self.coordinators)
+        self.watch.check_bounds(self._devices.values(), self.folder)
+        self.watch.check_certificates(self._devices.values())
+        self.watch.check_rounds(self.coordinators)
         for cohort in self.lying_cohorts:
             if hasattr(cohort, "_states") and cohort.read() - cohort.colluders:
                 self.fail("a lying coordinator read the vector of an honest device")

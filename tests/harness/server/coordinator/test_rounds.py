@@ -145,7 +145,7 @@ def test_the_window_begins_when_recent_rounds_would_have_ended():
 
 
 def test_a_server_that_was_down_for_a_day_does_not_send_devices_away_for_one():
-    """The round that was open meanwhile has lasted for a day by the clock, and no round takes longer than its phases."""
+    """The round that was open meanwhile has lasted for a day by the clock, and none takes longer than its phases."""
     b = book()
     b.check_in("a", 100.0)
     end(b, 86_400.0)
