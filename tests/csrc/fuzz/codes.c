@@ -2,7 +2,7 @@
 #include "fuzz.h"
 
 static void signs_and_bits(input* in) {
-  const size_t n = number(in, 300);
+  const size_t n = few(in, 80, 300);
   const int is_raw = number(in, 7) == 7;
   int8_t* signs = content(in, n);
   int is_valid = n % 8 == 0;

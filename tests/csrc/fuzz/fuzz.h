@@ -29,7 +29,9 @@ void end_input(input* in); /* frees every buffer */
 /* 0 .. most, from as few little-endian bytes as hold `most`. make_seeds.py writes them. */
 uint32_t number(input* in, uint32_t most);
 int64_t number64(input* in);
-/* A valid length mostly: 8 (1 + v mod 128) for a byte v below 240. */
+/* Rarely up to `most`: large inputs are slow, and seldom find more. */
+uint32_t few(input* in, uint32_t most_mostly, uint32_t most);
+/* A valid length mostly, and mostly up to 256. */
 uint32_t code_length(input* in);
 int is_code_length(uint32_t code_bits);
 

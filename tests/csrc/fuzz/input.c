@@ -18,12 +18,16 @@ void end_input(input* in) {
   while (in->n_buffers) free(in->buffers[--in->n_buffers]);
 }
 
-static uint8_t next_byte(input* in) {
-  if (in->left) return in->left--, *in->bytes++;
+static uint64_t next_random(input* in) {
   in->state ^= in->state << 13;
   in->state ^= in->state >> 7;
   in->state ^= in->state << 17;
-  return (uint8_t)(in->state >> 32);
+  return in->state * UINT64_C(2685821657736338717);
+}
+
+static uint8_t next_byte(input* in) {
+  if (in->left) return in->left--, *in->bytes++;
+  return (uint8_t)(next_random(in) >> 56);
 }
 
 uint32_t number(input* in, uint32_t most) {
@@ -38,9 +42,14 @@ int64_t number64(input* in) {
   return value >> number(in, 63); /* of every size, not mostly of the greatest */
 }
 
+uint32_t few(input* in, uint32_t most_mostly, uint32_t most) {
+  return number(in, number(in, 15) ? most_mostly : most);
+}
+
 uint32_t code_length(input* in) {
   const uint32_t beyond[] = {0, 1, 7, 9, 1025, 1032, 4096, UINT32_MAX}, byte = number(in, 255);
-  return byte < 240 ? 8 * (1 + byte % 128) : beyond[byte % 8];
+  if (byte >= 224) return beyond[byte % 8];
+  return 8 * (1 + (byte < 96 ? byte % 32 : byte - 96));
 }
 
 int is_code_length(uint32_t code_bits) { return code_bits >= 8 && code_bits <= 1024 && code_bits % 8 == 0; }
@@ -60,7 +69,11 @@ void fill(input* in, void* to, size_t bytes) {
   if (given) memcpy(to, in->bytes, given);
   in->bytes += given;
   in->left -= given;
-  for (size_t i = given; i < bytes; i++) ((uint8_t*)to)[i] = next_byte(in);
+  for (size_t i = given, size; i < bytes; i += size) {
+    const uint64_t word = next_random(in);
+    size = bytes - i < sizeof word ? bytes - i : sizeof word;
+    memcpy((uint8_t*)to + i, &word, size);
+  }
 }
 
 void* content(input* in, size_t bytes) {

@@ -8,7 +8,7 @@ static uint32_t number_at(const void* numbers, size_t i, int wide) {
 static uint32_t cut(uint64_t value, int wide) { return wide ? (uint32_t)value : (uint16_t)value; }
 
 static void mask(input* in, int wide) {
-  const size_t n = number(in, 200), size = wide ? 4 : 2;
+  const size_t n = few(in, 40, 200), size = wide ? 4 : 2;
   const int subtract = (int)number(in, 255) - 128;
   void *values = content(in, n * size), *before = copy(in, values, n * size);
   uint8_t* stream = codes(in, n * size);
@@ -25,7 +25,7 @@ static void mask(input* in, int wide) {
 }
 
 static void noise(input* in) {
-  const size_t n = number(in, 200);
+  const size_t n = few(in, 40, 200);
   const uint32_t threshold = number(in, 32768 + 1000);
   uint16_t *values = content(in, n * sizeof *values), *before = copy(in, values, n * sizeof *values);
   uint8_t* random = codes(in, 2 * n);
@@ -41,7 +41,7 @@ static void noise(input* in) {
 
 /* Packed integers as a device sends them: any bytes. A dirty end is refused and changes no sum. */
 static void unpack(input* in, int wide) {
-  const size_t n = number(in, 200), size = wide ? 4 : 2;
+  const size_t n = few(in, 40, 200), size = wide ? 4 : 2;
   const uint32_t bits = number(in, 34), most = wide ? 32 : 16;
   const size_t bytes = packed_bytes(n, bits), rest = n * bits % 8;
   uint8_t *packed = codes(in, bytes), *again = odd_room(in, bytes);

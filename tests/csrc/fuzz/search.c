@@ -62,8 +62,10 @@ static uint8_t* full_matrix(input* in, const search* at) {
   return full;
 }
 
-static search make_search(input* in, uint32_t most_items, uint32_t most_queries) {
-  search at = {.f = code_length(in), .n_items = number(in, most_items), .n_queries = number(in, most_queries)};
+static search make_search(input* in, uint32_t most_queries) {
+  search at = {.f = code_length(in)};
+  at.n_items = few(in, 70, 600);
+  at.n_queries = few(in, most_queries / 16, most_queries);
   const uint32_t ways = number(in, 255);
   at.k = number(in, 255) * (ways & 1 ? 3 : 1);
   at.is_valid = is_code_length(at.f);
@@ -124,7 +126,7 @@ static void search_status(input* in, const search* at) {
 }
 
 void fuzz_search(input* in) {
-  search at = make_search(in, 600, 0);
+  search at = make_search(in, 0);
   at.n_queries = 1;
   at.queries = codes(in, at.code_bytes);
   if (at.excludes || number(in, 1)) at.excludes = content(in, (at.n_items + 7) / 8);
@@ -159,7 +161,7 @@ static int batch_once(const search* at, int isa, lfr_hit* hits, uint32_t* n_hits
 }
 
 void fuzz_batch(input* in) {
-  const search at = make_search(in, 600, 70);
+  const search at = make_search(in, 70);
   lfr_hit *hits = room(in, (size_t)at.n_queries * at.k * sizeof *hits), *ranking = room(in, at.n_items * sizeof *hits);
   uint32_t* n_hits = room(in, at.n_queries * sizeof *n_hits);
   if (at.n_queries == 0 || !at.is_valid) {
@@ -183,7 +185,8 @@ void fuzz_batch(input* in) {
 }
 
 void fuzz_open(input* in) {
-  const uint32_t f = 8 * (1 + number(in, 8)), n_items = number(in, 2100), n = number(in, 60);
+  const uint32_t f = 8 * (1 + few(in, 2, 8));
+  const uint32_t n_items = few(in, 90, 2100), n = number(in, 20);
   const lfr_open* open = make_open(in, n_items);
   uint32_t *indices = content(in, n * sizeof *indices), *rows = room(in, n * sizeof *rows);
   int is_valid = 1;
@@ -201,7 +204,7 @@ void fuzz_open(input* in) {
     for (uint32_t j = 0; j < indices[i]; j++) before += sign_at(open->bitmap, j) > 0;
     REQUIRE(rows[i] == (sign_at(open->bitmap, indices[i]) > 0 ? before : open->n_open));
   }
-  if (n_items > 200) return; /* the oracle of the gram takes f * f * n_items steps */
+  if (n_items > 100) return; /* the oracle of the gram takes f * f * n_items steps */
   search at = {.code_bytes = f / 8, .n_items = n_items, .open = open};
   at.rows = codes(in, (open->n_open + 1) * at.code_bytes);
   at.full = full_matrix(in, &at);

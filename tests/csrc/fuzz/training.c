@@ -1,7 +1,7 @@
 /* The fit of a user code and its refinement. */
 #include "fuzz.h"
 
-enum { ORACLE_STEPS = 100000 }; /* f * f * n of one input: more would be slow and find no more */
+enum { ORACLE_STEPS = 40000 }; /* f * f * n of one input: more would be slow and find no more */
 
 static int64_t small_or_any(input* in) { return number(in, 7) ? (int64_t)number(in, 200) - 100 : number64(in); }
 
@@ -54,9 +54,9 @@ static void require_bound(const lfr_fit_terms* terms, int status) {
 /* ---- fits ---- */
 
 static lfr_fit_terms make_terms(input* in) {
-  const uint32_t which = number(in, 255), f = number(in, 63) ? 8 * (1 + number(in, 9)) : code_length(in);
+  const uint32_t which = number(in, 255), f = number(in, 63) ? 8 * (1 + few(in, 2, 9)) : code_length(in);
   const size_t squared = is_code_length(f) ? (size_t)f * f : 0;
-  lfr_fit_terms terms = {.code_bits = f, .n_rows = number(in, 300)};
+  lfr_fit_terms terms = {.code_bits = f, .n_rows = few(in, 20, 300)};
   terms.n_rows %= squared && squared < ORACLE_STEPS ? 1 + ORACLE_STEPS / (uint32_t)squared : 2;
   int32_t* targets = content(in, terms.n_rows * sizeof *targets);
   for (uint32_t i = 0; which & 1 && i < terms.n_rows; i++) targets[i] %= 1000;
@@ -121,9 +121,10 @@ void fuzz_fit(input* in) {
 
 /* Sums that lfr_fit_prepare did not make. */
 void fuzz_sweep(input* in) {
-  const uint32_t f = number(in, 63) ? 8 * (1 + number(in, 5)) : code_length(in), n = is_code_length(f) ? f : 0;
+  const uint32_t f = number(in, 63) ? 8 * (1 + few(in, 2, 5)) : code_length(in), n = is_code_length(f) ? f : 0;
   if (n > 128) return; /* 8 MB of numbers find no more than 100 KB */
-  const uint32_t ways = number(in, 255), max_sweeps = number(in, 20) ? 1 + number(in, 20) : number(in, 65537);
+  const uint32_t ways = number(in, 255); /* without symmetry sweeps may go on for ever */
+  const uint32_t max_sweeps = ways & 15 && number(in, 20) == 0 ? number(in, 65537) : number(in, 21);
   int64_t *quadratic = small_or_any_numbers(in, (size_t)n * n), *linear = small_or_any_numbers(in, n);
   if (ways & 15) mirror(quadratic, n);
   for (size_t k = 0; ways & 16 && k < n; k++) quadratic[k * n + k] = ways & 32 ? INT64_MIN : INT64_MAX;
@@ -154,7 +155,7 @@ static int is_temperature(const lfr_temperature* t) {
 
 /* The last row stands for n_closed items: in the oracle's matrix it is repeated. */
 void fuzz_refine(input* in) {
-  const uint32_t f = 8 * (1 + number(in, 8)), n_rows = number(in, 30), n_rated = number(in, 12);
+  const uint32_t f = 8 * (1 + few(in, 2, 8)), n_rows = few(in, 12, 30), n_rated = number(in, 12);
   const uint32_t n_closed = number(in, 31) ? number(in, 20) : number(in, UINT32_MAX), ways = number(in, 255);
   const uint32_t max_sweeps = mostly(in, 1, 5), sweeps = max_sweeps < 5 ? max_sweeps : 5;
   const lfr_temperature made = {(int32_t)mostly(in, 1, 1 << 20), mostly(in, 1, 65535), mostly(in, 65537, 131072)};

@@ -25,7 +25,7 @@ static void gradients(input* in) {
 }
 
 static void ternary(input* in) {
-  const size_t n = number(in, 300);
+  const size_t n = few(in, 80, 300);
   const int32_t full = number(in, 15) ? 1 + (int32_t)number(in, 1 << 24) : (int32_t)number(in, UINT32_MAX);
   int32_t* given = content(in, n * sizeof *given);
   for (size_t i = 0; full > 0 && i < n; i++)
@@ -46,7 +46,7 @@ static void ternary(input* in) {
 
 /* Rows as they come from a device: any indices, any planes. A refusal changes no sum. */
 static void add_rows(input* in) {
-  const uint32_t f = code_length(in), n_rows = number(in, 20), n_items = number(in, 30);
+  const uint32_t f = code_length(in), n_rows = number(in, 12), n_items = number(in, 15);
   const uint32_t bytes = is_code_length(f) ? f / 8 : 1, size = n_items * bytes * 8, ways = number(in, 255);
   uint32_t* indices = content(in, n_rows * sizeof *indices);
   uint8_t *nonzero = codes(in, n_rows * bytes), *positive = codes(in, n_rows * bytes);
@@ -77,7 +77,7 @@ static void add_rows(input* in) {
 }
 
 static void aggregate(input* in) {
-  const size_t n = number(in, 300);
+  const size_t n = few(in, 80, 300);
   const uint32_t shift = number(in, 35);
   int32_t *sums = content(in, n * sizeof *sums), *memory = content(in, n * sizeof *memory);
   for (size_t i = 0; i < n; i++)
