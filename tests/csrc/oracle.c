@@ -31,7 +31,7 @@ static int by_cost_then_index(const void* a, const void* b) {
 /* Every row that is not excluded, in order. While they are sorted, `distance` holds the cost, and more than any offset.
  */
 uint32_t naive_ranking(const uint8_t* items, uint32_t n_items, uint32_t code_bytes, const uint8_t* query,
-                              const uint8_t* exclude, const lfr_prior* prior, lfr_hit* ranking) {
+                       const uint8_t* exclude, const lfr_prior* prior, lfr_hit* ranking) {
   uint32_t n = 0;
   for (uint32_t i = 0; i < n_items; i++) {
     if (exclude && (exclude[i / 8] >> (i % 8)) & 1) continue;

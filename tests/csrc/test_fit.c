@@ -39,9 +39,9 @@ static void fit_once(uint32_t f, uint32_t n, uint32_t which) {
   uint16_t* weights = exact(n * sizeof *weights);
   int64_t *gram = exact((size_t)f * f * sizeof *gram), *extra = exact(f * sizeof *extra);
   fit_problem problem = {f,
-                 {.code_bits = f, .n_rows = n, .rows = rows, .targets = targets},
-                 exact((size_t)f * f * sizeof(int64_t)),
-                 exact(f * sizeof(int64_t))};
+                         {.code_bits = f, .n_rows = n, .rows = rows, .targets = targets},
+                         exact((size_t)f * f * sizeof(int64_t)),
+                         exact(f * sizeof(int64_t))};
   for (uint32_t i = 0; i < n; i++) {
     targets[i] = (int32_t)random_between(-1000, 1000);
     weights[i] = (uint16_t)(random_below(4) ? random_below(300) : random_below(2) * 65535);

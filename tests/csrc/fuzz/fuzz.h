@@ -49,12 +49,12 @@ void* perhaps(input* in, const void* pointer);
 void fill(input* in, void* to, size_t bytes);
 
 /* What a target finds: a line that says it, and the end of the process, which the fuzzer keeps the input for. */
-#define REQUIRE(condition)                                                                 \
-  do {                                                                                     \
-    if (!(condition)) {                                                                    \
+#define REQUIRE(condition)                                                                \
+  do {                                                                                    \
+    if (!(condition)) {                                                                   \
       fprintf(stderr, "%s:%d: this does not hold: %s\n", __FILE__, __LINE__, #condition); \
-      abort();                                                                             \
-    }                                                                                      \
+      abort();                                                                            \
+    }                                                                                     \
   } while (0)
 
 /* A call succeeds exactly when its arguments are valid; a refusal has a number of lfr.h. */

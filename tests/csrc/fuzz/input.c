@@ -1,10 +1,9 @@
 /* What the targets share: bytes become numbers and buffers. */
 #include "fuzz.h"
 
-const target targets[] = {{"codes", fuzz_codes},   {"search", fuzz_search}, {"batch", fuzz_batch},
-                          {"open", fuzz_open},     {"fit", fuzz_fit},       {"sweep", fuzz_sweep},
-                          {"refine", fuzz_refine}, {"uploads", fuzz_uploads}, {"masks", fuzz_masks},
-                          {NULL, NULL}};
+const target targets[] = {
+    {"codes", fuzz_codes}, {"search", fuzz_search}, {"batch", fuzz_batch},     {"open", fuzz_open},   {"fit", fuzz_fit},
+    {"sweep", fuzz_sweep}, {"refine", fuzz_refine}, {"uploads", fuzz_uploads}, {"masks", fuzz_masks}, {NULL, NULL}};
 
 input start_input(const uint8_t* bytes, size_t size) {
   input in = {.bytes = bytes, .left = size, .state = UINT64_C(0xcbf29ce484222325)};
@@ -42,9 +41,7 @@ int64_t number64(input* in) {
   return value >> number(in, 63); /* of every size, not mostly of the greatest */
 }
 
-uint32_t few(input* in, uint32_t most_mostly, uint32_t most) {
-  return number(in, number(in, 15) ? most_mostly : most);
-}
+uint32_t few(input* in, uint32_t most_mostly, uint32_t most) { return number(in, number(in, 15) ? most_mostly : most); }
 
 uint32_t code_length(input* in) {
   const uint32_t beyond[] = {0, 1, 7, 9, 1025, 1032, 4096, UINT32_MAX}, byte = number(in, 255);

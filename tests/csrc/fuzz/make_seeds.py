@@ -71,8 +71,14 @@ def search_seeds(load):
 def open_seeds(load):
     known = load("bitmaps")
     n, bitmap, items = known["item_count"], known["bitmap"], known["items"]
-    yield "open", Seed().few(7, 8).few(n, 2100).number(20, 20).content(bitmap).numbers(
-        [item + n * 64 + 1 for item in range(20)], 4
+    yield (
+        "open",
+        Seed()
+        .few(7, 8)
+        .few(n, 2100)
+        .number(20, 20)
+        .content(bitmap)
+        .numbers([item + n * 64 + 1 for item in range(20)], 4),
     )
     for name, most_queries in (("search", 0), ("batch", 70)):
         seed = Seed().length(64).few(n, 600).few(2 if most_queries else 0, most_queries)

@@ -119,10 +119,9 @@ static void search_status(input* in, const search* at) {
   uint32_t* count = perhaps(in, &n_hits);
   const int is_valid = at->is_valid && length == at->f && k == at->k && n_rows == at->n_rows && query && count &&
                        (at->n_rows == 0 || (rows && to));
+  REQUIRE_STATUS(is_valid, lfr_topk_open(rows, n_rows, length, query, at->excludes, at->prior, at->open, k, to, count));
   REQUIRE_STATUS(is_valid,
-                 lfr_topk_open(rows, n_rows, length, query, at->excludes, at->prior, at->open, k, to, count));
-  REQUIRE_STATUS(is_valid, lfr_topk_batch_open(rows, n_rows, length, query, 1, at->excludes, at->prior, at->open, k, to,
-                                               count));
+                 lfr_topk_batch_open(rows, n_rows, length, query, 1, at->excludes, at->prior, at->open, k, to, count));
 }
 
 void fuzz_search(input* in) {
@@ -137,12 +136,11 @@ void fuzz_search(input* in) {
   const uint32_t n_ranked = ranking_of(&at, 0, ranking);
   FOR_EACH_VARIANT {
     uint32_t n_hits = UINT32_MAX;
-    REQUIRE_STATUS(1, lfr_topk_open(at.rows, at.n_rows, at.f, at.queries, at.excludes, at.prior, at.open, at.k, hits,
-                                    &n_hits));
+    REQUIRE_STATUS(
+        1, lfr_topk_open(at.rows, at.n_rows, at.f, at.queries, at.excludes, at.prior, at.open, at.k, hits, &n_hits));
     require_hits(&at, 0, hits, n_hits, ranking, n_ranked);
     if (at.open) continue;
-    REQUIRE_STATUS(1,
-                   lfr_topk_prior(at.rows, at.n_rows, at.f, at.queries, at.excludes, at.prior, at.k, hits, &n_hits));
+    REQUIRE_STATUS(1, lfr_topk_prior(at.rows, at.n_rows, at.f, at.queries, at.excludes, at.prior, at.k, hits, &n_hits));
     require_hits(&at, 0, hits, n_hits, ranking, n_ranked);
     if (at.prior) continue;
     REQUIRE_STATUS(1, lfr_topk(at.rows, at.n_rows, at.f, at.queries, at.excludes, at.k, hits, &n_hits));

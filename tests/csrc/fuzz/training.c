@@ -37,10 +37,9 @@ static double bound_of(const lfr_fit_terms* terms, double least) {
   const double products = targets * terms->n_rows;
   const double entry = size_of(terms->row_factor) * (weights > least ? weights : least) + size_of(terms->balance) +
                        (terms->gram ? size_of(terms->gram_factor) * (gram > least ? gram : least) : 0);
-  const double linear =
-      size_of(terms->target_factor) * (products > least ? products : least) +
-      (terms->column_sums ? size_of(terms->column_factor) * (columns > least ? columns : least) : 0) +
-      (terms->extra ? largest(terms->extra, (size_t)f) + least : 0);
+  const double linear = size_of(terms->target_factor) * (products > least ? products : least) +
+                        (terms->column_sums ? size_of(terms->column_factor) * (columns > least ? columns : least) : 0) +
+                        (terms->extra ? largest(terms->extra, (size_t)f) + least : 0);
   return f * (f * entry + linear);
 }
 
@@ -122,7 +121,7 @@ void fuzz_fit(input* in) {
 /* Sums that lfr_fit_prepare did not make. */
 void fuzz_sweep(input* in) {
   const uint32_t f = number(in, 63) ? 8 * (1 + few(in, 2, 5)) : code_length(in), n = is_code_length(f) ? f : 0;
-  if (n > 128) return; /* 8 MB of numbers find no more than 100 KB */
+  if (n > 128) return;                   /* 8 MB of numbers find no more than 100 KB */
   const uint32_t ways = number(in, 255); /* without symmetry sweeps may go on for ever */
   const uint32_t max_sweeps = ways & 15 && number(in, 20) == 0 ? number(in, 65537) : number(in, 21);
   int64_t *quadratic = small_or_any_numbers(in, (size_t)n * n), *linear = small_or_any_numbers(in, n);

@@ -52,7 +52,8 @@ static void add_rows(input* in) {
   uint8_t *nonzero = codes(in, n_rows * bytes), *positive = codes(in, n_rows * bytes);
   int32_t* sums = room(in, size * sizeof *sums);
   for (uint32_t i = 0; i < size; i++) sums[i] = (int32_t)number(in, 255) - 128;
-  if (ways & 1 && size) sums[number(in, size - 1)] = ways & 2 ? INT32_MAX - (int32_t)(ways >> 4) : INT32_MIN + (int32_t)(ways >> 4);
+  if (ways & 1 && size)
+    sums[number(in, size - 1)] = ways & 2 ? INT32_MAX - (int32_t)(ways >> 4) : INT32_MIN + (int32_t)(ways >> 4);
   const int64_t most = (int64_t)INT32_MAX - n_rows, least = (int64_t)INT32_MIN + n_rows;
   int is_valid = is_code_length(f);
   for (uint32_t i = 0; i < n_rows; i++) {
