@@ -166,6 +166,11 @@ fuzz: $(VENV)/installed ## Spoil a million messages of each kind, and 20,000 req
 fuzz-c: ## Fuzz every public function of the C library with libFuzzer, ASan and UBSan, RUNS=100000 of each target (needs clang)
 	@$(MAKE) --no-print-directory -C csrc fuzz
 
+MODULE ?= sdk/lightfr/secagg
+SAMPLE ?= 20
+mutants: $(VENV)/installed ## Break MODULE in SAMPLE=20 places a file, one at a time, and list what its tests do not see
+	$(BIN)/python -m tests.campaigns.mutation $(MODULE) --sample $(SAMPLE)
+
 hostile: $(VENV)/installed ## Give both programs 500 lines of hostile values, each in a process of its own (takes minutes)
 	$(BIN)/python -m tests.campaigns.hostile_commands
 

@@ -63,6 +63,8 @@ def _changes_of(node: ast.AST) -> Iterator[Change]:
             yield node, lambda: setattr(node, "value", not value)
         case ast.Constant(value=int(value)):
             yield node, lambda: setattr(node, "value", value + 1)
+        case ast.Call(func=ast.Name(id="max" | "min")):
+            pass  # the order of their arguments means nothing
         case ast.Call(args=[first, second, *_]) if not isinstance(first, ast.Starred):
             yield node, lambda: node.args.__setitem__(slice(0, 2), [second, first])
     for body in (getattr(node, field, None) for field in ("body", "orelse", "finalbody")):

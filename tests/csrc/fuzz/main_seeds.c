@@ -1,6 +1,6 @@
 /*
  * The targets without libFuzzer, for every compiler and machine: each seed as it is, then with some bytes spoilt or cut
- * off, always the same ones. SEEDS is a folder name's files: TARGET-NAME. Usage: fuzz_seeds RUNS SEED_FILE ...
+ * off, always the same ones. A seed's file is named TARGET-ANYTHING. Usage: fuzz_seeds RUNS SEED_FILE ...
  */
 #include "fuzz.h"
 
