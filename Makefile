@@ -7,9 +7,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 # What an editable install is made from: the rest of both packages is read where it lies.
 BUILT := pyproject.toml harness/pyproject.toml setup.py $(wildcard csrc/*.c csrc/*.h sdk/*.py harness/*.py harness/lightfr_harness/*/*.c)
-INSTALL = $(BIN)/python tools/install.py $(VENV)
+# Versions and hashes stand in requirements/. `make LOCKED=no ...` is for platforms for which a package has no wheel.
+INSTALL = $(BIN)/python tools/install.py $(if $(filter no,$(LOCKED)),--by-range) $(VENV)
+PIP_INSTALL = -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: --requirement
 
-.PHONY: fuzz-c mutants wheels help test test-postgres postgres-there kill-replicas equal-replicas hostile demo bench bench-accuracy bench-load bench-ray test-ray fuzz lint format gen gen-check baseline test-arm test-sanitize size dist wheel test-protobuf coverage kill adversary bench-device test-conformance test-interop node-there web-kernel web-page web-check test-web bench-web clean
+.PHONY: fuzz-c mutants wheels help test test-postgres postgres-there kill-replicas equal-replicas hostile demo bench bench-accuracy bench-load bench-ray test-ray fuzz lint format gen gen-check lock baseline test-arm test-sanitize size dist wheel test-protobuf coverage kill adversary agreement world bench-device test-conformance test-interop node-there web-kernel web-page web-check test-web bench-web clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
@@ -21,22 +23,22 @@ define require_tools
 @command -v "$${CC:-cc}" >/dev/null || { echo "lightfr needs a C compiler: '$${CC:-cc}' was not found. Install one (Debian: apt-get install gcc libc6-dev) or set CC." >&2; exit 1; }
 endef
 
-$(VENV)/installed: $(BUILT)
+$(VENV)/installed: $(BUILT) requirements/test.txt
 	$(require_tools)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(INSTALL) --editable . --editable './harness[test]'
+	@$(INSTALL) test
 	@touch $@
 
-$(VENV)/installed-bench: $(VENV)/installed
-	@$(INSTALL) --editable './harness[bench]'
+$(VENV)/installed-bench: $(VENV)/installed requirements/bench.txt
+	@$(INSTALL) bench
 	@touch $@
 
-$(VENV)/installed-ray: $(VENV)/installed
-	@$(INSTALL) --editable './harness[ray]'
+$(VENV)/installed-ray: $(VENV)/installed requirements/ray.txt
+	@$(INSTALL) ray
 	@touch $@
 
-$(VENV)/installed-lint: $(VENV)/installed
-	@$(INSTALL) --editable './harness[lint]'
+$(VENV)/installed-lint: $(VENV)/installed requirements/lint.txt
+	@$(INSTALL) lint
 	@touch $@
 
 test: $(VENV)/installed ## Run all tests (under 5 minutes)
@@ -52,7 +54,7 @@ test-conformance: $(VENV)/installed ## Try the coordinator as a crowd of devices
 # npm writes this file last, when all is installed.
 INTEROP := tests/interop/node
 $(INTEROP)/node_modules/.package-lock.json: $(INTEROP)/package-lock.json
-	@cd $(INTEROP) && npm ci --silent
+	@cd $(INTEROP) && npm ci --silent --ignore-scripts
 	@touch $@
 
 node-there:
@@ -63,14 +65,13 @@ test-interop: node-there $(VENV)/installed ## Try lightfr with other programs: c
 	@cd $(INTEROP) && npm run --silent build && npm run --silent lint && npm test --silent
 	$(BIN)/python -m pytest --numprocesses 3 --dist loadgroup tests/interop
 
-# Generated code, so that who installs the package needs no compiler. Another release may generate other bytes.
-ZIG_PACKAGE := ziglang==0.17.0
+# Generated code, so that who installs the package needs no compiler.
 ZIG := $(abspath .venv-zig)/bin/python -m ziglang
 
-.venv-zig/installed:
+.venv-zig/installed: requirements/wheels.txt
 	$(require_tools)
 	@test -x .venv-zig/bin/python || $(PYTHON) -m venv .venv-zig
-	@.venv-zig/bin/python -m pip install --quiet --disable-pip-version-check '$(ZIG_PACKAGE)' 'build<2' 'cffi>=1.17,<3' 'setuptools>=77,<90' 'auditwheel>=6,<7' 'twine>=6,<8'
+	@.venv-zig/bin/python $(PIP_INSTALL) $<
 	@touch $@
 
 web-kernel: .venv-zig/installed ## Build the kernel for web pages from csrc/
@@ -83,7 +84,7 @@ web-check: .venv-zig/installed ## Check that the kernel for web pages is that of
 	  { echo "The kernel for web pages is stale: run 'make web-kernel'." >&2; exit 1; }; done
 
 web/node_modules/.package-lock.json: web/package-lock.json
-	@cd web && npm ci --silent
+	@cd web && npm ci --silent --ignore-scripts
 	@touch $@
 
 # Generated code too: `make demo` needs neither Node.js nor npm.
@@ -119,8 +120,8 @@ kill: $(VENV)/installed ## Kill the store, the device and the coordinator 200 ti
 	$(BIN)/python -m tests.campaigns.living_catalogue --updates 10 --kills 6
 
 # Replicas of the coordinator: Debian's PostgreSQL and HAProxy, in temporary folders.
-$(VENV)/installed-postgres: $(VENV)/installed
-	@$(INSTALL) --editable './harness[postgres]'
+$(VENV)/installed-postgres: $(VENV)/installed requirements/postgres.txt
+	@$(INSTALL) postgres
 	@touch $@
 
 postgres-there:
@@ -137,10 +138,17 @@ equal-replicas: postgres-there $(VENV)/installed-postgres ## Hold 2 and 3 replic
 	$(BIN)/python -m tests.campaigns.equal_replicas --replicas 3
 	$(BIN)/python -m tests.campaigns.equal_replicas --replicas 3 --rounds 8 --deadline 90 --kills 200 --postgres-kills 20
 
+# WORLDS=20000 for a long night; FIRST=SEED goes on where the last run ended.
+world: $(VENV)/installed ## Simulate 1,000 worlds of devices, coordinators and hostile weather, each from one seed (takes ten minutes or so)
+	$(BIN)/python -m tests.world --worlds $(or $(WORLDS),1000) --first $(or $(FIRST),0) --record build/worlds.json
+
 adversary: $(VENV)/installed ## Attack 512 devices with a server that lies, let devices drop out of 1,000 rounds, and let one lie in a round of many cohorts (takes an hour)
 	$(BIN)/python -m tests.campaigns.lying_server
 	$(BIN)/python -m tests.campaigns.dropout
 	$(BIN)/python -m tests.campaigns.lying_cohorts --cohorts 8
+
+agreement: $(VENV)/installed ## Enumerate every strategy of a lying server against 4 to 6 devices (under a minute)
+	$(BIN)/python -m tests.campaigns.every_strategy
 
 bench-device: $(VENV)/installed ## Measure one real device from outside: memory, CPU, bytes at the TLS socket
 	$(BIN)/lightfr-harness bench device
@@ -182,17 +190,15 @@ lint: $(VENV)/installed-lint ## Check style, types and C formatting
 	$(BIN)/buf breaking proto --against proto/baseline.binpb
 	$(BIN)/clang-format --dry-run --Werror csrc/*.[ch] harness/lightfr_harness/*/*.c examples/c/*.[ch] tests/csrc/*.[ch] tests/csrc/fuzz/*.[ch] web/kernel/*.c
 
-# Code generated by this version runs on every protobuf runtime that pyproject.toml admits, the oldest included.
-PROTOC_PACKAGE := grpcio-tools==1.66.2
 PROTOC := .venv-gen/bin/python -m grpc_tools.protoc --proto_path=proto
 # Messages of other methods, which the simulation alone speaks.
 BASELINES := harness/lightfr_harness/simulation/baselines
 PROTOC_BASELINES := .venv-gen/bin/python -m grpc_tools.protoc --proto_path=$(BASELINES)
 
-.venv-gen/installed:
+.venv-gen/installed: requirements/gen.txt
 	$(require_tools)
 	@test -x .venv-gen/bin/python || $(PYTHON) -m venv .venv-gen
-	@.venv-gen/bin/python -m pip install --quiet --disable-pip-version-check '$(PROTOC_PACKAGE)' 'setuptools<80'
+	@.venv-gen/bin/python $(PIP_INSTALL) $<
 	@touch $@
 
 gen: .venv-gen/installed $(VENV)/installed ## Generate the message classes, and the C examples' field numbers, from proto/
@@ -207,6 +213,12 @@ gen-check: .venv-gen/installed ## Check that the message classes are those of pr
 	@diff -r build/gen/lightfr/v1 sdk/lightfr/v1 --exclude=__pycache__ --exclude=__init__.py || { echo "generated code is stale: run 'make gen'" >&2; exit 1; }
 	@$(PROTOC_BASELINES) --python_out=build/gen --pyi_out=build/gen $(BASELINES)/*.proto
 	@for file in build/gen/*_pb2.py*; do diff $$file $(BASELINES)/ || { echo "generated code is stale: run 'make gen'" >&2; exit 1; }; done
+
+lock: ## Choose the newest versions that both pyproject.toml admit, and write them with their hashes into requirements/
+	$(require_tools)
+	@test -x .venv-lock/bin/python || $(PYTHON) -m venv .venv-lock
+	@.venv-lock/bin/python $(PIP_INSTALL) requirements/lock.txt
+	@.venv-lock/bin/python tools/lock.py
 
 # What strangers may already have built on. Made anew with each release: until then additions are compared with the last one.
 baseline: $(VENV)/installed-lint ## Take the contract of proto/ as the one that later changes must not break
@@ -227,11 +239,13 @@ size: ## Check the size of the C library
 	@$(MAKE) --no-print-directory -C csrc size
 
 # An editable install can hide a file that a wheel lacks. Each wheel is built from its source distribution, so both are tried.
-dist: $(VENV)/installed ## Build both distributions, as source and as wheel
+# Not isolated: what builds them is what requirements/test.txt holds.
+dist: $(VENV)/installed ## Build both distributions, as source and as wheel, with a bill of materials for each
 	@rm -rf dist && mkdir dist
 	@set -e; for folder in . harness; do \
-	  $(BIN)/python -m build --outdir dist $$folder >dist/build.log 2>&1 || { tail -15 dist/build.log >&2; exit 1; }; \
+	  $(BIN)/python -m build --no-isolation --outdir dist $$folder >dist/build.log 2>&1 || { tail -15 dist/build.log >&2; exit 1; }; \
 	done
+	@$(BIN)/python tools/sbom.py dist/*.whl
 
 wheel: dist ## Try both distributions outside the checkout, up to a run of the conformance suite; list what the SDK's wheel holds
 	@$(BIN)/python tests/wheels.py dist
@@ -246,11 +260,12 @@ wheels: .venv-zig/installed ## Build the SDK's wheels for Linux (glibc, musl) an
 	@set -e; for wheel in dist/wheels/*manylinux*.whl; do tag=$${wheel##*abi3-}; \
 	  .venv-zig/bin/auditwheel show $$wheel | grep -q "\"$${tag%.whl}\"" || { echo "auditwheel finds another tag for $$wheel" >&2; exit 1; }; done
 	@$(PYTHON) tests/wheels_run.py dist/wheels
+	@.venv-zig/bin/python tools/sbom.py dist/wheels/*.whl
 
 # The environment gets the newest, then the oldest.
 test-protobuf: dist ## Try the SDK's wheel on the newest and the oldest protobuf runtime that it admits
 	@rm -rf build/wheel-venv && $(PYTHON) -m venv build/wheel-venv
-	@set -e; for wanted in 'protobuf<8' protobuf==5.27.2; do \
+	@set -e; for wanted in 'protobuf<8' protobuf==5.29.6; do \
 	  build/wheel-venv/bin/python -m pip install --quiet --disable-pip-version-check dist/lightfr-*.whl "$$wanted"; \
 	  for kind in upb python; do \
 	    PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION=$$kind build/wheel-venv/bin/python -W error tests/protobuf_runtime.py; \

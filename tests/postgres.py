@@ -40,7 +40,8 @@ class Postgres:
         subprocess.run(self._command(program, *arguments), check=True, capture_output=True, cwd="/")
 
     def start(self):
-        for _ in range(300):
+        # It begins by reading its log from the last checkpoint on, which takes a while on a busy machine.
+        for _ in range(3000):
             # After a kill its children may hold its memory for a moment, and then it does not start.
             if self._process is None or self._process.poll() is not None:
                 self._launch()

@@ -1,9 +1,14 @@
 """Two distributions, one release: what both pyproject.toml say agrees. `make wheel` tries what is built from them."""
 
+import re
 import tomllib
 from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
 
 import lightfr
+from tests import wheels
 
 ROOT = Path(__file__).parent.parent
 SDK = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -19,7 +24,7 @@ def test_the_harness_asks_for_the_sdk_of_its_own_version():
 
 
 def test_the_sdk_asks_for_three_packages_and_offers_no_more():
-    names = {requirement.split(">")[0] for requirement in SDK["project"]["dependencies"]}
+    names = {re.split("[^a-z]", requirement)[0] for requirement in SDK["project"]["dependencies"]}
     assert names == {"cffi", "protobuf", "cryptography"}
     assert "optional-dependencies" not in SDK["project"]
 
@@ -29,3 +34,21 @@ def test_both_are_built_alike_and_licensed_alike():
     for key in ("license", "license-files", "authors", "requires-python", "urls"):
         assert SDK["project"][key] == HARNESS["project"][key]
     assert (ROOT / "harness/LICENSE").read_text() == (ROOT / "LICENSE").read_text()
+
+
+@pytest.mark.parametrize("package", wheels.HOLDS)
+def test_a_wheel_with_a_file_too_many_or_too_few_is_noticed(package, tmp_path):
+    """`make wheel` looks into the real ones."""
+    path = tmp_path / f"{package}-{lightfr.__version__}-cp311-abi3-linux_x86_64.whl"
+    expected = sorted(wheels.expected_files(package, lightfr.__version__))
+    assert len(expected) > 60
+    for names, is_right in ((expected, True), ([*expected, f"{package}/key.pem"], False), (expected[1:], False)):
+        with ZipFile(path, "w") as wheel:
+            for name in names:
+                wheel.writestr(name, "")
+        with ZipFile(path) as wheel:
+            if is_right:
+                wheels.check_files(path, wheel)
+            else:
+                with pytest.raises(AssertionError, match="holds"):
+                    wheels.check_files(path, wheel)

@@ -3,8 +3,10 @@
 Plain asserts, so that it runs with any Python: what it tries has an environment of its own.
 """
 
+import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -18,7 +20,16 @@ from zipfile import ZipFile
 ROOT = Path(__file__).resolve().parent.parent
 # A device carries the SDK with every app: what makes it grow beyond this needs a reason.
 LARGEST_WHEEL_BYTES = 256 * 1024
-NOT_FOR_DEVICES = ("harness", "bench", "floor", "vectors", "tests")
+# The folder of each distribution, what it is compiled to, and the kinds of files that are no Python and belong to it.
+HOLDS = {
+    "lightfr": ("sdk", "lightfr/_kernel/_lfr.abi3.so", (".pyi", "py.typed")),
+    "lightfr_harness": (
+        "harness",
+        "lightfr_harness/bench/_floor.abi3.so",
+        (".pyi", ".toml", "templates/page.html", "templates/style.css", "play.html", "play.css", "play.js"),
+    ),
+}
+ABOUT = {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "top_level.txt", "licenses/LICENSE"}
 # What `pip install lightfr` may bring along; pycparser comes with cffi, the last three with the environment.
 SDK_ENVIRONMENT = {"lightfr", "cffi", "pycparser", "protobuf", "cryptography", "pip", "setuptools", "wheel"}
 
@@ -40,25 +51,51 @@ def metadata(wheel):
     return BytesParser().parsebytes(wheel.read(name))
 
 
+def expected_files(package, version):
+    """What a wheel holds: the files of the checkout that belong to it, its binary, and what is said of it."""
+    folder, binary, kinds = HOLDS[package]
+    found = (path.relative_to(ROOT / folder).as_posix() for path in (ROOT / folder / package).rglob("*"))
+    files = {name for name in found if name.endswith((".py", *kinds)) and "__pycache__" not in name}
+    if package == "lightfr_harness":
+        files |= {f"lightfr_harness/vectors/v1/{path.name}" for path in (ROOT / "vectors/v1").iterdir()}
+    return files | {binary} | {f"{package}-{version}.dist-info/{name}" for name in ABOUT}
+
+
+def check_files(path, wheel):
+    """It holds what belongs to it and nothing else."""
+    package, version = path.name.split("-")[:2]
+    names, expected = set(wheel.namelist()), expected_files(package, version)
+    assert names == expected, f"{path.name} holds {sorted(names - expected)} and lacks {sorted(expected - names)}"
+
+
+def check_bill(path, about):
+    """The bill of materials beside it is of this wheel, and has every package that it asks for."""
+    bill = json.loads(path.with_name(f"{path.name}.cdx.json").read_text())
+    (digest,) = bill["metadata"]["component"]["hashes"]
+    assert digest["content"] == hashlib.sha256(path.read_bytes()).hexdigest(), path.name
+    listed = {component["name"] for component in bill["components"]}
+    assert required_names(about) <= listed, f"{path.name}: its bill of materials lacks {required_names(about) - listed}"
+
+
+def required_names(about):
+    """The packages that a wheel always asks for."""
+    lines = [line for line in about.get_all("Requires-Dist") if "extra ==" not in line]
+    return {re.split("[^a-z0-9-]", line)[0] for line in lines}
+
+
 def check_sdk_wheel(path):
     """It holds the SDK, the kernel and nothing else, is small, and asks for three packages."""
     with ZipFile(path) as wheel:
         for entry in wheel.infolist():
             print(f"{entry.file_size:>9,}  {entry.filename}")
-        names = wheel.namelist()
+        check_files(path, wheel)
         about = metadata(wheel)
-    print(f"{path.stat().st_size:>9,}  {path.name}, {len(names)} files; at most {LARGEST_WHEEL_BYTES:,}")
+    print(f"{path.stat().st_size:>9,}  {path.name}; at most {LARGEST_WHEEL_BYTES:,}")
     assert "-cp311-abi3-" in path.name, f"{path.name} does not serve every Python from 3.11 on"
-    unwanted = [name for name in names if any(word in name for word in NOT_FOR_DEVICES) or name.endswith(".c")]
-    assert not unwanted, f"the wheel of lightfr holds {unwanted}"
-    assert {name.split("/")[0].split("-")[0] for name in names} == {"lightfr"}, names
-    assert [name for name in names if name.endswith(".so")] == ["lightfr/_kernel/_lfr.abi3.so"]
-    modules = {path.relative_to(ROOT / "sdk").as_posix() for path in (ROOT / "sdk/lightfr").rglob("*.py")}
-    assert modules == {name for name in names if name.endswith(".py")}
     assert path.stat().st_size <= LARGEST_WHEEL_BYTES, f"{path.name} is too large"
-    required = about.get_all("Requires-Dist")
-    assert {line.split(">")[0].split("<")[0] for line in required} == {"cffi", "protobuf", "cryptography"}, required
+    assert required_names(about) == {"cffi", "protobuf", "cryptography"}
     assert about["License-Expression"] == "Apache-2.0"
+    check_bill(path, about)
 
 
 def check_sdk_source(path):
@@ -73,12 +110,13 @@ def check_sdk_source(path):
 def check_harness_wheel(path):
     """It holds the harness and the vectors as they are, needs the SDK of its own version, and does not repeat it."""
     with ZipFile(path) as wheel:
-        assert not [name for name in wheel.namelist() if name.startswith("lightfr/")]
+        check_files(path, wheel)
         for file in (ROOT / "vectors/v1").iterdir():
             assert wheel.read(f"lightfr_harness/vectors/v1/{file.name}") == file.read_bytes(), file.name
         about = metadata(wheel)
     assert f"lightfr=={about['Version']}" in about.get_all("Requires-Dist")
     assert about["License-Expression"] == "Apache-2.0"
+    check_bill(path, about)
 
 
 class Environment:
@@ -100,7 +138,9 @@ class Environment:
         return done.stdout
 
     def install(self, wheel):
-        self.run("python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel)
+        self.run(
+            "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:", wheel
+        )
 
     def import_everything(self, package):
         """Import every module; the names of all that is installed."""

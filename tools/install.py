@@ -1,10 +1,15 @@
-"""Runs `pip install` and shows what it is doing: one line that changes in a terminal, short lines elsewhere.
+"""Installs lightfr for development. It shows what pip is doing: one line that changes in a terminal, else short lines.
 
-The Makefile calls it. The first argument names the virtual environment, the others go to pip.
+    python tools/install.py [--by-range] .venv test
+
+The Makefile calls it with a virtual environment and an extra of the harness. What others wrote comes from the lock in
+requirements/, by hash and as wheels, so that nobody's code runs while it is installed; then both distributions are
+built here and linked. With --by-range, pip chooses versions by both pyproject.toml, without hashes.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import queue
 import re
@@ -78,13 +83,20 @@ def show(process: subprocess.Popen[str], log: Path) -> None:
         print("\r\x1b[K", end="")
 
 
-def main(environment: Path, arguments: list[str]) -> int:
-    """Install, and return pip's exit code; after a failure the end of its output is shown."""
+def steps(extra: str, *, is_locked: bool) -> list[list[str]]:
+    """Return what pip is told, one list for each time it runs. The tests' lock comes first, and brings what builds."""
+    if not is_locked:
+        return [["--editable", ".", "--editable", f"./harness[{extra}]"]]
+    locked = ["--require-hashes", "--only-binary", ":all:", "--requirement", f"requirements/{extra}.txt"]
+    own = ["--no-deps", "--no-build-isolation", "--editable", ".", "--editable", "./harness"]
+    return [locked, own] if extra == "test" else [locked]
+
+
+def run(environment: Path, arguments: list[str]) -> int:
+    """Run pip, and return its exit code; after a failure the end of its output is shown."""
     log = environment / "install.log"
     command = [str(environment / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check", "--no-color"]
     command += ["--progress-bar", "off", *arguments]
-    print(f"installing lightfr and what it needs into {environment} ...", flush=True)
-    began = time.monotonic()
     with subprocess.Popen(  # noqa: S603 # pip of our own environment, with what the Makefile says
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     ) as process:
@@ -97,10 +109,26 @@ def main(environment: Path, arguments: list[str]) -> int:
     if process.returncode:
         print(*log.read_text().splitlines()[-LINES_OF_A_FAILURE:], sep="\n", file=sys.stderr)
         print(f"pip could not install lightfr: its last lines stand above, all of them in {log}", file=sys.stderr)
-    else:
-        print(f"  installed in {time.monotonic() - began:.0f} s", flush=True)
+        if "--only-binary" in arguments:
+            print("If a package has no wheel for this platform, `make LOCKED=no` takes others.", file=sys.stderr)
     return process.returncode
 
 
+def main() -> int:
+    """Install, and return the exit code of pip."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("environment", type=Path)
+    parser.add_argument("extra")
+    parser.add_argument("--by-range", action="store_true", help="choose versions anew, without hashes")
+    options = parser.parse_args()
+    print(f"installing lightfr and what it needs into {options.environment} ...", flush=True)
+    began = time.monotonic()
+    for arguments in steps(options.extra, is_locked=not options.by_range):
+        if failed := run(options.environment, arguments):
+            return failed
+    print(f"  installed in {time.monotonic() - began:.0f} s", flush=True)
+    return 0
+
+
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), sys.argv[2:]))
+    sys.exit(main())

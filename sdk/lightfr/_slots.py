@@ -14,6 +14,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from lightfr import _files
+from lightfr._secret import secret
 
 _SLOT_BYTES = 4096
 FILE_BYTES = 2 * _SLOT_BYTES
@@ -23,6 +24,7 @@ _DIGEST_BYTES = 32
 MAX_SECRET_BYTES = _SLOT_BYTES - _DIGEST_BYTES - _HEAD.size
 
 
+@secret
 class Slot(NamedTuple):
     """A whole slot: where it begins in the file, which save wrote it, and its secret."""
 

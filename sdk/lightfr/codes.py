@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lightfr import _kernel
+from lightfr._secret import secret
 from lightfr.errors import ArtifactFileError, BufferSizeError, ItemIndexError, LightFRError
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from lightfr.open_rows import OpenRows
 
 
+@secret
 class UserCode:
     """A private user code. Its bits show in no repr, no comparison error and no log."""
 
@@ -186,6 +188,7 @@ class ItemCodes:
 _CLOSED = _kernel.CodesPointer(b"", _kernel.MIN_CODE_BITS)
 
 
+@secret
 class ItemSet:
     """A set of item indices as a bitmap: what a search leaves out. Its members show in no repr."""
 

@@ -6,6 +6,7 @@ from base64 import b64decode, encodebytes
 from typing import TYPE_CHECKING, NamedTuple
 
 from lightfr import _files
+from lightfr._secret import secret
 from lightfr.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ MEMBER_KEY, MEMBERSHIP = "LIGHTFR MEMBER KEY", "LIGHTFR MEMBERSHIP"
 _REQUEST = "CERTIFICATE REQUEST"
 
 
+@secret
 class IdentityKeys(NamedTuple):
     """What a device makes for an identity, and what it asks the authority to sign."""
 
@@ -26,6 +28,9 @@ class IdentityKeys(NamedTuple):
     # For that key; PKCS #10, DER.
     signing_request: bytes
     member_key: MemberKey
+
+    def __repr__(self) -> str:
+        return "<IdentityKeys>"
 
 
 class Issued(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING, NamedTuple
 
+from lightfr._secret import secret
 from lightfr.errors import InvalidInputError, ItemIndexError, RatingError
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class RatingScale(_Range):
         return self.minimum + level * (self.maximum - self.minimum) / LEVELS
 
 
+@secret
 class Interactions:
     """Rated item indices and their levels. Rating an item again replaces the old rating and makes it the newest."""
 

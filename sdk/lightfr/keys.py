@@ -19,6 +19,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from lightfr import _files, _slots
+from lightfr._secret import secret
 from lightfr.errors import InvalidInputError, StoreError, StoreKeyError, StoreVersionError
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _MAX_FILE_BYTES = 64 * 1024
 
 
+@secret
 class Kept(NamedTuple):
     """What the providers below keep. The anchor is empty beside a secret of an earlier format."""
 
@@ -200,6 +202,7 @@ _MAX_PARALLEL = 16
 _NONCE_BYTES = 12
 
 
+@secret
 class PassphraseKey:
     """A file sealed with AES-256-GCM under a passphrase. Keeps the derived key in memory, not the passphrase.
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+from lightfr._secret import secret
 from lightfr.errors import PrivacyError
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ MEMBERSHIP_BYTES = 104
 _STATEMENT_BYTES = MEMBER_KEY_BYTES + 8
 
 
+@secret
 class MemberKey:
     """The key by which the other devices of a cohort know this one; Ed25519. Its repr says nothing."""
 

@@ -19,9 +19,9 @@ _LEAST_THOUSANDTHS = 1_300
 def round_loss(noise: Noise, code_bits: int, minimum_cohort: int, *, is_training: bool) -> float:
     """Return rho (zero-concentrated differential privacy) of one round; infinite when the noise is too small to count.
 
-    Only the noise of honest devices that uploaded hides a user. Uploads are added up only when at least
-    `minimum_cohort` devices, and at least 7/10 of the roster, uploaded; up to 1/5 of the roster may collude. The fewest
-    honest ones that this leaves are 5/7 of the minimum.
+    Only the noise of honest devices that uploaded hides a user. A server can show devices two rosters, so only those
+    that signed the survivors count, at least 7/10 of the roster; up to 1/5 of it may collude. A roster has at least
+    `minimum_cohort` devices, so half of the minimum are honest and signed.
     """
     if is_training:
         length = CLIPPED_LENGTH * code_bits
@@ -29,7 +29,7 @@ def round_loss(noise: Noise, code_bits: int, minimum_cohort: int, *, is_training
     else:
         # Gate refreshes and evaluations: numbers of 0 or 1, of which at most 64 are 1.
         blocks = [(COUNTED_ITEMS, noise.counts_thousandths)]
-    honest = 5 * minimum_cohort // 7
+    honest = minimum_cohort // 2
     if not honest or any(thousandths < _LEAST_THOUSANDTHS for _, thousandths in blocks):
         return inf
     return sum(squared_length / (thousandths / 1000) ** 2 for squared_length, thousandths in blocks) / (2 * honest)

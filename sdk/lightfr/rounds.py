@@ -11,6 +11,7 @@ import json
 import os
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+from lightfr._secret import secret
 from lightfr._wire import coordinator, encode_update, secure
 from lightfr.errors import InvalidInputError, LightFRError, PrivacyError, ProtocolError, RefusedError
 from lightfr.secagg import DeviceSession, Place
@@ -38,11 +39,15 @@ _PENDING_UPLOAD = "pending_upload"
 _ROUND, _SESSION, _OUTGOING = "secure_round", "secure_session", "secure_outgoing"
 
 
+@secret
 class Outgoing(NamedTuple):
     """A call of CoordinatorService that is due. Sending it twice does no harm."""
 
     method: str
     request: bytes
+
+    def __repr__(self) -> str:
+        return f"<Outgoing {self.method}>"
 
 
 class Trusted(NamedTuple):
@@ -67,6 +72,7 @@ def require_upload_size(request: bytes, limit_bytes: int) -> None:
         raise ProtocolError(f"the upload has {len(request)} bytes, the server takes {limit_bytes}")
 
 
+@secret
 class ClearRound:
     """A round in the clear: one upload, and no answer to wait for. NOT PRIVATE, for audits."""
 
@@ -106,6 +112,7 @@ class ClearRound:
         return isinstance(error, RefusedError) and error.reason in TOO_LATE | _NEVER_TAKEN
 
 
+@secret
 class RoundParticipant:
     """A device's part in a masked round, from its keys to the shares that it reveals."""
 

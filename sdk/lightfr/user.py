@@ -6,6 +6,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
+from lightfr._secret import secret
 from lightfr.codes import UserCode
 from lightfr.errors import NotSyncedError
 from lightfr.interactions import HIDDEN, Interactions
@@ -25,6 +26,7 @@ USER_CODE = "user_code"
 _ROUNDS = "rounds"
 
 
+@secret
 class User:
     """A store, the models beside it, and what was computed from both. Whoever reads or changes it holds `lock`."""
 

@@ -41,6 +41,13 @@ def remembered_signatures():
         yield
 
 
+def twin_of(session):
+    """A session that goes its own way from here: what it has done so far, the given one has done too."""
+    twin = object.__new__(type(session))
+    vars(twin).update(vars(session))
+    return twin
+
+
 def member_of(authority, seeded, ends=FOREVER):
     key = MemberKey.from_private(seeded.randbytes(32))
     statement = key.public + ends
@@ -50,7 +57,7 @@ def member_of(authority, seeded, ends=FOREVER):
 class Devices:
     """Sessions that have advertised. `vouched` are their entries; all of it by ascending peer id."""
 
-    def __init__(self, n, seed=1):
+    def __init__(self, n, seed=1, minimum=MINIMUM, kind=DeviceSession):
         seeded = self.seeded = random.Random(seed)
         self.server, self.authority = (Ed25519PrivateKey.from_private_bytes(seeded.randbytes(32)) for _ in range(2))
         self.server_key, authority_key = (key.public_key().public_bytes_raw() for key in (self.server, self.authority))
@@ -60,9 +67,7 @@ class Devices:
         for peer_id in self.peer_ids:
             place = Place(self.round_id, peer_id, manifest, TRAINING, self.server_key, [authority_key])
             member, own = member_of(self.authority, seeded), random.Random(seeded.random())
-            session = DeviceSession(
-                place, member, now_unix_seconds=0.0, minimum_cohort=MINIMUM, random=own.randbytes
-            )  # fmt: skip
+            session = kind(place, member, now_unix_seconds=0.0, minimum_cohort=minimum, random=own.randbytes)
             self.sessions.append(session)
         self.vouched = [session.advertise() for session in self.sessions]
 
@@ -72,22 +77,27 @@ class Devices:
         roster = Roster.of(self.round_id, bytes(32), TRAINING, [one.entry for one in entries])
         return roster, b"".join(one.voucher() for one in entries), self.server.sign(roster_message(roster.digest))
 
+    def acknowledged(self, who):
+        """A roster of some devices, by ascending index, and copies of their sessions that hold each other's shares."""
+        told = roster, _, _ = self.roster([self.vouched[i] for i in who])
+        sessions = [twin_of(self.sessions[i]) for i in who]
+        inboxes = [[] for _ in who]
+        for sender, session in enumerate(sessions):
+            for receiver, message in session.share(*told):
+                inboxes[receiver].append((sender, message))
+        for session, inbox in zip(sessions, inboxes, strict=True):
+            assert not any(session.acknowledge(inbox))
+        return roster, sessions
+
 
 class Prepared:
     """A cohort whose shares are where they belong. Devices are named by their roster indices."""
 
     @remembered_signatures()
-    def __init__(self, n, seed=1):
-        devices = Devices(n, seed)
-        self.server, (self.roster, vouchers, signature) = devices.server, devices.roster()
-        sealed = [session.share(self.roster, vouchers, signature) for session in devices.sessions]
-        inboxes = [[] for _ in range(n)]
-        for sender, records in enumerate(sealed):
-            for receiver, message in records:
-                inboxes[receiver].append((sender, message))
-        for session, inbox in zip(devices.sessions, inboxes, strict=True):
-            assert not any(session.acknowledge(inbox))
-        self.stored = [session.to_bytes() for session in devices.sessions]
+    def __init__(self, n, seed=1, minimum=MINIMUM):
+        devices = Devices(n, seed, minimum)
+        self.server, (self.roster, sessions) = devices.server, devices.acknowledged(range(n))
+        self.stored = [session.to_bytes() for session in sessions]
         self.blocks = round_blocks(N_ROWS, CODE_BITS, n)
 
     @property

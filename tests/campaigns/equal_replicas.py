@@ -52,13 +52,13 @@ class Line:
         while True:
             try:
                 status, answer = self._try(method, body)
-            except OSError:
-                status = 503
+            except OSError as error:
+                status, answer = 503, str(error).encode()
             if status == 200:
                 return answer
             # A refusal is an answer; a server that is away, or that has lost its data base, is not.
             if status < 500 or time.monotonic() > ends:
-                raise LoadError(f"{method} was answered with status {status}")
+                raise LoadError(f"{method} was answered with status {status}: {answer[:300]!r}")
             self.retries += 1
             self.close()
             time.sleep(self._random.uniform(0.1, 1.0))
@@ -231,6 +231,7 @@ class Killer(threading.Thread):
                 if self.done % self._every == 0:
                     self._service.kill_postgres()
         except Exception as error:
+            print(f"nothing more is killed: {error}", flush=True)
             self.failure = error
 
 

@@ -14,8 +14,8 @@ NOISE = Noise(rows_thousandths=200_000, sums_thousandths=25_000, counts_thousand
 
 @pytest.mark.parametrize("bits", [64, 256])
 @pytest.mark.parametrize("minimum", [2, 256, 1000])
-def test_a_round_costs_what_the_accountant_says_with_five_sevenths_of_the_minimum(bits, minimum):
-    honest = 5 * minimum // 7
+def test_a_round_costs_what_the_accountant_says_with_half_of_the_minimum(bits, minimum):
+    honest = minimum // 2
     accountant = Accountant(open_rows=2000, code_bits=bits, max_rows=0, noise=NOISE, honest_devices=honest)
     counted = round_loss(NOISE, bits, minimum, is_training=True)
     assert counted == pytest.approx(accountant.round_loss().rho, rel=1e-6)
@@ -23,11 +23,11 @@ def test_a_round_costs_what_the_accountant_says_with_five_sevenths_of_the_minimu
     assert counted == pytest.approx(accountant.refresh_loss(2000, honest).rho, rel=1e-6)
 
 
-def test_so_many_honest_survivors_are_there_however_large_the_roster_is():
-    """A fifth colludes, and the set of survivors was signed by 7/10 of the roster, and is no less than the minimum."""
+def test_so_many_honest_devices_signed_the_survivors_however_large_the_roster_is():
+    """A fifth colludes. Who did not sign may be there for show: tests/adversary/test_every_strategy.py."""
     for minimum in (2, 3, 24, 256, 1000):
-        fewest = min(max(minimum, quorum(n)) - n // 5 for n in range(minimum, 8193))
-        assert 5 * minimum // 7 <= fewest <= 5 * minimum / 7 + 1
+        fewest = min(quorum(n) - n // 5 for n in range(minimum, 8193))
+        assert minimum // 2 <= fewest <= minimum // 2 + 1
 
 
 @pytest.mark.parametrize("rho", [1e-4, 0.01, 0.1, 1.0, 3.0, 20.0])
@@ -52,6 +52,6 @@ def test_noise_that_is_too_small_to_be_counted_promises_nothing(field):
 
 def test_noise_planned_for_ten_rounds_lasts_for_eight_by_the_bound_of_the_device():
     """What the closed form costs, said in docs/privacy-dp.md."""
-    noise = noise_for(8.0, DELTA, rounds=10, code_bits=64, devices=5 * 256 // 7)
+    noise = noise_for(8.0, DELTA, rounds=10, code_bits=64, devices=256 // 2)
     loss = round_loss(noise, 64, 256, is_training=True)
     assert max(rounds for rounds in range(20) if epsilon(rounds * loss) <= 8.0) == 8

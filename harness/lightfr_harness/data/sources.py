@@ -5,8 +5,9 @@ changes the file from time to time (ml-latest-small) or none is known (filmtrust
 download is checked for completeness and for its ratings file, not for its exact content. Douban
 has no public address that could be relied on; bring the file by hand.
 
-RecBole's source distribution has ML-100K too: real data wherever pip works. Its licence allows
-research, not redistribution: keep the file out of repositories and packages.
+RecBole's wheel has ML-100K too: real data wherever pip works. pip checks the wheel's SHA-256, and a
+wheel is only unpacked: none of its code runs. The data's licence allows research, not redistribution:
+keep the file out of repositories and packages.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import hashlib
 import shutil
 import subprocess
 import sys
-import tarfile
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,9 +27,11 @@ LIBREC = "https://guoguibing.github.io/librec/datasets/"
 CIAO = "https://www.cse.msu.edu/~tangjili/datasetcode/"
 
 RECBOLE_VERSION = "1.2.1"
+RECBOLE_WHEEL = f"recbole-{RECBOLE_VERSION}-py3-none-any.whl"
+RECBOLE_WHEEL_SHA256 = "9c9948202011f37eb0a7c6768129313f00d6403ad221ec940d5e2d5d5f33a407"
 RECBOLE_FILE = "ml-100k.inter"
-RECBOLE_MD5 = "a8a8c3f165aedc53f63b5dc0a0463b14"
-RECBOLE_MEMBER = f"recbole-{RECBOLE_VERSION}/recbole/dataset_example/ml-100k/{RECBOLE_FILE}"
+RECBOLE_SHA256 = "4edb74e2a81178c2ba9ff381495f754f996c4aea351b1272ca36b43da0935eff"
+RECBOLE_MEMBER = f"recbole/dataset_example/ml-100k/{RECBOLE_FILE}"
 PIP_TIMEOUT_SECONDS = 300
 
 
@@ -69,20 +72,19 @@ def find_source(name: str) -> Source:
 
 def fetch_with_pip(stage: Path, unreachable: DownloadError) -> str:
     """Leave the ratings at stage/complete; `unreachable` is why this second way is tried."""
-    archive = stage / f"recbole-{RECBOLE_VERSION}.tar.gz"
-    # pip asks the package for its metadata. With the build tools at hand that needs no download;
-    # without them, pip fetches them into a temporary environment.
-    if not (_pip_download(stage, ["--no-build-isolation"]) or _pip_download(stage, [])):
+    if not _pip_download(stage):
         raise DownloadError(f"{unreachable} The way through pip failed too.") from unreachable
     complete = stage / "complete"
     complete.mkdir()
-    _take_out(archive, complete / RECBOLE_FILE)
+    _take_out(stage / RECBOLE_WHEEL, complete / RECBOLE_FILE)
     return RECBOLE_FILE
 
 
-def _pip_download(stage: Path, extra: list[str]) -> bool:
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
-    command += ["--no-binary", ":all:", *extra, "--dest", str(stage), f"recbole=={RECBOLE_VERSION}"]
+def _pip_download(stage: Path) -> bool:
+    pinned = stage / "recbole.txt"
+    pinned.write_text(f"recbole=={RECBOLE_VERSION} --hash=sha256:{RECBOLE_WHEEL_SHA256}\n")
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
+    command += ["--require-hashes", "--requirement", str(pinned), "--dest", str(stage)]
     try:
         subprocess.run(command, check=True, capture_output=True, timeout=PIP_TIMEOUT_SECONDS)
     except (subprocess.SubprocessError, OSError):
@@ -92,16 +94,13 @@ def _pip_download(stage: Path, extra: list[str]) -> bool:
 
 def _take_out(archive: Path, target: Path) -> None:
     try:
-        with tarfile.open(archive) as packed:
-            member = packed.extractfile(RECBOLE_MEMBER)
-            if member is None:
-                raise KeyError(RECBOLE_MEMBER)
-            with member, target.open("wb") as file:
-                shutil.copyfileobj(member, file)
-    except (OSError, KeyError, tarfile.TarError) as error:
+        with zipfile.ZipFile(archive) as packed, packed.open(RECBOLE_MEMBER) as member, target.open("wb") as file:
+            shutil.copyfileobj(member, file)
+    except (OSError, KeyError, zipfile.BadZipFile) as error:
         raise DownloadError(f"{archive.name} does not hold {RECBOLE_FILE}.") from error
-    actual = hashlib.md5(target.read_bytes(), usedforsecurity=False).hexdigest()
-    if actual != RECBOLE_MD5:
+    actual = hashlib.sha256(target.read_bytes()).hexdigest()
+    if actual != RECBOLE_SHA256:
         raise UntrustedDownloadError(
-            f"{RECBOLE_FILE} has MD5 {actual}, but {RECBOLE_MD5} is known. The download was discarded. Fetch it again."
+            f"{RECBOLE_FILE} has SHA-256 {actual}, but {RECBOLE_SHA256} is known. "
+            "The download was discarded. Fetch it again."
         )

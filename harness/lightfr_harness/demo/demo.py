@@ -151,6 +151,8 @@ def run(console: Console, report: Path, json_file: str | None = None, scene: Sce
             (work / "items.tsv").write_text("".join(f"{item}\t{count}\n" for item, count in counts))
             how: dict[str, Any] = {"host": "localhost", "privacy": "secagg", "rounds": scene.rounds}
             how |= {"goal": scene.cohort, "over_selection": 1.0, "minimum": scene.minimum_cohort}
+            # One evaluation by so few devices is never sure, and would leave everybody with popularity.
+            how |= {"evaluate_every": 0}
             how["deadline_seconds"] = _STEP_SECONDS_AT_MOST
             process = CoordinatorProcess(work / "coordinator", authority.folder, work / "items.tsv", **how)
             coordinator = stack.enter_context(process)
@@ -266,8 +268,7 @@ def _train(
             model = _next_version(remote, model)
             _look(split, fleet, model, coordinator, outcome)
             shown = f"HR@10 {outcome.accuracy[-1]['hr']:.3f}"
-            # An evaluation makes a version too, after the last round of training.
-            done = min(model.manifest.model_version - 1, scene.rounds)
+            done = model.manifest.model_version - 1
             progress.update(task, completed=done, accuracy=shown)
     outcome.upload = upload.compare(recorder.upload, watched.device, model)
     outcome.rounds, outcome.cohort, outcome.minimum_cohort = scene.rounds, scene.cohort, scene.minimum_cohort

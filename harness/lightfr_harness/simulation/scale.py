@@ -205,8 +205,7 @@ class Simulation:
     def _open_round(self, now: int) -> None:
         self._number += 1
         self._round = Round.new(self._number, self._number, b"", self._plan, now)
-        # Pace spreads those who are sent away over the places of all cohorts.
-        self._round.places = self._plan.places * self._scenario.cohorts
+        self._round.cohorts = self._scenario.cohorts
         self._cohorts: list[_Cohort] = []
         self._publishes_at: float | None = None
 

@@ -114,7 +114,10 @@ class Channel:
         try:
             response = self._send(verb, path, headers, body)
             if response.status not in accepted:
-                raise refusal(response.status, response.read(_ERROR_LIMIT_BYTES))
+                body = response.read(_ERROR_LIMIT_BYTES)
+                if len(body) < _ERROR_LIMIT_BYTES:
+                    _require_whole(response, body)
+                raise refusal(response.status, body)
             yield response
         except LightFRError:
             raise
@@ -155,12 +158,21 @@ def _read(response: HTTPResponse, limit_bytes: int) -> bytes:
     body = response.read(limit_bytes + 1)
     if len(body) > limit_bytes:
         raise ProtocolError(f"the server's answer is longer than {limit_bytes} bytes")
-    # http.client takes the end of the connection for the end of the answer, and a shorter message may parse as well.
+    _require_whole(response, body)
+    # A message that was cut off may parse as well.
     if response.length is None and not response.chunked:
         raise ProtocolError("the server's answer does not say how long it is")
-    if response.length:
-        raise ServerUnavailableError(f"the server's answer broke off after {len(body)} bytes: try again later")
     return body
+
+
+def _require_whole(response: HTTPResponse, body: bytes) -> None:
+    """Raise ServerUnavailableError for an answer that broke off.
+
+    http.client takes the end of the connection for the end of the answer, and even for the end of its headers: then the
+    answer has neither a length nor a body.
+    """
+    if response.length or (response.length is None and not response.chunked and not body):
+        raise ServerUnavailableError(f"the server's answer broke off after {len(body)} bytes: try again later")
 
 
 def _explained(error: OSError | HTTPException) -> LightFRError:

@@ -8,6 +8,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from lightfr._secret import secret
 from lightfr.errors import PeerKeyError, PrivacyError
 
 KEY_BYTES = 32
@@ -29,6 +30,7 @@ def public_key(private_key: bytes) -> bytes:
     return X25519PrivateKey.from_private_bytes(private_key).public_key().public_bytes_raw()
 
 
+@secret
 class Agreement:
     """One private key, to agree with many others: reading it costs as much as an agreement."""
 

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from lightfr._secret import secret
 from lightfr.cohorts import DEFAULT_MINIMUM_COHORT, require_minimum_cohort
 from lightfr.errors import CohortTooSmallError, PrivacyError
 from lightfr.membership import MEMBERSHIP_BYTES, Member, MemberKey
@@ -70,6 +71,7 @@ class Place:
     membership_keys: Sequence[bytes]
 
 
+@secret
 class RevealedShares(NamedTuple):
     """What a device tells the server at the end: records of an owner's roster index (4 bytes) and a share (33).
 
@@ -79,7 +81,11 @@ class RevealedShares(NamedTuple):
     seeds: bytes
     mask_keys: bytes
 
+    def __repr__(self) -> str:
+        return "<RevealedShares>"
 
+
+@secret
 class DeviceSession:
     """One round: advertise, share, acknowledge, sign_included, mask, sign_survivors, reveal, in this order.
 

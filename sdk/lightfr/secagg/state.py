@@ -6,11 +6,13 @@ import json
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from lightfr._secret import secret
 from lightfr.errors import InvalidInputError
 
 _VERSION = "lightfr session v2"
 
 
+@secret
 @dataclass(frozen=True)
 class SessionState:
     """One round of one device. Empty bytes stand for what is not known yet, or not needed any more.

@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.ciphers.algorithms import AES
 from cryptography.hazmat.primitives.ciphers.modes import CTR
 
 from lightfr import _kernel
+from lightfr._secret import secret
 from lightfr.errors import BufferSizeError, InvalidInputError
 from lightfr.secagg.noise import COUNT_VARIANCE, EVALUATION_VARIANCE, row_variance, ternary_room, user_sum_thousandths
 from lightfr.training.constants import rated_target
@@ -103,6 +104,7 @@ def _bits_for(largest_sum: int, noise_thousandths: int, devices: int) -> int:
     return (2 * (largest_sum + room)).bit_length()
 
 
+@secret
 class Vector:
     """The numbers of some blocks, zeros at first: int16 where a block has at most 16 bits, else int32.
 
@@ -159,6 +161,7 @@ class Vector:
         return parts
 
 
+@secret
 class _MaskStream:
     """The key stream of one mask, piece by piece in one buffer."""
 

@@ -16,6 +16,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from lightfr import _files
+from lightfr._secret import secret
 from lightfr.errors import StoreCorruptError, StoreVersionError
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class Header(NamedTuple):
         return cls(store_id, key_id, first_sequence)
 
 
+@secret
 class Log:
     """An open log file. `length_bytes` and `next_sequence` say where the next record goes."""
 

@@ -10,6 +10,7 @@ import os
 from typing import TYPE_CHECKING
 
 from lightfr import _files
+from lightfr._secret import secret
 from lightfr.errors import StoreCorruptError, StoreKeyError, StoreRolledBackError
 from lightfr.store._log import Header, Log, write_temporary
 from lightfr.store._ring import KeyRing
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from lightfr.keys import KeyProvider
 
 
+@secret
 class Opened:
     """A log that is read to its end, its ring and what it says. The snapshot is what a rewrite has put at its start."""
 

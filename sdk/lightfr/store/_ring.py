@@ -11,6 +11,7 @@ import json
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
+from lightfr._secret import secret
 from lightfr.errors import StoreKeyError, StoreVersionError
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ KEY_BYTES = 32
 _MAX_DIGITS = 20  # of 2^64
 
 
+@secret
 class KeyRing(NamedTuple):
     """One key, or two while a rotation is under way. The anchor is the sequence of the last acknowledged record."""
 

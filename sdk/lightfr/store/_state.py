@@ -7,6 +7,7 @@ from base64 import b64decode, b64encode
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from lightfr._secret import secret
 from lightfr.errors import InvalidInputError, RatingError
 from lightfr.interactions import HIDDEN, LEVELS
 
@@ -21,6 +22,7 @@ _RATINGS_PER_RECORD = 10_000
 _MAX_NAME_BYTES = 255
 
 
+@secret
 class Change(NamedTuple):
     """What one record does, all of it or nothing. `unfinished` says that the next record belongs to it too."""
 
@@ -55,6 +57,7 @@ class Change(NamedTuple):
             return None
 
 
+@secret
 class State:
     """Levels by item id, oldest first, and named values."""
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lightfr import _files
+from lightfr._secret import secret
 from lightfr.errors import InvalidInputError, StoreClosedError
 from lightfr.model.catalogue import require_item_id
 from lightfr.store._log import MAX_CHANGE_BYTES, Header, write_temporary
@@ -32,6 +33,7 @@ _GROWTH = 3
 _MIN_REWRITE_BYTES = 64 * 1024
 
 
+@secret
 class Store:
     """Ratings and named values on the medium, sealed. Threads may share one; processes may not."""
 

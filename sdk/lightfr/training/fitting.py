@@ -6,6 +6,7 @@ from array import array
 from typing import TYPE_CHECKING, NamedTuple
 
 from lightfr import _kernel
+from lightfr._secret import secret
 from lightfr.codes import UserCode
 from lightfr.errors import CodeLengthError
 from lightfr.interactions import LEVELS, MIDDLE
@@ -71,6 +72,7 @@ def may_refine(model: PublishedModel, interactions: Interactions) -> bool:
     return sum(level >= MIDDLE for level in interactions.arrays()[1]) >= REFINE_FROM_RATINGS
 
 
+@secret
 class Weighed(NamedTuple):
     """Items that a code is fitted to: those that it shall be near to first, then those that it shall be far from."""
 
@@ -82,6 +84,9 @@ class Weighed(NamedTuple):
     n_near: int
     near_weight: int
     n: int
+
+    def __repr__(self) -> str:
+        return f"<Weighed items: {self.n}>"
 
 
 def _weighed(model: PublishedModel, interactions: Interactions, recency: Recency) -> Weighed:

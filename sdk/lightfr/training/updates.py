@@ -7,6 +7,7 @@ from array import array
 from typing import TYPE_CHECKING, NamedTuple
 
 from lightfr import _kernel
+from lightfr._secret import secret
 from lightfr.interactions import LEVELS
 from lightfr.training.fitting import targets_of
 from lightfr.training.model import CODES, PAPER, TERNARY, PublishedModel
@@ -25,6 +26,7 @@ def taught_by(model: PublishedModel, interactions: Interactions) -> Interactions
     return interactions if model.objective == PAPER else interactions.to_teach()
 
 
+@secret
 class RowUpdate(NamedTuple):
     """Gradients of some rows. Private until it is summed with those of others: from it the ratings can be recovered."""
 

@@ -2,7 +2,6 @@
 
 import hashlib
 import io
-import tarfile
 import threading
 import zipfile
 from dataclasses import replace
@@ -170,13 +169,11 @@ def unreachable(monkeypatch):
 
 
 def pip_that_brings(content, monkeypatch):
-    """Replace pip by one that leaves a source distribution with this ratings file."""
+    """Replace pip by one that leaves a wheel with this ratings file."""
 
-    def download(stage, extra):
-        with tarfile.open(stage / "recbole-1.2.1.tar.gz", "w:gz") as packed:
-            member = tarfile.TarInfo(sources.RECBOLE_MEMBER)
-            member.size = len(content)
-            packed.addfile(member, io.BytesIO(content))
+    def download(stage):
+        with zipfile.ZipFile(stage / sources.RECBOLE_WHEEL, "w") as packed:
+            packed.writestr(sources.RECBOLE_MEMBER, content)
         return True
 
     monkeypatch.setattr(sources, "_pip_download", download)
@@ -187,7 +184,7 @@ INTER = b"user_id:token\titem_id:token\trating:float\ttimestamp:float\n1\t2\t3\t
 
 def test_ml_100k_comes_through_pip_when_its_publisher_is_out_of_reach(tmp_path, unreachable, monkeypatch):
     pip_that_brings(INTER, monkeypatch)
-    monkeypatch.setattr(sources, "RECBOLE_MD5", hashlib.md5(INTER).hexdigest())
+    monkeypatch.setattr(sources, "RECBOLE_SHA256", hashlib.sha256(INTER).hexdigest())
     path = fetch("ml-100k", tmp_path)
     assert path == tmp_path / "ml-100k" / "ml-100k.inter"
     assert len(load(path, "ml-100k")) == 1
@@ -202,14 +199,16 @@ def test_what_pip_brings_is_checked_too(tmp_path, unreachable, monkeypatch):
 
 
 def test_when_both_ways_fail_the_error_says_so(tmp_path, unreachable, monkeypatch):
-    monkeypatch.setattr(sources, "_pip_download", lambda stage, extra: False)
+    monkeypatch.setattr(sources, "_pip_download", lambda stage: False)
     with pytest.raises(DownloadError, match="through pip failed too"):
         fetch("ml-100k", tmp_path)
 
 
-def test_pip_is_asked_for_the_source_distribution_without_dependencies(tmp_path, monkeypatch):
+def test_pip_is_asked_for_one_wheel_by_its_hash(tmp_path, monkeypatch):
+    """A wheel is only unpacked. Of a source distribution pip would run the code."""
     commands = []
     monkeypatch.setattr(sources.subprocess, "run", lambda command, **_: commands.append(command))
-    assert sources._pip_download(tmp_path, [])
+    assert sources._pip_download(tmp_path)
     assert commands[0][1:4] == ["-m", "pip", "download"]
-    assert {"--no-deps", "--no-binary", ":all:", "recbole==1.2.1"} <= set(commands[0])
+    assert {"--no-deps", "--only-binary", ":all:", "--require-hashes"} <= set(commands[0])
+    assert (tmp_path / "recbole.txt").read_text() == f"recbole==1.2.1 --hash=sha256:{sources.RECBOLE_WHEEL_SHA256}\n"

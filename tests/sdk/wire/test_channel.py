@@ -106,6 +106,21 @@ def test_an_answer_that_breaks_off_is_asked_for_again(serve):
     assert len(server.requests) == 6
 
 
+@pytest.mark.parametrize("status", [200, 409])
+def test_an_answer_that_breaks_off_within_its_headers_is_asked_for_again(serve, status):
+    """http.client takes the end of the connection for the end of the headers, and there was no body yet."""
+    answers = [(status, {"Content-Length": None, "Connection": "close"}, b""), (200, {}, b"whole")]
+    server, channel = serve(lambda *_: answers.pop(0))
+    assert channel.call("Service/Method", b"", 100) == b"whole"
+
+
+def test_a_refusal_that_breaks_off_is_asked_for_again(serve):
+    """A device leaves its round when it is refused, so half a refusal must not count as one."""
+    answers = [(409, {"Content-Length": "200", "Connection": "close"}, b'{"code":"abor'), (200, {}, b"whole")]
+    server, channel = serve(lambda *_: answers.pop(0))
+    assert channel.call("Service/Method", b"", 100) == b"whole"
+
+
 def test_an_answer_whose_end_cannot_be_told_is_refused(serve):
     _, channel = serve(lambda *_: (200, {"Content-Length": None, "Connection": "close"}, b"all?"))
     with pytest.raises(ProtocolError, match="how long"):

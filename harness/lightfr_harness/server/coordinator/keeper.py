@@ -99,11 +99,7 @@ class RoundKeeper(VersionKeeper):
         self._items, self.log = items, log
         # Deadlines go by this clock. What is only shown is told by the system's, which somebody may set.
         self._clock = clock or SteadyClock()
-        self._storage = (
-            Storage.in_postgres(database, lambda: self.wake())
-            if database
-            else Storage.in_file(folder / "coordinator.sqlite", self._storage_failed, crash_point)
-        )
+        self._storage = self._open_storage(folder, database, crash_point)
         self._changed = asyncio.Event()
         self._opening = asyncio.Lock()
         self.standing = Standing([], frozenset())
@@ -113,6 +109,12 @@ class RoundKeeper(VersionKeeper):
         )  # fmt: skip
         # Set when nothing can be promised any more: the process must end and start again.
         self.failed = asyncio.Event()
+
+    def _open_storage(self, folder: Path, database: str, crash_point: CrashPoint) -> Storage:
+        """Return the data base with this address, or the file in the folder. A simulation has one of its own."""
+        if database:
+            return Storage.in_postgres(database, lambda: self.wake())
+        return Storage.in_file(folder / "coordinator.sqlite", self._storage_failed, crash_point)
 
     def wake(self) -> None:
         """Have looked whether something is due."""

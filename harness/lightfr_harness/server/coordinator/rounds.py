@@ -444,4 +444,6 @@ class RoundBook:
         self._ended.append(past)
         first, last = past[0], max((one.ended_at or 0.0 for one in past), default=0.0)
         if last:
-            self.pace.ended(last - first.started_at)
+            # No longer than its phases can take: the server may have been down in between, or its clock been set.
+            longest = len(PHASES) * first.deadline_seconds
+            self.pace.ended(min(last - first.started_at, longest))

@@ -94,6 +94,8 @@ class CoordinatorService:
     async def get_manifest(self, device: str, body: bytes) -> bytes:
         request = parse(pb.GetManifestRequest, body)
         _require_capabilities(request.capabilities)
+        # Another replica may have published: a device that saw a version must not be told of an older one.
+        await self._coordinator.follow(device)
         version = self._coordinator.version
         if request.known_model_version == version.manifest.model_version:
             return b""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,9 @@ _REFINED_PRIOR = 8
 _GROUPS_DIFFER = 0.0009
 # Of what one opinion says of two candidates, which mostly agree.
 _OPINION_VARIANCE = 0.1
+# By how many standard deviations a candidate must be better than popularity; and the most that is asked of it where the
+# noise is no more than that of four evaluations in mode SECAGG, so that trials with few devices can choose.
+_SURE, _SURE_ENOUGH, _USUAL_NOISE = 2.0, 0.25, 4 * EVALUATION_VARIANCE
 POPULARITY, CHANCE = Ranking(RankBy.POPULARITY), Ranking(RankBy.CHANCE)
 
 
@@ -92,8 +96,11 @@ class Evaluated:
         return max(1, int(sums[0, 0] + sums[1, 0]))
 
     def best(self) -> list[Ranking]:
-        """One ranking for each group: the best by its likely net; the first of equals, and never chance."""
-        return [self._best(self.likely_nets(group)) for group in range(len(GROUPS))]
+        """One ranking for each group: the best by its likely net if it is surely better than popularity, else that.
+
+        Where codes hardly help, what noise makes the best of many is often worse than popularity.
+        """
+        return [self._best(self.likely_nets(group), self.doubt(group)) for group in range(len(GROUPS))]
 
     def likely_nets(self, group: int) -> npt.NDArray[np.float64]:
         """What candidates are chosen by: HR@10 and NDCG@10, dislikes counted negative, half of each.
@@ -102,9 +109,24 @@ class Evaluated:
         """
         n, heard = self.opinions(group), self._heard()
         of_all = self._without_chance(np.sum([*map(self._gains, heard)], axis=0)) / sum(map(self.opinions, heard)) / 2
-        unsure = self.noise_variance / n**2 + _OPINION_VARIANCE / n
         own = self._without_chance(self._gains(group)) / n / 2
-        return of_all + (own - of_all) * _GROUPS_DIFFER / (_GROUPS_DIFFER + unsure)
+        return of_all + (own - of_all) * self._own_share(group)
+
+    def doubt(self, group: int) -> float:
+        """The standard deviation of how far the likely nets of two candidates lie apart: noise, and who was asked.
+
+        A net is half of four sums, so two nets are apart by noise of 8 / 4 of its variance. What priors and recencies
+        say together takes some of it away; that is left out.
+        """
+        own, heard = self._own_share(group), self._heard()
+        n_of_all, variance_of_all = sum(map(self.opinions, heard)), len(heard) * self.noise_variance
+        parts = (own, self.opinions(group), self.noise_variance), (1 - own, n_of_all, variance_of_all)
+        return math.sqrt(sum(part**2 * (2 * noise / n**2 + _OPINION_VARIANCE / n) for part, n, noise in parts))
+
+    def _own_share(self, group: int) -> float:
+        """How much of what a group says for itself is believed; the rest is what all say."""
+        n = self.opinions(group)
+        return _GROUPS_DIFFER / (_GROUPS_DIFFER + self.noise_variance / n**2 + _OPINION_VARIANCE / n)
 
     def _gains(self, group: int) -> Numbers:
         """For each candidate, what was shown and what counted: two numbers with their own noise say more than one."""
@@ -128,9 +150,13 @@ class Evaluated:
                 smooth[place] = gains[prior].mean() + gains[recency].mean() - gains[alike].mean()
         return smooth
 
-    def _best(self, nets: npt.NDArray[np.float64]) -> Ranking:
-        order = sorted(range(len(nets)), key=lambda i: (-nets[i], i))
-        return next(self.candidates[i] for i in order if self.candidates[i].by != RankBy.CHANCE)
+    def _best(self, nets: npt.NDArray[np.float64], doubt: float) -> Ranking:
+        kinds = [ranking.by for ranking in self.candidates]
+        best = max((i for i, by in enumerate(kinds) if by == RankBy.CODES), key=lambda i: (nets[i], -i))
+        popularity = kinds.index(RankBy.POPULARITY)
+        most = _SURE_ENOUGH if self.noise_variance <= _USUAL_NOISE else math.inf
+        is_surely_better = nets[best] > nets[popularity] + min(_SURE * doubt, most)
+        return self.candidates[best if is_surely_better else popularity]
 
     def figures(self, rankings: list[Ranking]) -> Figures:
         """How well devices rank if each group uses its ranking."""

@@ -24,9 +24,9 @@ class UploadError(ProtocolError):
     """An upload that the round does not allow. Nothing of it was counted."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Upload:
-    """The rows of one device, checked."""
+    """The rows of one device, checked. They are in the clear, and so they show in no repr."""
 
     item_indices: npt.NDArray[np.uint32]
     rows: update_pb2.RowUpdate

@@ -80,10 +80,12 @@ def counts_vector(seed, devices):
 
 def hits_of(seed):
     """What the device of this seed says in an evaluation: its opinion, and which candidates showed the item."""
-    rng = np.random.default_rng(seed)
+    rng, group, opinion = np.random.default_rng(seed), seed % 4, int(seed % 5 == 0)
     hits = np.zeros((4, 2, 1 + 2 * N_CANDIDATES), int)
-    hits[seed % 4, seed % 5 == 0] = rng.random(1 + 2 * N_CANDIDATES) < np.linspace(0.2, 0.8, 1 + 2 * N_CANDIDATES)
-    hits[seed % 4, int(seed % 5 == 0), 0] = 1
+    # Devices like what the first candidates show, and dislike what the last ones show.
+    shares = np.linspace(1.2, -0.2, 1 + 2 * N_CANDIDATES)
+    hits[group, opinion] = rng.random(1 + 2 * N_CANDIDATES) < (1 - shares if opinion else shares)
+    hits[group, opinion, 0] = 1
     return hits
 
 

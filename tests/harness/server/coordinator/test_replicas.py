@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from lightfr.v1 import coordinator_pb2 as pb
+from lightfr.v1 import manifest_pb2
 from lightfr_harness.server.coordinator.options import SettingsError
 from lightfr_harness.server.coordinator.refusals import Refusal
 from lightfr_harness.server.coordinator.rounds import FINISHED, Plan
@@ -63,6 +64,25 @@ def test_what_one_replica_acknowledged_all_of_them_know(tmp_path, postgres):
                 with pytest.raises(Refusal) as refused:
                     await it.services[replica].methods["AdvertiseKeys"](device.name, changed.SerializeToString())
                 assert refused.value.name == "upload_conflict"
+
+    run(story())
+
+
+def test_no_replica_tells_of_an_older_version_than_another_one_told_of(tmp_path, postgres):
+    """A device refuses a version that is older than its own, and its next call may reach any replica."""
+    body = pb.GetManifestRequest(capabilities=pb.CheckInRequest.FromString(CHECK_IN).capabilities).SerializeToString()
+
+    async def story():
+        async with replicas(tmp_path, postgres.database(), 2, goal=N, evaluate_every=0) as it:
+            one, other = it.all
+            for device in await it.run_steps(it.devices(N), until="SignSurvivors"):
+                await device.deliver()
+            while await one.end_due_round():
+                pass
+            told = [await it.services[replica].methods["GetManifest"]("device", body) for replica in (one, other)]
+            assert told[0] == told[1]
+            manifest = pb.GetManifestResponse.FromString(told[0]).signed_manifest.manifest
+            assert manifest_pb2.Manifest.FromString(manifest).model_version == 2
 
     run(story())
 

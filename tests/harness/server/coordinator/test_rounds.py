@@ -144,6 +144,16 @@ def test_the_window_begins_when_recent_rounds_would_have_ended():
     assert (late.earliest_ms, late.latest_ms) == (0, 20_000)
 
 
+def test_a_server_that_was_down_for_a_day_does_not_send_devices_away_for_one():
+    """The round that was open meanwhile has lasted for a day by the clock, and no round takes longer than its phases."""
+    b = book()
+    b.check_in("a", 100.0)
+    end(b, 86_400.0)
+    b.check_in("a", b.current.opened_at)
+    window = b.retry_window(pb.RETRY_REASON_ROUND_FULL, b.current.opened_at)
+    assert window.earliest_ms == 7 * 60_000
+
+
 def test_a_crowd_of_ten_times_the_places_is_spread_over_ten_rounds():
     b = book()
     b.check_in("a", 100.0)

@@ -98,15 +98,24 @@ def test_groups_of_which_nothing_but_noise_is_heard_say_nothing_about_all():
 
 
 def test_showing_what_is_disliked_counts_against_a_ranking():
-    dislikes = (50, (40, 30), (20, 10), (20, 10), (10, 5))
+    dislikes = (50, (40, 30), (0, 0), (40, 20), (10, 5))
     it = evaluated((LIKES_CODES, dislikes))
     assert it.best()[0] == PRIOR
-    assert it.nets(0).tolist() == [70 / 250, 80 / 250, 60 / 250, 15 / 250]
+    assert it.nets(0).tolist() == [70 / 250, 90 / 250, 50 / 250, 15 / 250]
 
 
 def test_the_first_of_equals_is_chosen_and_chance_never():
-    same = (200, (150, 90), (150, 90), (150, 90), (180, 120))
+    same = (200, (150, 90), (150, 90), (100, 60), (180, 120))
     assert evaluated((same, NONE)).best()[0] == CODES
+
+
+@pytest.mark.parametrize(("shown", "expected"), [(7100, POPULARITY), (7238, POPULARITY), (7242, CODES)])
+def test_codes_are_used_when_they_are_surely_better_than_popularity(shown, expected):
+    """Opinions alone, 10,000 of them, leave a doubt of .0035: codes must be better by .0070, or 140 of 20,000."""
+    one = (10_000, (shown, 4000), (6000, 3000), (7100, 4000), (4000, 2000))
+    it = evaluated((one, NONE))
+    assert it.doubt(0) == pytest.approx(0.0035, rel=0.001)
+    assert it.best()[0] == expected
 
 
 def test_figures_are_those_of_each_groups_ranking_together():
@@ -158,3 +167,10 @@ def test_a_number_that_so_many_devices_cannot_reach_is_implausible(number, is_pl
     else:
         with pytest.raises(ImplausibleSumError):
             require_plausible_hits(hits, 500)
+
+
+def test_few_devices_can_choose_in_a_trial_but_not_through_the_noise_of_secagg_dp():
+    one = (6, (6, 6), (0, 0), (0, 0), (0, 0))
+    assert evaluated((one, NONE)).best()[0] == CODES
+    loud = Evaluated(CANDIDATES, 100 * evaluated((one, NONE)).sums, noise_variance=10**6)
+    assert loud.best()[0] == POPULARITY

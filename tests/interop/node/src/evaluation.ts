@@ -31,6 +31,11 @@ const POOLED = 4;
 /** How far groups usually lie apart, squared, and what one opinion says of two candidates, as a variance. */
 const GROUPS_DIFFER = 0.0009;
 const OPINION_VARIANCE = 0.1;
+/** By how many standard deviations a candidate must be better than popularity. */
+const SURE = 2;
+/** The most that is asked of it where the noise is at most so large: that of four evaluations in mode SECAGG. */
+const SURE_ENOUGH = 0.25;
+const USUAL_NOISE = 512;
 
 const POPULARITY = { by: RankBy.POPULARITY };
 const CHANCE = { by: RankBy.CHANCE };
@@ -63,7 +68,14 @@ export function choose(evaluations: Evaluated[]): Ranking[] {
   const opinions = heard.reduce((sum, group) => sum + opinionsOf(group), 0);
   const gains = candidates.map((_, at) => heard.reduce((sum, group) => sum + gainsOf(group)[at], 0));
   const all = withoutChance(gains, candidates).map((gain) => gain / opinions / 2);
-  return groups.map((group) => best(likely(group, all, variance, candidates), candidates));
+  return groups.map((group) => {
+    const own = ownShare(group, variance);
+    const doubt = Math.sqrt(
+      apart(own, opinionsOf(group), variance) + apart(1 - own, opinions, heard.length * variance),
+    );
+    const most = variance <= USUAL_NOISE ? SURE_ENOUGH : Infinity;
+    return best(likely(group, all, own, candidates), Math.min(SURE * doubt, most), candidates);
+  });
 }
 
 /** How many opinions a group has, at least 1. */
@@ -90,19 +102,28 @@ function withoutChance(gains: number[], candidates: Ranking[]): number[] {
   });
 }
 
-/** The nets of a group, drawn towards those of all, the more so the fewer opinions it has. */
-function likely(group: number[], all: number[], variance: number, candidates: Ranking[]): number[] {
+/** How much of what a group says for itself is believed; the rest is what all say. */
+function ownShare(group: number[], variance: number): number {
   const n = opinionsOf(group);
-  const unsure = variance / n ** 2 + OPINION_VARIANCE / n;
-  return withoutChance(gainsOf(group), candidates).map(
-    (gain, at) => all[at] + ((gain / n / 2 - all[at]) * GROUPS_DIFFER) / (GROUPS_DIFFER + unsure),
-  );
+  return GROUPS_DIFFER / (GROUPS_DIFFER + variance / n ** 2 + OPINION_VARIANCE / n);
 }
 
-/** The candidate with the highest net, the first of equals. */
-function best(nets: number[], candidates: Ranking[]): Ranking {
-  const allowed = nets.map((net, at) => (candidates[at].by === RankBy.CHANCE ? -Infinity : net));
-  return candidates[allowed.indexOf(Math.max(...allowed))];
+/** What a part of this share adds to the variance of how far two nets lie apart: noise, and who was asked. */
+const apart = (share: number, n: number, variance: number): number =>
+  share ** 2 * ((2 * variance) / n ** 2 + OPINION_VARIANCE / n);
+
+/** The nets of a group, drawn towards those of all, the more so the fewer opinions it has. */
+function likely(group: number[], all: number[], own: number, candidates: Ranking[]): number[] {
+  const n = opinionsOf(group);
+  return withoutChance(gainsOf(group), candidates).map((gain, at) => all[at] + (gain / n / 2 - all[at]) * own);
+}
+
+/** The ranking by codes with the highest net, the first of equals, if it is better than popularity by the margin. */
+function best(nets: number[], margin: number, candidates: Ranking[]): Ranking {
+  const codes = nets.map((net, at) => (candidates[at].by === RankBy.CODES ? net : -Infinity));
+  const highest = Math.max(...codes);
+  const popularity = candidates.findIndex(({ by }) => by === RankBy.POPULARITY);
+  return candidates[highest > nets[popularity] + margin ? codes.indexOf(highest) : popularity];
 }
 
 /** What the rounds that finished say about ranking, and when the next evaluation is due. */

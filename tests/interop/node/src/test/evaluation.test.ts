@@ -18,7 +18,7 @@ const candidates = [codes, weak, popularity, chance];
 /** How many opinions there are, and for each candidate how many count for their place. */
 type Counted = [opinions: number, ...counted: number[]];
 const NONE: Counted = [0, 0, 0, 0, 0];
-const LIKES_CODES: Counted = [200, 100, 90, 70, 20];
+const LIKES_CODES: Counted = [200, 120, 90, 70, 20];
 const LIKES_POPULARITY: Counted = [200, 50, 60, 110, 20];
 
 /** Groups of opinions that are no dislikes, and of dislikes. Whatever was shown without counting must not matter. */
@@ -54,10 +54,10 @@ test("each group gets what is best for it", () => {
 });
 
 test("a group of few opinions, dislikes counted, gets what is best for all", () => {
-  const most: Counted = [1800, 900, 810, 630, 180];
+  const most: Counted = [1800, 900, 700, 630, 180];
   const [few, enough]: Counted[] = [
-    [60, 10, 16, 12, 10],
-    [1060, 110, 176, 132, 110],
+    [60, 10, 25, 12, 10],
+    [1060, 110, 275, 132, 110],
   ];
   const dislikes: Counted = [40, 0, 0, 0, 0];
   assert.deepEqual(choose([evaluated([most, NONE], [few, dislikes])])[1], codes);
@@ -65,17 +65,24 @@ test("a group of few opinions, dislikes counted, gets what is best for all", () 
 });
 
 test("what counts for dislikes counts against a ranking", () => {
-  assert.deepEqual(choose([evaluated([LIKES_CODES, [50, 30, 10, 10, 5]])])[0], weak);
+  assert.deepEqual(choose([evaluated([LIKES_CODES, [50, 60, 0, 50, 5]])])[0], weak);
 });
 
 test("the first of equals is chosen, and chance never", () => {
-  assert.deepEqual(choose([evaluated([[200, 80, 90, 90, 120], NONE])])[0], weak);
-  assert.deepEqual(choose([evaluated([[200, -5, -4, -4, 1], NONE])])[0], weak);
+  assert.deepEqual(choose([evaluated([[200, 120, 120, 60, 180], NONE])])[0], codes);
+});
+
+test("codes that are not surely better than popularity are not used", () => {
+  assert.deepEqual(choose([evaluated([[200, 80, 90, 90, 120], NONE])])[0], popularity);
+  assert.deepEqual(choose([evaluated([[200, 80, 109, 90, 120], NONE])])[0], popularity);
+  // 20,000 opinions leave a doubt of .0023.
+  assert.deepEqual(choose([evaluated([[20_000, 8000, 9180, 9000, 900], NONE])])[0], popularity);
+  assert.deepEqual(choose([evaluated([[20_000, 8000, 9190, 9000, 900], NONE])])[0], weak);
 });
 
 test("the last four evaluations with the newest one's candidates are added up", () => {
   const [forCodes, forPopularity] = [LIKES_CODES, LIKES_POPULARITY].map((counted) => evaluated([counted, NONE]));
-  // Codes win by 30 each time, popularity by 60.
+  // Codes win by 50 each time, popularity by 60.
   assert.deepEqual(choose([forPopularity, forCodes])[0], popularity);
   assert.deepEqual(choose([forPopularity, forPopularity, forCodes, forCodes])[0], popularity);
   assert.deepEqual(choose([forPopularity, forCodes, forCodes, forCodes, forPopularity])[0], codes);
