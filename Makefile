@@ -11,7 +11,7 @@ BUILT := pyproject.toml harness/pyproject.toml setup.py $(wildcard csrc/*.c csrc
 INSTALL = $(BIN)/python tools/install.py $(if $(filter no,$(LOCKED)),--by-range) $(VENV)
 PIP_INSTALL = -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: --requirement
 
-.PHONY: wheels help test test-postgres postgres-there kill-replicas equal-replicas hostile demo bench bench-accuracy bench-load bench-ray test-ray fuzz lint format gen gen-check lock baseline test-arm test-sanitize size dist wheel test-protobuf coverage kill adversary agreement world bench-device test-conformance test-interop node-there web-kernel web-page web-check test-web bench-web clean
+.PHONY: fuzz-c mutants wheels help test test-postgres postgres-there kill-replicas equal-replicas hostile demo bench bench-accuracy bench-load bench-ray test-ray fuzz lint format gen gen-check lock baseline test-arm test-sanitize size dist wheel test-protobuf coverage kill adversary agreement world bench-device test-conformance test-interop node-there web-kernel web-page web-check test-web bench-web clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
@@ -45,7 +45,7 @@ test: $(VENV)/installed ## Run all tests (under 5 minutes)
 	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile
 	@$(MAKE) --no-print-directory -C csrc check
 
-coverage: $(VENV)/installed ## Check that tests walk at least 95 % of the branches of cryptography, store and wire
+coverage: $(VENV)/installed ## Check that tests walk every branch of the SDK
 	$(BIN)/python -m pytest --numprocesses 3 --cov --cov-report=term tests/sdk
 
 test-conformance: $(VENV)/installed ## Try the coordinator as a crowd of devices would: what takes too long for `make test`
@@ -171,6 +171,14 @@ fuzz: $(VENV)/installed ## Spoil a million messages of each kind, and 20,000 req
 	$(BIN)/python -m tests.campaigns.fuzz_coordinator
 	$(BIN)/python -m tests.campaigns.fuzz_messages
 
+fuzz-c: ## Fuzz every public function of the C library with libFuzzer, ASan and UBSan, RUNS=100000 of each target (needs clang)
+	@$(MAKE) --no-print-directory -C csrc fuzz
+
+MODULE ?= sdk/lightfr/secagg
+SAMPLE ?= 20
+mutants: $(VENV)/installed ## Break MODULE in SAMPLE=20 places a file, one at a time, and list what its tests do not see
+	$(BIN)/python -m tests.campaigns.mutation $(MODULE) --sample $(SAMPLE)
+
 hostile: $(VENV)/installed ## Give both programs 500 lines of hostile values, each in a process of its own (takes minutes)
 	$(BIN)/python -m tests.campaigns.hostile_commands
 
@@ -180,7 +188,7 @@ lint: $(VENV)/installed-lint ## Check style, types and C formatting
 	$(BIN)/mypy
 	$(BIN)/buf lint proto
 	$(BIN)/buf breaking proto --against proto/baseline.binpb
-	$(BIN)/clang-format --dry-run --Werror csrc/*.[ch] harness/lightfr_harness/*/*.c examples/c/*.[ch] tests/csrc/*.[ch] web/kernel/*.c
+	$(BIN)/clang-format --dry-run --Werror csrc/*.[ch] harness/lightfr_harness/*/*.c examples/c/*.[ch] tests/csrc/*.[ch] tests/csrc/fuzz/*.[ch] web/kernel/*.c
 
 PROTOC := .venv-gen/bin/python -m grpc_tools.protoc --proto_path=proto
 # Messages of other methods, which the simulation alone speaks.
@@ -219,7 +227,7 @@ baseline: $(VENV)/installed-lint ## Take the contract of proto/ as the one that 
 format: $(VENV)/installed-lint ## Put everything into the project's style
 	$(BIN)/ruff check --fix --quiet . || true
 	$(BIN)/ruff format --quiet .
-	$(BIN)/clang-format -i csrc/*.[ch] harness/lightfr_harness/*/*.c examples/c/*.[ch] tests/csrc/*.[ch] web/kernel/*.c
+	$(BIN)/clang-format -i csrc/*.[ch] harness/lightfr_harness/*/*.c examples/c/*.[ch] tests/csrc/*.[ch] tests/csrc/fuzz/*.[ch] web/kernel/*.c
 
 test-arm: ## Run the C tests and examples for 64-bit ARM (NEON) and 32-bit ARM under qemu
 	@$(MAKE) --no-print-directory -C csrc test-arm

@@ -272,8 +272,8 @@ LFR_API int lfr_ternary(const int32_t* gradients, size_t n, int32_t full, const 
 /*
  * Adds ternary rows to the sums of a matrix: element k of row i goes to sums[indices[i] * code_bits + k].
  * `sums` has n_items * code_bits elements. Before anything is added: LFR_ERR_INDEX for an index that is not below
- * n_items, LFR_ERR_VALUE when `positive` has a bit that `nonzero` lacks, LFR_ERR_OVERFLOW when a sum stands at an end
- * of int32.
+ * n_items, LFR_ERR_VALUE when `positive` has a bit that `nonzero` lacks, LFR_ERR_OVERFLOW when a sum of these rows
+ * stands less than n_rows from an end of int32, for an index may come more than once.
  */
 LFR_API int lfr_ternary_add(const uint8_t* nonzero, const uint8_t* positive, const uint32_t* indices, uint32_t n_rows,
                             uint32_t code_bits, uint32_t n_items, int32_t* sums);

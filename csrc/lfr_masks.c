@@ -90,7 +90,7 @@ static int padding_is_zero(const uint8_t* packed, size_t n, uint32_t bits) {
 
 LFR_INLINE int unpack_add(const uint8_t* packed, size_t n, uint32_t bits, int wide, void* sums) {
   const int status = check_bits(sums, packed, n, bits, wide);
-  if (status != LFR_OK) return status;
+  if (status != LFR_OK || n == 0) return status; /* without values both may be NULL, to which nothing must be added */
   if (!padding_is_zero(packed, n, bits)) return LFR_ERR_VALUE;
   const uint64_t mask = (UINT64_C(1) << bits) - 1;
   const uint8_t* beyond = packed + n / 8 * bits + ((n % 8) * bits + 7) / 8;

@@ -62,7 +62,7 @@ static int64_t catalogue_change(const climb* at, uint32_t k, int bit, const lfr_
 
 static void flip_bit(const climb* at, uint32_t k, uint8_t* code) {
   const int bit = lfr_bit_at(code, k);
-  const uint8_t* byte = at->items + (k >> 3);
+  const uint8_t* byte = at->n_rows ? at->items + (k >> 3) : NULL; /* without rows, items may be NULL */
   for (uint32_t i = 0; i < at->n_rows; i++, byte += at->code_bytes)
     at->distances[i] = (uint16_t)(at->distances[i] + (((*byte >> (k & 7)) & 1) == bit ? 1 : -1));
   code[k >> 3] ^= (uint8_t)(1 << (k & 7));

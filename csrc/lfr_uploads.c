@@ -43,15 +43,17 @@ int lfr_ternary(const int32_t* gradients, size_t n, int32_t full, const uint8_t*
 
 /* ---- aggregation ---- */
 
+/* A row may be named n_rows times: no sum may stand so near to an end of int32 that it would pass it. */
 static int check_ternary_rows(const uint8_t* nonzero, const uint8_t* positive, const uint32_t* indices, uint32_t n_rows,
                               uint32_t code_bits, uint32_t n_items, const int32_t* sums) {
   for (size_t byte = 0; byte < (size_t)n_rows * (code_bits / 8); byte++)
     if (positive[byte] & ~nonzero[byte]) return LFR_ERR_VALUE;
+  const int64_t most = (int64_t)INT32_MAX - n_rows, least = (int64_t)INT32_MIN + n_rows;
   for (uint32_t i = 0; i < n_rows; i++) {
     if (indices[i] >= n_items) return LFR_ERR_INDEX;
     const int32_t* row = sums + (size_t)indices[i] * code_bits;
     for (uint32_t k = 0; k < code_bits; k++)
-      if (row[k] == INT32_MAX || row[k] == INT32_MIN) return LFR_ERR_OVERFLOW;
+      if (row[k] > most || row[k] < least) return LFR_ERR_OVERFLOW;
   }
   return LFR_OK;
 }

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 # Before anything that would fail in less words: files are locked, synced and replaced as POSIX has it.
-if os.name != "posix":
+if os.name != "posix":  # pragma: no cover - nothing here runs elsewhere
     raise ImportError(
         "lightfr runs on Linux and macOS: it needs POSIX files and locks, which this system does not have"
     )

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lfr.h"
+#include "oracle.h"
 
 #define N_ELEMENTS(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -69,10 +69,6 @@ extern const size_t n_all_code_bits;
 extern const uint32_t row_counts[];
 extern const size_t n_row_counts;
 
-/* sums[j * f + k] = sum_i weights[i] d_ij d_ik, in f * f * n steps; NULL weights are all 1. */
-void naive_gram(const uint8_t* rows, uint32_t n, uint32_t f, const uint16_t* weights, int64_t* sums);
 int oracle_is_too_slow(uint32_t f, uint32_t n);
-
-static inline int sign_at(const uint8_t* code, size_t k) { return (code[k / 8] >> (k % 8)) & 1 ? 1 : -1; }
 
 #endif

@@ -1,62 +1,7 @@
 /* The user fit against its definition in lfr.h, written with signs and plain loops. */
 #include "test.h"
 
-/* Q: quadratic, l: linear, b: signs of the user code, as in lfr.h. */
-typedef struct fit {
-  uint32_t f;
-  lfr_fit_terms terms;
-  int64_t *Q, *l;
-} fit;
-
-static void naive_prepare(const fit* problem) {
-  const lfr_fit_terms* terms = &problem->terms;
-  const uint32_t f = problem->f;
-  naive_gram(terms->rows, terms->n_rows, f, terms->weights, problem->Q);
-  for (size_t j = 0; j < (size_t)f * f; j++)
-    problem->Q[j] =
-        terms->row_factor * problem->Q[j] + (terms->gram ? terms->gram_factor * terms->gram[j] : 0) + terms->balance;
-  for (uint32_t k = 0; k < f; k++) {
-    problem->l[k] = terms->extra ? terms->extra[k] : 0;
-    if (terms->column_sums) problem->l[k] += terms->column_factor * terms->column_sums[k];
-    for (uint32_t i = 0; i < terms->n_rows; i++)
-      problem->l[k] += terms->target_factor * ((terms->weights ? terms->weights[i] : 1) * (int64_t)terms->targets[i]) *
-                       sign_at(terms->rows + (size_t)i * (f / 8), k);
-  }
-}
-
-/* sum_{j != k} Q_kj b_j */
-static int64_t pull_on(const fit* problem, const int8_t* b, uint32_t k) {
-  int64_t pull = 0;
-  for (uint32_t j = 0; j < problem->f; j++)
-    if (j != k) pull += problem->Q[(size_t)k * problem->f + j] * b[j];
-  return pull;
-}
-
-static uint32_t naive_sweeps(const fit* problem, uint32_t max_sweeps, int8_t* b) {
-  for (uint32_t done = 1; done <= max_sweeps; done++) {
-    int changed = 0;
-    for (uint32_t k = 0; k < problem->f; k++) {
-      const int64_t g = problem->l[k] - pull_on(problem, b, k);
-      const int8_t wanted = (int8_t)(g > 0 ? 1 : g < 0 ? -1 : b[k]);
-      changed |= wanted != b[k];
-      b[k] = wanted;
-    }
-    if (!changed) return done;
-  }
-  return max_sweeps;
-}
-
-/* Every pair once: b.offdiag(Q).b / 2 - b.l */
-static int64_t naive_loss(const fit* problem, const int8_t* b) {
-  int64_t loss = 0;
-  for (uint32_t j = 0; j < problem->f; j++) {
-    for (uint32_t k = j + 1; k < problem->f; k++) loss += problem->Q[(size_t)j * problem->f + k] * b[j] * b[k];
-    loss -= b[j] * problem->l[j];
-  }
-  return loss;
-}
-
-static void check_sweeps(const fit* problem, uint32_t max_sweeps, const uint8_t* start) {
+static void check_sweeps(const fit_problem* problem, uint32_t max_sweeps, const uint8_t* start) {
   int8_t expected[LFR_MAX_CODE_BITS];
   uint32_t sweeps = 0, differ = 0;
   int64_t loss = 0;
@@ -72,7 +17,7 @@ static void check_sweeps(const fit* problem, uint32_t max_sweeps, const uint8_t*
   free_odd(code);
 }
 
-static void check_prepare(const fit* problem) {
+static void check_prepare(const fit_problem* problem) {
   const size_t bytes = (size_t)problem->f * problem->f * sizeof(int64_t);
   int64_t *quadratic = exact(bytes), *linear = exact(problem->f * sizeof *linear);
   naive_prepare(problem);
@@ -93,10 +38,10 @@ static void fit_once(uint32_t f, uint32_t n, uint32_t which) {
   int32_t* targets = exact(n * sizeof *targets);
   uint16_t* weights = exact(n * sizeof *weights);
   int64_t *gram = exact((size_t)f * f * sizeof *gram), *extra = exact(f * sizeof *extra);
-  fit problem = {f,
-                 {.code_bits = f, .n_rows = n, .rows = rows, .targets = targets},
-                 exact((size_t)f * f * sizeof(int64_t)),
-                 exact(f * sizeof(int64_t))};
+  fit_problem problem = {f,
+                         {.code_bits = f, .n_rows = n, .rows = rows, .targets = targets},
+                         exact((size_t)f * f * sizeof(int64_t)),
+                         exact(f * sizeof(int64_t))};
   for (uint32_t i = 0; i < n; i++) {
     targets[i] = (int32_t)random_between(-1000, 1000);
     weights[i] = (uint16_t)(random_below(4) ? random_below(300) : random_below(2) * 65535);
@@ -182,7 +127,7 @@ static void test_diagonal_is_ignored(void) {
   const int64_t diagonals[] = {1, INT64_MAX, INT64_MIN};
   enum { F = 72 };
   static int64_t Q[F * F], l[F];
-  const fit problem = {F, {.code_bits = F}, Q, l};
+  const fit_problem problem = {F, {.code_bits = F}, Q, l};
   uint8_t* start = random_codes(1, F);
   for (uint32_t j = 0; j < F; j++) l[j] = random_between(-50, 50);
   for (uint32_t j = 0; j < F; j++)

@@ -5,17 +5,6 @@ enum { MOST_VALUES = 70 }; /* beyond a register of any variant */
 
 static uint64_t low_bits(uint64_t value, uint32_t bits) { return value & ((UINT64_C(1) << bits) - 1); }
 
-static size_t packed_bytes(size_t n, uint32_t bits) { return (n * bits + 7) / 8; }
-
-static uint64_t value_at(const uint8_t* packed, size_t i, uint32_t bits) {
-  uint64_t value = 0;
-  for (uint32_t k = 0; k < bits; k++) {
-    const size_t j = i * bits + k;
-    value |= (uint64_t)((packed[j / 8] >> (j % 8)) & 1) << k;
-  }
-  return value;
-}
-
 /* Both widths through one pair of eyes: numbers of 2 or 4 bytes, read and cut as uint32. */
 static uint32_t number_at(const void* numbers, size_t i, int wide) {
   return wide ? ((const uint32_t*)numbers)[i] : ((const uint16_t*)numbers)[i];

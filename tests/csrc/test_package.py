@@ -151,3 +151,8 @@ def test_no_source_of_the_library_computes_in_floating_point():
     for path in sorted((ROOT / "csrc").glob("*.[ch]")):
         code = re.sub(r'/\*.*?\*/|"[^"\n]*"', "", path.read_text(), flags=re.DOTALL)
         assert re.findall(r"\b(?:double|float|_Complex)\b|\bmath\.h\b|\b\d+\.\d*|\B\.\d+", code) == [], path.name
+
+
+def test_every_public_function_is_called_by_a_fuzz_target():
+    called = "".join(path.read_text() for path in (ROOT / "tests/csrc/fuzz").glob("*.c"))
+    assert [name for name in SYMBOLS if f"{name}(" not in called] == []

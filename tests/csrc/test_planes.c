@@ -9,17 +9,6 @@ const size_t n_row_counts = N_ELEMENTS(row_counts);
 
 int oracle_is_too_slow(uint32_t f, uint32_t n) { return (uint64_t)f * f * n > MAX_ORACLE_STEPS; }
 
-void naive_gram(const uint8_t* rows, uint32_t n, uint32_t f, const uint16_t* weights, int64_t* sums) {
-  int8_t signs[LFR_MAX_CODE_BITS];
-  memset(sums, 0, (size_t)f * f * sizeof *sums);
-  for (uint32_t i = 0; i < n; i++) {
-    const int64_t weight = weights ? weights[i] : 1;
-    for (uint32_t k = 0; k < f; k++) signs[k] = (int8_t)sign_at(rows + (size_t)i * (f / 8), k);
-    for (uint32_t j = 0; j < f; j++)
-      for (uint32_t k = 0; k < f; k++) sums[(size_t)j * f + k] += weight * (signs[j] * signs[k]);
-  }
-}
-
 static void check_gram(uint32_t f, uint32_t n) {
   const size_t bytes = (size_t)f * f * sizeof(int64_t);
   uint8_t* items = random_codes(n, f);

@@ -2,47 +2,6 @@
  * its offset. Without a prior that is the order by distance. */
 #include "test.h"
 
-/* ---- the oracle -------------------------------------------------------------------------------------------- */
-
-static uint32_t naive_distance(const uint8_t* a, const uint8_t* b, uint32_t code_bytes) {
-  static uint8_t bits_set[256];
-  for (int value = 1; !bits_set[255] && value < 256; value++)
-    for (int bit = 0; bit < 8; bit++) bits_set[value] += (value >> bit) & 1;
-  uint32_t distance = 0;
-  for (uint32_t i = 0; i < code_bytes; i++) distance += bits_set[a[i] ^ b[i]];
-  return distance;
-}
-
-static int32_t naive_offset(const lfr_prior* prior, uint32_t item_index) {
-  int32_t offset = 0;
-  for (uint32_t i = 0; prior && i < prior->n_steps; i++)
-    if (prior->steps[i].first_item <= item_index) offset = prior->steps[i].offset;
-  return offset;
-}
-
-static int by_cost_then_index(const void* a, const void* b) {
-  const lfr_hit *x = a, *y = b;
-  if (x->distance != y->distance) return x->distance < y->distance ? -1 : 1;
-  return x->item_index < y->item_index ? -1 : x->item_index > y->item_index;
-}
-
-/* Every row that is not excluded, in order. While they are sorted, `distance` holds the cost, and more than any offset.
- */
-static uint32_t naive_ranking(const uint8_t* items, uint32_t n_items, uint32_t code_bytes, const uint8_t* query,
-                              const uint8_t* exclude, const lfr_prior* prior, lfr_hit* ranking) {
-  uint32_t n = 0;
-  for (uint32_t i = 0; i < n_items; i++) {
-    if (exclude && (exclude[i / 8] >> (i % 8)) & 1) continue;
-    const int32_t distance = (int32_t)naive_distance(items + (size_t)i * code_bytes, query, code_bytes);
-    ranking[n].item_index = i;
-    ranking[n++].distance = (uint32_t)(2 * distance - naive_offset(prior, i) + LFR_MAX_OFFSET);
-  }
-  qsort(ranking, n, sizeof *ranking, by_cost_then_index);
-  for (uint32_t i = 0; i < n; i++)
-    ranking[i].distance = naive_distance(items + (size_t)ranking[i].item_index * code_bytes, query, code_bytes);
-  return n;
-}
-
 /* ---- priors ------------------------------------------------------------------------------------------------ */
 
 typedef enum prior_kind { NO_PRIOR, GENTLE, STEEP, SHORT, N_PRIORS } prior_kind;

@@ -288,6 +288,18 @@ static void test_upload_status(void) {
                (sums[3] = INT32_MIN, lfr_ternary_add(nonzero, positive, index, 1, ELEMENTS, 1, sums)));
   CHECK_STATUS(LFR_ERR_OVERFLOW, (sums[3] = INT32_MAX, lfr_ternary_add(nonzero, nonzero, index, 1, ELEMENTS, 1, sums)));
   CHECK(sums[0] == 0, "a sum was changed before the one that overflows was seen");
+  /* One row named twice: what is left above the sum must hold both. */
+  const uint32_t twice[2] = {0, 0};
+  const uint8_t all[2] = {0xff, 0xff};
+  sums[3] = INT32_MAX - 1;
+  CHECK_STATUS(LFR_ERR_OVERFLOW, lfr_ternary_add(all, all, twice, 2, 8, 1, sums));
+  CHECK_STATUS(LFR_OK, lfr_ternary_add(all, all, index, 1, 8, 1, sums));
+  const uint8_t none[2] = {0, 0};
+  sums[3] = INT32_MIN + 1;
+  CHECK_STATUS(LFR_ERR_OVERFLOW, lfr_ternary_add(all, none, twice, 2, 8, 1, sums));
+  sums[3] = INT32_MIN + 2;
+  CHECK_STATUS(LFR_OK, lfr_ternary_add(all, none, twice, 2, 8, 1, sums));
+  CHECK(sums[3] == INT32_MIN && sums[0] == -1, "a row named twice is added twice");
   CHECK_STATUS(LFR_ERR_NULL, lfr_aggregate(NULL, ELEMENTS, 4, memory, codes));
   CHECK_STATUS(LFR_ERR_NULL, lfr_aggregate(sums, ELEMENTS, 4, NULL, codes));
   CHECK_STATUS(LFR_ERR_NULL, lfr_aggregate(sums, ELEMENTS, 4, memory, NULL));

@@ -33,12 +33,6 @@ static void test_row_gradients(void) {
     }
 }
 
-/* sign(g) when u * full < |g| * 65536, else 0. */
-static int naive_ternary(int64_t g, int64_t full, int64_t u) {
-  const int64_t size = g < 0 ? -g : g;
-  return u * full < size * 65536 ? (g > 0 ? 1 : -1) : 0;
-}
-
 /* Rows of 8 elements, added to the matrix in reverse order. sums[j] starts at j - 7. */
 static void check_ternary_add(const uint8_t* nonzero, const uint8_t* positive, uint32_t n_rows, int32_t* sums) {
   uint32_t* indices = exact(n_rows * sizeof *indices);
@@ -107,13 +101,6 @@ static void test_ternary_is_unbiased(void) {
 }
 
 /* ---- aggregation ------------------------------------------------------------------------------------------- */
-
-static int64_t naive_memory(int64_t memory, uint32_t shift, int64_t sum) {
-  const int64_t divisor = INT64_C(1) << shift;
-  const int64_t down = memory / divisor - (memory % divisor < 0); /* rounds down, also below zero */
-  const int64_t next = memory - down + sum;
-  return next > INT32_MAX ? INT32_MAX : next < INT32_MIN ? INT32_MIN : next;
-}
 
 static void check_aggregate(size_t n, uint32_t shift) {
   const int32_t edges[] = {0, 1, -1, 15, -15, 16, -16, 17, -17, INT32_MAX, INT32_MIN};

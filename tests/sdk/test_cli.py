@@ -1,7 +1,10 @@
 """The lightfr command, end to end with a real coordinator."""
 
+import errno
+import io
 import json
 import re
+import runpy
 import subprocess
 import sys
 import time
@@ -224,10 +227,9 @@ def test_forgetting_asks_first(enrolled, lightfr, folder, monkeypatch, reply, fo
     assert (folder / "identity.pem").exists() is not forgets
 
 
-def test_forgetting_without_anybody_to_ask_changes_nothing(enrolled, folder):
-    command = [sys.executable, "-m", "lightfr", "--folder", str(folder), "forget"]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
-    assert done.stdout.endswith("Nothing was changed.\n")
+def test_forgetting_without_anybody_to_ask_changes_nothing(enrolled, lightfr, folder, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    assert lightfr("forget").endswith("Nothing was changed.\n")
     assert (folder / "identity.pem").exists()
 
 
@@ -284,6 +286,22 @@ def test_an_interruption_is_exit_code_130(enrolled, folder, monkeypatch, capsys)
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device", "/a/file"), "/a/file: No space left on device"),
+        (OSError(errno.EMFILE, "Too many open files"), "Too many open files"),
+        (OSError("a device that says no more"), "a device that says no more"),
+    ],
+)
+def test_what_the_system_refuses_is_one_line_with_the_file_if_there_is_one(enrolled, fails, monkeypatch, error, said):
+    def refuse(_options):
+        raise error
+
+    monkeypatch.setattr(cli, "_status", refuse)
+    assert fails("status") == f"lightfr: {said}"
+
+
 @pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)])
 def test_every_command_has_help(command, capsys):
     with pytest.raises(SystemExit) as ended:
@@ -307,6 +325,15 @@ def test_the_folder_may_come_from_the_environment(enrolled, folder, monkeypatch,
     monkeypatch.setenv("LIGHTFR_FOLDER", str(folder))
     assert cli.main(["sync"]) == 0
     assert "300 items" in capsys.readouterr().out
+
+
+def test_the_module_of_the_command_runs_only_as_a_program(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["lightfr", "--help"])
+    runpy.run_module("lightfr.__main__")
+    assert capsys.readouterr().out == ""
+    with pytest.raises(SystemExit):
+        runpy.run_module("lightfr", run_name="__main__")
+    assert capsys.readouterr().out.startswith("usage: lightfr ")
 
 
 def test_python_runs_the_same_command(enrolled, folder):

@@ -87,6 +87,16 @@ def test_closed_codes_refuse_to_be_used_and_close_twice(codes_file):
         codes.row(0)
 
 
+def test_codes_in_memory_have_no_pages_to_give_back_and_close_too():
+    codes = ItemCodes(bytes(80), 64)
+    codes.release_pages()
+    assert repr(codes) == "<ItemCodes of 10 items, 64 bits>"
+    assert codes.row(9) == bytes(8)
+    codes.close()
+    with pytest.raises(errors.LightFRError, match="closed"):
+        codes.row(9)
+
+
 @pytest.mark.parametrize("item_index", [-1, 10])
 def test_a_row_outside_the_matrix_is_refused_without_naming_it(item_index):
     with pytest.raises(errors.ItemIndexError) as caught:

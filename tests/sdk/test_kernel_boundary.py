@@ -1,6 +1,7 @@
 """What stands between Python and C: sizes, statuses and the choice of instruction set."""
 
 import os
+import runpy
 import subprocess
 import sys
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 from lightfr import _kernel, errors
+from lightfr._kernel import _boundary
 
 
 def test_a_buffer_of_the_wrong_size_is_refused_with_both_sizes():
@@ -43,6 +45,12 @@ def test_a_query_of_another_length_or_of_two_rows_is_refused():
         _kernel.topk(codes, _kernel.CodesPointer(bytes(16), 128), 1)
     with pytest.raises(errors.BufferSizeError, match="query has 16 bytes, expected 8"):
         _kernel.topk(codes, _kernel.CodesPointer(bytes(16), 64), 1)
+    with pytest.raises(errors.CodeLengthError, match="128 bits, expected 64"):
+        _kernel.topk_batch(codes, _kernel.CodesPointer(bytes(16), 128), 1)
+    with pytest.raises(errors.CodeLengthError, match="128 bits, expected 64"):
+        _kernel.distances(codes, _kernel.CodesPointer(bytes(16), 128), bytearray(20))
+    with pytest.raises(errors.BufferSizeError, match="query has 16 bytes, expected 8"):
+        _kernel.distances(codes, _kernel.CodesPointer(bytes(16), 64), bytearray(20))
 
 
 def test_a_bitmap_that_is_too_short_is_refused():
@@ -99,3 +107,19 @@ def test_a_status_that_no_check_foresaw_becomes_a_kernel_error():
         check(12)
     with pytest.raises(errors.KernelError, match="unknown status"):
         check(99)
+
+
+def test_an_instruction_set_that_the_environment_names_is_taken_or_refused_at_the_import(monkeypatch):
+    monkeypatch.setenv("LIGHTFR_ISA", _kernel.isa_name())
+    assert runpy.run_path(_boundary.__file__)["isa_name"]() == _kernel.isa_name()
+    monkeypatch.setenv("LIGHTFR_ISA", "abacus")
+    with pytest.raises(errors.InvalidInputError, match="'abacus' is not available here"):
+        runpy.run_path(_boundary.__file__)
+
+
+def test_a_prior_whose_steps_rise_is_refused_by_one_query_and_by_many():
+    codes, query = _kernel.CodesPointer(bytes(80), 64), _kernel.CodesPointer(bytes(8), 64)
+    rising = _kernel.PriorPointer([(0, 1), (5, 2)])
+    for search in (_kernel.topk, _kernel.topk_batch):
+        with pytest.raises(errors.LightFRError):
+            search(codes, query, 3, None, rising)

@@ -323,3 +323,11 @@ def test_a_keystore_that_fails_is_named(name):
     provider = CallbackKey(**calls)
     with pytest.raises(errors.StoreKeyError, match=f"{name} failed with RuntimeError"):
         provider.save(b"", b"") if name == "save" else getattr(provider, name)()
+
+
+def test_an_error_of_the_store_from_a_keystore_stays_what_it_is():
+    def fail():
+        raise errors.StoreRolledBackError(3, 5)
+
+    with pytest.raises(errors.StoreRolledBackError):
+        CallbackKey(fail, lambda secret: None, lambda: None).load()

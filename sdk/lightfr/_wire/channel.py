@@ -104,7 +104,7 @@ class Channel:
                     raise
                 # Jitter: devices that lost the same server do not come back together. No secret, so any generator.
                 time.sleep(random.uniform(0, _FIRST_PAUSE * 2 ** (tried - 1)))  # noqa: S311
-        raise AssertionError("unreachable")
+        raise AssertionError("unreachable")  # pragma: no cover - the last try returns or raises
 
     @contextmanager
     def _request(

@@ -67,8 +67,8 @@ def seal(key: bytes, nonce: bytes, plain: bytes) -> bytes:
 
 def unseal(key: bytes, sealed: bytes, plain_bytes: int) -> bytes:
     """Return what was sealed; raises PrivacyError unless it is genuine and of this size."""
-    if len(sealed) != NONCE_BYTES + plain_bytes + _TAG_BYTES:
-        expected = NONCE_BYTES + plain_bytes + _TAG_BYTES
+    expected = NONCE_BYTES + plain_bytes + _TAG_BYTES
+    if len(sealed) != expected:
         raise PrivacyError(f"a sealed share has {len(sealed)} bytes, expected {expected}: leave the round")
     try:
         return AESGCM(key).decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], None)

@@ -214,7 +214,7 @@ def test_the_async_face_does_the_same(coordinator, enrolled):
             await client.dislike("item 4")
             await client.hide("item 5")
             await client.like("item 6")
-            assert client._client.ratings() == [("item 1", 5.0), ("item 3", 3.0), ("item 4", 1.0), ("item 6", 5.0)]
+            assert await client.ratings() == [("item 1", 5.0), ("item 3", 3.0), ("item 4", 1.0), ("item 6", 5.0)]
             found = await client.recommend(3)
             assert len(found) == 3
             assert await client.score(found[0].item_id) == found[0]
@@ -229,6 +229,23 @@ def test_the_async_face_does_the_same(coordinator, enrolled):
             await client.forget()
 
     asyncio.run(session())
+
+
+def test_an_address_that_is_not_https_and_an_identity_that_is_not_there_are_refused(tmp_path):
+    how = {"trust": tmp_path / "trust.pem", "key": FileKey(tmp_path / "key")}
+    with pytest.raises(InvalidInputError, match="not https://host:port"):
+        Client.open(tmp_path / "data", server="http://localhost:1", identity=tmp_path / "identity.pem", **how)
+    with pytest.raises(InvalidInputError, match="enrol this device first"):
+        Client.open(tmp_path / "data", server="https://localhost:1", identity=tmp_path / "identity.pem", **how)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_call_that_is_over_is_interrupted_without_harm_to_the_next(coordinator, open_client):
+    client, over = open_client(coordinator), threading.Event()
+    client._interrupt(None)
+    client._interrupt(over)
+    assert over.is_set()
+    assert client.sync()
 
 
 def test_the_async_face_has_every_call_of_the_blocking_one():

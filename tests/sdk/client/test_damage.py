@@ -155,3 +155,16 @@ def test_files_are_read_whole_once_in_a_process_and_never_by_opening(publisher, 
         assert not client.sync()
         files = (message.codes, *message.catalogue_parts, message.open_rows, message.removed_items)
         assert read_whole == [file.sha256.hex() for file in files]
+
+
+def test_a_file_that_the_medium_does_not_give_back_is_fetched_again(publisher, device):
+    path = file_of(device, publisher.message.codes)
+    content = path.read_bytes()
+    path.unlink()
+    path.symlink_to(path.name)  # to itself: opening fails, and not because nothing is there
+    device.close()
+    models = device._user.models
+    assert not models._keep_if_whole(publisher.message.codes)
+    assert not path.is_symlink()
+    path.write_bytes(content)
+    assert models._keep_if_whole(publisher.message.codes)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lightfr import errors
 from lightfr.model.catalogue import Catalogue, require_item_id
-from lightfr.model.catalogue_part import HEADER
+from lightfr.model.catalogue_part import HEADER, keep_pages
 from lightfr_harness.server.artifacts import write_catalogue
 
 INTEGERS = st.integers(-(2**63), 2**63 - 1)
@@ -290,6 +290,15 @@ def test_a_file_that_shrinks_while_it_is_open_is_an_error(small):
         for look_up in (lambda: catalogue.index_of(ids[0]), lambda: catalogue.id_of(0), catalogue.check):
             with pytest.raises(errors.ArtifactFileError, match="shrank to 0 bytes"):
                 look_up()
+
+
+def test_a_page_that_shrinks_while_it_is_read_is_an_error(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(bytes(4500))
+    with path.open("rb") as file:
+        assert len(keep_pages()(file, 4500, 1)) == 4500 - 4096
+        with pytest.raises(errors.ArtifactFileError, match="shrank to 4500 bytes"):
+            keep_pages()(file, 5000, 1)
 
 
 def test_a_closed_catalogue_refuses_look_ups_and_closes_twice(small):

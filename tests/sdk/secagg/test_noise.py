@@ -119,6 +119,14 @@ def test_a_few_devices_add_as_much_ternary_noise_as_there_is():
     assert {ternary_threshold(devices, COUNT_VARIANCE) for devices in (1, 2, 12)} == {65536 // 3}
 
 
+@pytest.mark.parametrize("n", [0, 1, 32768, 32769])
+def test_every_number_gets_ternary_noise_the_first_and_the_last_too(n):
+    numbers, drawn = memoryview(array("H", [7] * n)), []
+    add_ternary_noise(numbers, 64, COUNT_VARIANCE, lambda n_bytes: drawn.append(n_bytes) or bytes(n_bytes))
+    assert numbers.tolist() == [8] * n  # of zeros comes +1
+    assert sum(drawn) == 2 * n
+
+
 def test_the_ternary_noise_of_a_device_has_the_thresholds_frequencies():
     numbers = memoryview(array("h", [5]) * 200_000)
     add_ternary_noise(numbers, 64, COUNT_VARIANCE, stream("ternary"))

@@ -189,3 +189,12 @@ def test_nothing_of_the_content_stands_in_the_file(path, keys):
         store.put("canary-name", b"canary-value")
     for word in (b"item", b"rate", b"canary"):
         assert word not in path.read_bytes()
+
+
+@pytest.mark.parametrize("nonsense", [b"\xff", b"[]", b'{"rate": [1]}', b'{"values": {"name": "?"}}'])
+def test_a_whole_record_that_is_no_change_is_refused_with_its_number(path, keys, nonsense):
+    """Only somebody with the keys can write one."""
+    with Store.open(path.parent, keys) as store:
+        record = store._log.seal(nonsense)
+    found = require_refused(path, keys, path.read_bytes() + record, errors.StoreCorruptError)
+    assert "whole but makes no sense" in str(found)

@@ -152,6 +152,12 @@ def test_nobody_there_is_unavailable(authority, identity):
         channel.call(CALL, b"", 0)
 
 
+def test_who_has_no_connection_has_nothing_to_interrupt(serve):
+    server, channel = serve(lambda *_: (200, {"Content-Type": "application/proto"}, b""))
+    channel.interrupt()
+    assert server.requests == []
+
+
 def test_a_refusal_carries_connects_code_and_the_finer_reason(serve):
     server, channel = serve(lambda *_: error("failed_precondition", 400, reason=error_pb2.ERROR_REASON_ROUND_CLOSED))
     with pytest.raises(RefusedError, match="told") as refused:
