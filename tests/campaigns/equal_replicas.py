@@ -48,11 +48,12 @@ class Line:
         self._connection, self.retries = None, 0
 
     def call(self, method, body):
-        ends = time.monotonic() + PATIENCE_SECONDS
+        ends, pause = time.monotonic() + PATIENCE_SECONDS, 0.5
         while True:
             try:
                 status, answer = self._try(method, body)
             except OSError as error:
+                self.close()
                 status, answer = 503, str(error).encode()
             if status == 200:
                 return answer
@@ -60,8 +61,9 @@ class Line:
             if status < 500 or time.monotonic() > ends:
                 raise LoadError(f"{method} was answered with status {status}: {answer[:300]!r}")
             self.retries += 1
-            self.close()
-            time.sleep(self._random.uniform(0.1, 1.0))
+            # As devices do: whoever is back must not drown in handshakes.
+            time.sleep(self._random.uniform(0, pause))
+            pause = min(2 * pause, 8.0)
 
     def _try(self, method, body):
         if self._random.random() < NEW_CONNECTION:
