@@ -20,7 +20,7 @@ def run(**options):
 
 @pytest.fixture(scope="module")
 def catalogue():
-    return run()
+    return run(recency="strong")
 
 
 def test_learned_codes_clearly_beat_the_popularity_list(catalogue):
