@@ -121,6 +121,14 @@ def test_a_refusal_that_breaks_off_is_asked_for_again(serve):
     assert channel.call(CALL, b"", 5) == b"whole"
 
 
+def test_a_refusal_without_end_is_a_refusal(serve, monkeypatch):
+    """Only its beginning is read, whatever comes behind."""
+    monkeypatch.setattr(channels, "_TRIES", 1)
+    _, channel = serve(lambda *_: (409, {}, b"x" * (channels._ERROR_LIMIT_BYTES + 1)))
+    with pytest.raises(ProtocolError, match="409"):
+        channel.call(CALL, b"", 5)
+
+
 def test_an_answer_whose_end_cannot_be_told_is_refused(serve):
     _, channel = serve(lambda *_: (200, {"Content-Length": None, "Connection": "close"}, b"all?"))
     with pytest.raises(ProtocolError, match="how long"):
