@@ -63,7 +63,7 @@ node-there:
 test-interop: node-there $(VENV)/installed ## Try lightfr with other programs: curl, nginx, Prometheus, a coordinator in Node.js (takes minutes)
 	@$(MAKE) --no-print-directory $(INTEROP)/node_modules/.package-lock.json
 	@cd $(INTEROP) && npm run --silent build && npm run --silent lint && npm test --silent
-	$(BIN)/python -m pytest --numprocesses 3 --dist loadgroup tests/interop
+	$(BIN)/python -m pytest --numprocesses 3 --maxschedchunk 1 tests/interop
 
 # Generated code, so that who installs the package needs no compiler.
 ZIG := $(abspath .venv-zig)/bin/python -m ziglang

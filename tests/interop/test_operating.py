@@ -1,5 +1,6 @@
 """What docs/operating.md tells an operator to do: its commands as printed, its units, and its dashboard."""
 
+import fcntl
 import itertools
 import json
 import os
@@ -8,9 +9,11 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.parse
 import urllib.request
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -26,13 +29,18 @@ QUERIES = [
 ]
 BIN = Path(sys.executable).parent
 # The page's ports are given: two workers that both ran its commands would be in each other's way.
-pytestmark = pytest.mark.xdist_group("ports of docs/operating.md")
+LOCK = Path(tempfile.gettempdir()) / "lightfr-ports-of-docs-operating"
 
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory):
     """The folder in which the page's commands were run, and what they printed; the coordinator is still there."""
-    folder = tmp_path_factory.mktemp("service")
+    with LOCK.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield from _served(tmp_path_factory.mktemp("service"))
+
+
+def _served(folder):
     environment = {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "HOME": str(folder)}
     shell = subprocess.Popen(
         ["bash", "-e", "-o", "pipefail", "-c", f"exec >printed\n{COMMANDS}\ntouch done; wait"],
@@ -46,8 +54,13 @@ def service(tmp_path_factory):
             time.sleep(0.1)
         yield folder, (folder / "printed").read_text().splitlines()
     finally:
-        os.killpg(shell.pid, signal.SIGTERM)
-        shell.wait(60)
+        with suppress(ProcessLookupError):
+            os.killpg(shell.pid, signal.SIGTERM)
+            shell.wait(60)
+            # Until the last of them has given its port back.
+            for _ in range(600):
+                os.killpg(shell.pid, 0)
+                time.sleep(0.1)
 
 
 def test_the_commands_of_the_page_end_in_recommendations_and_metrics(service):
