@@ -76,9 +76,9 @@ class LocalPostgres:
 
         with psycopg.connect(database) as connection:
             backend = connection.info.backend_pid
-        # Each connection is a child of the one process that listens.
-        is_here = Path(f"/proc/{backend}").exists() and "postgres" in Path(f"/proc/{backend}/comm").read_text()
-        self._first = int(_stat(backend)[1]) if is_here else None
+            # Each connection is a child of the one process that listens.
+            is_here = Path(f"/proc/{backend}").exists() and "postgres" in Path(f"/proc/{backend}/comm").read_text()
+            self._first = int(_stat(backend)[1]) if is_here else None
 
     def cpu_seconds(self) -> float:
         """CPU time of all its processes so far, those that have ended included."""
