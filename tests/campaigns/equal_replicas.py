@@ -162,8 +162,11 @@ class Fleet:
         ]
         for thread in threads:
             thread.start()
+        ends = time.monotonic() + 2 * PATIENCE_SECONDS
         for thread in threads:
-            thread.join(2 * PATIENCE_SECONDS)
+            thread.join(max(0.0, ends - time.monotonic()))
+        if any(thread.is_alive() for thread in threads):
+            raise LoadError("devices did not come to the end of their round")
         if outcome.errors:
             raise LoadError(f"{len(outcome.errors)} devices failed: {outcome.errors[:3]}")
         codes = self._codes_after(address, version)
@@ -184,7 +187,7 @@ class Service:
     """Replicas behind HAProxy that come and go."""
 
     def __init__(self, folder, fleet, plan, postgres, replicas):
-        self._folder, self._postgres, self._ports = folder, postgres, [free_port() for _ in range(replicas)]
+        self._postgres, ports = postgres, [free_port() for _ in range(replicas)]
         shared = {"database": postgres.database(), "artifacts": folder / "shared"}
         credentials = {"credentials": fleet.authority / "coordinator", "operations_port": 0}
         self.replicas = [
@@ -192,11 +195,11 @@ class Service:
                 folder / f"replica-{i}", None, folder.parent / "items.tsv", **plan, **shared, **credentials
                 | {"port": port},
             )
-            for i, port in enumerate(self._ports)
+            for i, port in enumerate(ports)
         ]  # fmt: skip
         for one in self.replicas:
             one.start()
-        self._balancer = Balancer(folder, self._ports)
+        self._balancer = Balancer(folder, ports)
         self.address = ("127.0.0.1", self._balancer.port)
 
     def kill(self, rng):

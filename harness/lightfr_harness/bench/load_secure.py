@@ -32,10 +32,10 @@ _LONGEST_SECONDS = 600.0
 _FINISHED, _ABANDONED = (f'lightfr_rounds_total{{state="{state}"}}' for state in ("finished", "abandoned"))
 
 
-def run(load: SecureLoad, **serve: Any) -> SecureLoadRecord:
+def run(load: SecureLoad) -> SecureLoadRecord:
     """Rounds of all devices. The first of each kind of server warms up and is not counted."""
     with tempfile.TemporaryDirectory() as made, ExitStack() as stack:
-        place = _Place(load, Path(made), serve)
+        place = _Place(load, Path(made))
         pipes = [stack.enter_context(_worker(orders)) for orders in place.orders()]
         sqlite = Servers("SQLite", [stack.enter_context(place.server("sqlite", authority=place.authority))])
         _round(sqlite, pipes)
@@ -61,8 +61,8 @@ def run(load: SecureLoad, **serve: Any) -> SecureLoadRecord:
 class _Place:
     """A folder with what the servers and the devices of a run have in common."""
 
-    def __init__(self, load: SecureLoad, folder: Path, serve: dict[str, Any]) -> None:
-        self._load, self._folder, self._serve = load, folder, serve
+    def __init__(self, load: SecureLoad, folder: Path) -> None:
+        self._load, self._folder = load, folder
         authority = Authority.init(folder / "authority", ["127.0.0.1"])
         self.authority = authority.folder
         # Counts that all rows are opened by, and sums judged.
@@ -83,7 +83,7 @@ class _Place:
             "bits": BITS, "goal": load.cohort, "over_selection": 1.0, "minimum": max(load.cohort // 2, 2),
             "deadline_seconds": load.deadline_seconds, "privacy": "secagg", "evaluate_every": 0, "gate_every": 10**6,
         }  # fmt: skip
-        return MeasuredServer(self._folder / name, authority, self._folder / "items.txt", **how | self._serve | more)
+        return MeasuredServer(self._folder / name, authority, self._folder / "items.txt", **how | more)
 
     def replica(self, number: int) -> MeasuredServer:
         shared: dict[str, Any] = {"database": self._load.database, "artifacts": self._folder / "shared"}

@@ -35,8 +35,6 @@ SHUTDOWN_SECONDS = 5.0
 # asyncio gives each TLS connection a read buffer of 256 KB, and touches all of it: half a gigabyte for 2,000 devices
 # that wait. A TLS record has at most 16 KB.
 TLS_BUFFER_BYTES = 16 * 1024
-# Of a body that is not read yet: half of it is the mark at which a connection is no longer read from.
-READ_BUFFER_BYTES = 256 * 1024
 _TIMEOUT = re.compile(r"\d{1,10}", re.ASCII)
 
 # The device that a connection belongs to; empty: a newcomer; None: nobody that may call.
@@ -249,7 +247,6 @@ async def listen(
         lingering_time=LINGERING_SECONDS,
         auto_decompress=False,
         shutdown_timeout=SHUTDOWN_SECONDS,
-        read_bufsize=READ_BUFFER_BYTES,
     )
     await runner.setup()
     try:
