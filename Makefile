@@ -118,6 +118,7 @@ kill: $(VENV)/installed ## Kill the store, the device and the coordinator 200 ti
 	$(BIN)/python -m tests.campaigns.kill_coordinator --kills 200
 	$(BIN)/python -m tests.campaigns.kill_coordinator --kills 200 --privacy secagg
 	$(BIN)/python -m tests.campaigns.living_catalogue --updates 10 --kills 6
+	$(BIN)/python -m tests.campaigns.living_catalogue --updates 10 --kills 6 --privacy secagg
 
 # Replicas of the coordinator: Debian's PostgreSQL and HAProxy, in temporary folders.
 $(VENV)/installed-postgres: $(VENV)/installed requirements/postgres.txt
@@ -127,8 +128,8 @@ $(VENV)/installed-postgres: $(VENV)/installed requirements/postgres.txt
 postgres-there:
 	@{ ls /usr/lib/postgresql/*/bin/postgres && command -v haproxy; } >/dev/null 2>&1 || { echo "This target needs PostgreSQL and HAProxy: install them (Debian: apt-get install postgresql haproxy)." >&2; exit 1; }
 
-test-postgres: postgres-there $(VENV)/installed-postgres ## Try the storage and replicas of the coordinator on PostgreSQL (under 3 minutes)
-	LIGHTFR_POSTGRES=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile tests/harness/server/coordinator/test_storage.py tests/harness/server/coordinator/test_replicas.py tests/harness/server/coordinator/test_replicas_killed.py
+test-postgres: postgres-there $(VENV)/installed-postgres ## Try the storage of the coordinator and of the authority, and replicas, on PostgreSQL (under 3 minutes)
+	LIGHTFR_POSTGRES=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile tests/harness/server/authority/test_authority.py tests/harness/server/authority/test_enrollment.py tests/harness/server/authority/test_postgres.py tests/harness/server/coordinator/test_storage.py tests/harness/server/coordinator/test_replicas.py tests/harness/server/coordinator/test_replicas_killed.py
 
 kill-replicas: postgres-there $(VENV)/installed-postgres ## Kill replicas 200 times and PostgreSQL 20 times, and look for anything lost (takes half an hour)
 	$(BIN)/python -m tests.campaigns.kill_replicas --kills 200 --postgres-kills 20
@@ -138,9 +139,9 @@ equal-replicas: postgres-there $(VENV)/installed-postgres ## Hold 2 and 3 replic
 	$(BIN)/python -m tests.campaigns.equal_replicas --replicas 3
 	$(BIN)/python -m tests.campaigns.equal_replicas --replicas 3 --rounds 8 --deadline 90 --kills 200 --postgres-kills 20
 
-# WORLDS=20000 for a long night; FIRST=SEED goes on where the last run ended.
-world: $(VENV)/installed ## Simulate 1,000 worlds of devices, coordinators and hostile weather, each from one seed (takes ten minutes or so)
-	$(BIN)/python -m tests.world --worlds $(or $(WORLDS),1000) --first $(or $(FIRST),0) --record build/worlds.json
+# WORLDS=20000 for a long night. Stopped with Ctrl-C or done, the next run goes on behind the last seed of the record and adds up.
+world: $(VENV)/installed ## Simulate 1,000 more worlds of devices, coordinators and hostile weather, each from one seed (takes minutes)
+	$(BIN)/python -m tests.world --worlds $(or $(WORLDS),1000) --first $(or $(FIRST),0) --processes $(or $(PROCESSES),2) --record build/worlds.json
 
 adversary: $(VENV)/installed ## Attack 512 devices with a server that lies, let devices drop out of 1,000 rounds, and let one lie in a round of many cohorts (takes an hour)
 	$(BIN)/python -m tests.campaigns.lying_server

@@ -73,7 +73,8 @@ PROGRAM = typer.main.get_command(app)
 
 def commands(group=PROGRAM, path=()):
     """Yield the name and the command of every leaf of `lightfr-harness`."""
-    for name, command in group.commands.items():
+    for name in group.list_commands(None):
+        command = group.get_command(None, name)
         if hasattr(command, "commands"):
             yield from commands(command, (*path, name))
         else:

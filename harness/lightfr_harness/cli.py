@@ -2,27 +2,65 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from lightfr import __version__
 from lightfr.errors import InvalidInputError
-from lightfr_harness.audits.cli import app as audit_app
-from lightfr_harness.bench.cli import app as bench_app
-from lightfr_harness.conformance.cli import conformance, conformance_kit
 from lightfr_harness.console import Json, output_folder
-from lightfr_harness.data.cli import app as data_app
 from lightfr_harness.errors import errors_as_messages
-from lightfr_harness.paper.cli import app as paper_app
-from lightfr_harness.reports import cli as reports_cli
-from lightfr_harness.server.authority.cli import app as authority_app
-from lightfr_harness.server.coordinator.cli import catalogue_app, rollback, serve
-from lightfr_harness.simulation import cli as runs_cli
-from lightfr_harness.simulation.scale_cli import app as simulate_app
+
+# Where each command is. A room is imported when its command is asked for: servers start without what audits load.
+ROOMS = {
+    "demo": "cli:demo",
+    "train": "simulation.cli:train",
+    "sweep": "simulation.cli:sweep",
+    "serve": "server.coordinator.cli:serve",
+    "compare": "reports.cli:compare",
+    "report": "reports.cli:report",
+    "conformance": "conformance.cli:conformance",
+    "conformance-kit": "conformance.cli:conformance_kit",
+    "rollback": "server.coordinator.cli:rollback",
+    "ca": "server.authority.cli:app",
+    "catalogue": "server.coordinator.cli:catalogue_app",
+    "data": "data.cli:app",
+    "bench": "bench.cli:app",
+    "audit": "audits.cli:app",
+    "paper": "paper.cli:app",
+    "simulate": "simulation.scale_cli:app",
+}
+
+
+class Rooms(TyperGroup):
+    """The commands of ROOMS, each made when it is asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(ROOMS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        # All of them for a name that is none: the error suggests those that look like it.
+        for name in [cmd_name] if cmd_name in ROOMS else ROOMS:
+            self.commands[name] = _command(name)
+        return super().get_command(ctx, cmd_name)
+
+
+def _command(name: str) -> Any:
+    module, _, attribute = ROOMS[name].partition(":")
+    found = getattr(import_module(f"lightfr_harness.{module}"), attribute)
+    room = typer.Typer()
+    if isinstance(found, typer.Typer):
+        room.add_typer(found, name=name)
+    else:
+        room.command(name)(found)
+    return typer.main.get_group(room).commands[name]
+
 
 app = typer.Typer(
+    cls=Rooms,
     no_args_is_help=True,
     add_completion=False,
 )
@@ -46,7 +84,6 @@ def lightfr_harness(
     """
 
 
-@app.command()
 def demo(
     data: Annotated[
         Path | None, typer.Option(help="Your own ratings; the format is guessed. Default: a made-up catalogue.")
@@ -67,20 +104,3 @@ def demo(
         if titles and not data:
             raise InvalidInputError("--titles names the items of --data: give both")
         raise typer.Exit(demos.main(report, json_file, demos.Scene(data=data, titles=titles)))
-
-
-app.command()(runs_cli.train)
-app.command()(runs_cli.sweep)
-app.command()(serve)
-app.command()(reports_cli.compare)
-app.command()(reports_cli.report)
-app.command()(conformance)
-app.command("conformance-kit")(conformance_kit)
-app.command()(rollback)
-app.add_typer(authority_app, name="ca")
-app.add_typer(catalogue_app, name="catalogue")
-app.add_typer(data_app, name="data")
-app.add_typer(bench_app, name="bench")
-app.add_typer(audit_app, name="audit")
-app.add_typer(paper_app, name="paper")
-app.add_typer(simulate_app, name="simulate")

@@ -15,7 +15,8 @@ from lightfr.secagg import DeviceSession, RevealedShares
 from lightfr.secagg.views import bitmap_of, included_message, survivors_message
 from lightfr.v1 import secure_pb2
 from lightfr_harness.server.coordinator import keeper
-from lightfr_harness.server.coordinator.cohort import CONFIRMING, INCLUDING, REVEALING, UPLOADING, Cohort
+from lightfr_harness.server.coordinator.cohort import Cohort
+from lightfr_harness.server.coordinator.phases import CONFIRMING, INCLUDING, REVEALING, UPLOADING
 from lightfr_harness.server.rules.secagg import SecureSumError
 from tests.adversary.cohort import forged_quorum
 from tests.adversary.loot import Loot

@@ -10,7 +10,8 @@ from lightfr.errors import NotPrivateError
 from lightfr.participation import Reason
 from lightfr_harness.server.coordinator.cohort import Cohort
 from lightfr_harness.server.coordinator.coordinator import Coordinator
-from lightfr_harness.server.coordinator.rounds import ABANDONED, GATE_REFRESH, Schedule
+from lightfr_harness.server.coordinator.plan import GATE_REFRESH, Schedule
+from lightfr_harness.server.coordinator.rounds import ABANDONED
 from lightfr_harness.server.coordinator.standing import Standing
 from lightfr_harness.server.rules.secagg import SecureSumError
 from tests.adversary.live import clients_of, in_threads

@@ -38,6 +38,8 @@ from tests.harness.server.coordinator.live import COORDINATOR, PROTO, reason_of
 
 N_DEVICES, N_THREADS, N_ITEMS = 12, 3, 200
 START_SECONDS = 60
+# Pending uploads settle, and the last round closes by its deadline.
+SETTLING_SECONDS = 3
 DROPPED = {
     error_pb2.ERROR_REASON_ROUND_CLOSED,
     error_pb2.ERROR_REASON_ROUND_UNKNOWN,
@@ -155,10 +157,14 @@ class Campaign:
             return Device
         from tests.campaigns.masking_device import MaskingDevice
 
+        return self.trusting(MaskingDevice)
+
+    def trusting(self, kind):
+        """Masking devices that believe this campaign's coordinator and authority."""
         credentials = Credentials(self.authority.coordinator)
-        MaskingDevice.server_key = credentials.manifest_key.public_key().public_bytes_raw()
-        MaskingDevice.membership_keys = credentials.membership_keys
-        return MaskingDevice
+        kind.server_key = credentials.manifest_key.public_key().public_bytes_raw()
+        kind.membership_keys = credentials.membership_keys
+        return kind
 
     def options(self):
         return {
@@ -207,7 +213,7 @@ class Campaign:
         time.sleep(seconds)
         if graceful:
             stop.set()
-            time.sleep(3)  # Pending uploads settle; the last round closes by its deadline.
+            time.sleep(SETTLING_SECONDS)
             self.settled()
             process.terminate()
             self.summary.torn += process.wait(START_SECONDS) != 0

@@ -1,6 +1,6 @@
 """Changes the catalogue of a real coordinator while devices train, kills both again and again, and compares.
 
-    python -m tests.campaigns.living_catalogue --updates 10 --kills 6 --seed 0
+    python -m tests.campaigns.living_catalogue --updates 10 --kills 6 --seed 0 [--privacy secagg]
 
 Devices that make up their uploads train. Another one is a real client in a process of its own, which rates, syncs and
 recommends without end. The coordinator is killed before, while and after it takes up a list of items; the client is
@@ -36,6 +36,7 @@ from lightfr_harness.server.coordinator.rounds import FINISHED
 from lightfr_harness.server.coordinator.stored import reading
 from tests.campaigns import kill_coordinator
 from tests.campaigns.kill_coordinator import START_SECONDS, post
+from tests.campaigns.masking_device import MaskingDevice
 from tests.harness.server.coordinator.by_item import ByItem, bits_of, ids_of, made_up, require_published, tsv
 from tests.harness.server.coordinator.helpers import BITS, CAPABILITIES, CHECK_IN, upload_request
 
@@ -44,43 +45,65 @@ GATE, N_FIRST, N_POOL, SHOWN = 10, 120, 200, 20
 CODE = bytes([0x5A] * (BITS // 8))
 
 
+# The coordinator's files, which tell what is open.
+ARTIFACTS = Path()
+
+
+def open_at(connection, place):
+    """The open items of the version that a place is for, in order; None once that is not the newest any more."""
+    request = pb.GetManifestRequest(capabilities=CAPABILITIES).SerializeToString()
+    signed = pb.GetManifestResponse.FromString(post(connection, "GetManifest", request)[1]).signed_manifest
+    if hashlib.sha256(signed.manifest).digest() != place.manifest_sha256:
+        return None
+    return np.flatnonzero(bits_of(manifest_pb2.Manifest.FromString(signed.manifest), ARTIFACTS, "open_rows", True))
+
+
 class Uploader(kill_coordinator.Device):
     """Uploads made-up rows of items that are open at the round's version."""
-
-    artifacts = Path()
 
     def _take_part(self, connection):
         status, body = post(connection, "CheckIn", CHECK_IN)
         answer = pb.CheckInResponse.FromString(body) if status == 200 else pb.CheckInResponse()
-        request = pb.GetManifestRequest(capabilities=CAPABILITIES).SerializeToString()
-        signed = pb.GetManifestResponse.FromString(post(connection, "GetManifest", request)[1]).signed_manifest
-        if hashlib.sha256(signed.manifest).digest() != answer.assignment.manifest_sha256:
+        opened = open_at(connection, answer.assignment)
+        if opened is None:
             time.sleep(0.02)  # There is no place, or the round has just ended.
             return
-        opened = np.flatnonzero(
-            bits_of(manifest_pb2.Manifest.FromString(signed.manifest), self.artifacts, "open_rows", True)
-        )
         self.seed += 1
         rows = made_up(np.random.default_rng(self.seed), opened)
         self.pending = upload_request(answer.assignment, self.seed, row_update=rows)
         self._upload(connection)
 
 
+class MaskedUploader(MaskingDevice):
+    """The same in a masked round. A place for a version that is not the newest any more is left."""
+
+    def begin(self, place):
+        self.open_indices = open_at(self.connection, place)
+        if self.open_indices is not None:
+            super().begin(place)
+
+    def in_the_clear(self, place):
+        return upload_request(place, self.seed, row_update=made_up(np.random.default_rng(self.seed), self.open_indices))
+
+
 class Campaign(kill_coordinator.Campaign):
-    def __init__(self, base, seed):
-        super().__init__(base, seed)
-        self.folder, Uploader.artifacts = base / "folder", base / "folder" / "artifacts"
+    def __init__(self, base, seed, privacy="clear"):
+        global ARTIFACTS
+        super().__init__(base, seed, privacy)
+        self.folder, ARTIFACTS = base / "folder", base / "folder" / "artifacts"
         self.counts = {f"item-{i}": 50 - i // 3 for i in range(N_FIRST)}
         (base / "items.tsv").write_bytes(tsv(self.counts))
         self.oracle = ByItem(self.counts, GATE, BITS, 0)
         self.order, self.lists, self.compared = list(self.counts), {}, 1
         self.rounds = self.kills = self.renumbered = self.settlements = 0
         self.client, self.rated = base / "device", 0
+        # Between two kills: seven steps take longer than one.
+        self.longest_seconds = 1.5 if privacy == "clear" else 6.0
         with socket.create_server(("127.0.0.1", 0)) as taken:
             self.port = taken.getsockname()[1]
 
     def _kind_of_device(self):
-        return Uploader
+        return Uploader if self.privacy == "clear" else self.trusting(MaskedUploader)
 
     def options(self):
         """The client knows one port. Later starts name no list."""
@@ -105,13 +128,13 @@ class Campaign(kill_coordinator.Campaign):
     def run_update(self, number, kills):
         """Give the coordinator another list at some moment, kill it and the client, and compare in the end."""
         self.counts = self.next_list(number)
-        content, when = tsv(self.counts), self.random.uniform(0, 1.5 * kills)
+        content, when = tsv(self.counts), self.random.uniform(0, self.longest_seconds * kills)
         self.lists[hashlib.sha256(content).hexdigest()] = self.counts
         offering = threading.Timer(when, offer, (self.folder, content))
         offering.start()
         for _ in range(kills):
             with self.living_client():
-                self.run_once(self.random.uniform(0, 1.5))
+                self.run_once(self.random.uniform(0, self.longest_seconds))
             self.kills += 1
         offering.join()
         self.run_settled()
@@ -191,9 +214,11 @@ class Campaign(kill_coordinator.Campaign):
                 self.order = ids_of(manifest, self.folder / "artifacts")
                 self.oracle.change(self.lists[change.sha256], self.order, int(change.sha256, 16) + version)
                 self.renumbered += change.is_renumbered
-            else:
+            elif version in made:
                 self.oracle.round(uploads[made[version]], self.order)
                 self.rounds += 1
+            else:  # Devices had revealed, and too few: the same codes have a new number.
+                assert self.privacy != "clear"
         self.compared = manifest.model_version
         require_published(manifest, self.folder / "artifacts", self.oracle)
 
@@ -247,9 +272,9 @@ def work(folder, number):
             time.sleep(0.05)
 
 
-def run(updates, kills, seed, base, progress=print):
+def run(updates, kills, seed, base, progress=print, privacy="clear"):
     """Change the catalogue so often, with so many kills each; the campaign when all was equal."""
-    campaign = Campaign(base, seed)
+    campaign = Campaign(base, seed, privacy)
     campaign.run_once(0.5)
     for number in range(updates):
         campaign.run_update(number, kills)
@@ -262,12 +287,13 @@ def main():
     parser.add_argument("--updates", type=int, default=10)
     parser.add_argument("--kills", type=int, default=6)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--privacy", choices=["clear", "secagg"], default="clear")
     parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.work:
         work(asked.work, asked.seed)
     with tempfile.TemporaryDirectory() as folder:
-        done = run(asked.updates, asked.kills, asked.seed, Path(folder))
+        done = run(asked.updates, asked.kills, asked.seed, Path(folder), privacy=asked.privacy)
     print(
         f"{asked.updates} lists of items, {done.renumbered} of them numbered anew, {done.rounds} rounds, coordinator"
         f" and client killed {done.kills} times (seed {asked.seed}): codes and rankings equal the oracle's"

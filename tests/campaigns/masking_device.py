@@ -4,6 +4,8 @@ import asyncio
 import time
 from collections import defaultdict
 
+import numpy as np
+
 from lightfr.errors import LightFRError
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import error_pb2
@@ -34,7 +36,7 @@ class Part(SecureDevice):
 
     def vector(self, kind, devices):
         update = pb.UploadRequest.FromString(self.owner.in_the_clear(self.place)).row_update
-        return training_vector(update, devices, N_ITEMS)
+        return training_vector(update, devices, self.owner.open_indices)
 
     async def send(self, method, request):
         """Kept until it is answered, then sent again as it was."""
@@ -50,6 +52,8 @@ class MaskingDevice(Device):
     """Its ratings, and what it knows for sure, are those of the device that sends the same rows in the clear."""
 
     server_key, membership_keys = b"", ()
+    # Of the rows that a round's vector has, in their order.
+    open_indices = np.arange(N_ITEMS)
     member = None
     part = None
     unanswered = None
@@ -93,8 +97,12 @@ class MaskingDevice(Device):
         if not answer.HasField("assignment") or answer.assignment.round_id == self.left:
             time.sleep(0.02)
             return
+        self.begin(answer.assignment)
+
+    def begin(self, place):
+        """Take the place."""
         self.seed += 1
-        self.part = Part(self, answer.assignment)
+        self.part = Part(self, place)
 
     async def _next_step(self):
         step = await self.part.step()

@@ -20,7 +20,9 @@ from lightfr.secagg import Vector, round_blocks
 from lightfr.training import RowUpdate
 from lightfr.training.model import TERNARY
 from lightfr.v1 import coordinator_pb2, secure_pb2
-from lightfr_harness.server.coordinator.cohort import PHASES, Cohort, RoundFacts
+from lightfr_harness.server.coordinator.cohort import Cohort
+from lightfr_harness.server.coordinator.deliveries import RoundFacts
+from lightfr_harness.server.coordinator.phases import PHASES
 from tests.sdk.secagg.cohorts import NOW, new_member, raw_key
 
 ROUND_ID, DIGEST = b"r" * 16, b"m" * 32

@@ -1,12 +1,21 @@
 """The devices and the server of vectors/v1/secagg_round.json, step by step, with the SDK and our server."""
 
+import asyncio
+
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from lightfr._wire.secure import encode_sealed_records, sealed_records
 from lightfr.membership import Member, MemberKey
 from lightfr.secagg import Block, DeviceSession, Place, Roster, Vector
 from lightfr.v1 import coordinator_pb2, secure_pb2
-from lightfr_harness.server.coordinator import cohort
+from lightfr_harness.server.coordinator.cohort import Cohort
+from lightfr_harness.server.coordinator.deliveries import RoundFacts
+from lightfr_harness.server.coordinator.phases import ADVERTISING
+from lightfr_harness.server.coordinator.plan import Plan
+from lightfr_harness.server.coordinator.rounds import Round
+from lightfr_harness.server.coordinator.secure_steps import SecureSteps
+from lightfr_harness.server.coordinator.storage import Storage
+from lightfr_harness.server.coordinator.stored import CatalogueChange
 from tests.vectors.reading import Replay, vector
 
 ROUND = vector("secagg_round")
@@ -76,12 +85,15 @@ def walk(session, step, told, device):
 
 
 class Server:
-    """Our server's cohort: the fourteen devices, and a fifteenth that has a place."""
+    """Our server's cohort: the fourteen devices, and a fifteenth that has a place.
 
-    def __init__(self, fifteenth=bytes(16)):
+    Keys go to a storage in `folder`, which finds those that another device has.
+    """
+
+    def __init__(self, folder, fifteenth):
         self.names = [f"device {i}" for i in range(len(ROUND["devices"]))]
         peers = {name: of(device, "peer_id") for name, device in zip(self.names, ROUND["devices"], strict=True)}
-        facts = cohort.RoundFacts(
+        facts = RoundFacts(
             of(ROUND, "round_id"),
             of(ROUND, "manifest_sha256"),
             ROUND["kind"],
@@ -89,11 +101,33 @@ class Server:
             lambda: ROUND["now_unix_seconds"],
         )
         peers["fifteenth"] = fifteenth
-        self.cohort = cohort.Cohort(facts, len(peers), peers, lambda _: tuple(BLOCKS))
+        self.cohort = Cohort(facts, len(peers), peers, lambda _: tuple(BLOCKS))
         self.key = Ed25519PrivateKey.from_private_bytes(of(ROUND, "server_private_key"))
+        self._round = Round.new(1, 1, facts.manifest_sha256, Plan(goal=len(peers)), 0.0)
+        self._round.cohort = self.cohort
+        self._loop = asyncio.new_event_loop()
+        self._storage = Storage.in_file(folder / "coordinator.sqlite", lambda _: None)
+        self._loop.run_until_complete(self._begin())
+
+    async def _begin(self):
+        nothing = CatalogueChange(1, "0" * 64, True, 0, 0, 0, is_renumbered=False, at=0.0)
+        await self._storage.begin({}, b"", self._round, nothing)
+        self._steps = SecureSteps(
+            self._storage, lambda: 0.0, lambda _: self._round, _nobody_else, lambda: None, is_masked=True
+        )
+
+    def close(self):
+        self._loop.run_until_complete(self._storage.close())
+        self._loop.close()
 
     def take(self, method, name, request):
-        self.cohort.take(1 + METHODS.index(method), name, b"", request)
+        phase = 1 + METHODS.index(method)
+        if phase == ADVERTISING:
+            checked = self.cohort.check(phase, name, request)
+            body = request.SerializeToString()
+            self._loop.run_until_complete(self._steps.keep(self._round, phase, name, b"", body, checked))
+        else:
+            self.cohort.take(phase, name, b"", request)
 
     def deliver_all(self, method):
         """Everybody who gets so far delivers."""
@@ -107,6 +141,10 @@ class Server:
         for earlier in METHODS[: METHODS.index(method)]:
             self.deliver_all(earlier)
             self.cohort.advance(self.key)
+
+
+async def _nobody_else(*_):
+    """No other process takes part."""
 
 
 def request_of(method, index, device):

@@ -14,8 +14,8 @@ from lightfr_harness.server.authority import Authority
 from lightfr_harness.server.authority.certificates import requested_key
 from lightfr_harness.server.authority.service import EnrollmentService
 from lightfr_harness.server.coordinator.options import ItemList, Settings
+from lightfr_harness.server.coordinator.plan import Plan
 from lightfr_harness.server.coordinator.refusals import STATUS_OF_CODE, Refusal
-from lightfr_harness.server.coordinator.rounds import Plan
 from lightfr_harness.server.rules.uploads import UploadError, UploadReader
 from tests.harness.server.coordinator.helpers import Clock, Small
 from tests.vectors.reading import by_name, vector

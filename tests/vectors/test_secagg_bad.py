@@ -35,8 +35,10 @@ def test_a_device_refuses(known):
 
 
 @pytest.fixture
-def server():
-    return Server(of(SERVER, "fifteenth_peer_id"))
+def server(tmp_path):
+    made = Server(tmp_path, of(SERVER, "fifteenth_peer_id"))
+    yield made
+    made.close()
 
 
 def test_a_server_settles_and_signs_what_the_vector_has(server):

@@ -33,6 +33,7 @@ class Clock:
         self._heap: list[list[Any]] = []
         self._count = 0
         self.steps = 0
+        self._is_stopped = False
 
     def at(self, when: float, action: Callable[[], object]) -> list[Any]:
         """Have something done; what is returned can be given to `cancel`."""
@@ -48,9 +49,14 @@ class Clock:
     def cancel(entry: list[Any]) -> None:
         entry[2] = None
 
-    def run(self, is_over: Callable[[], bool], until: float) -> None:
-        """Do one thing after the other until it is over, or until that time."""
-        while self._heap and not is_over():
+    def stop(self) -> None:
+        """Do nothing more in this run."""
+        self._is_stopped = True
+
+    def run(self, until: float) -> None:
+        """Do one thing after the other until somebody stops it, or until that time."""
+        self._is_stopped = False
+        while self._heap and not self._is_stopped:
             if self._heap[0][0] > until:
                 self.now = until
                 return
@@ -133,6 +139,8 @@ class WorldLoop(asyncio.AbstractEventLoop):
         self._clock, self._host, self._enter, self._pause = clock, host, enter, pause
         # What nobody caught: (message, error).
         self.uncaught: list[tuple[str, BaseException | None]] = []
+        # What is to be called as soon as it is this program's turn.
+        self._ready: list[asyncio.Handle] = []
 
     def step(self, function: Callable[..., object], *arguments: object) -> None:
         """Call something as a part of the program, unless that is dead."""
@@ -149,15 +157,22 @@ class WorldLoop(asyncio.AbstractEventLoop):
             self._enter(before)
 
     def _run(self, handle: asyncio.Handle) -> None:
-        if not handle.cancelled():
-            self.step(handle._run)
+        if not handle.cancelled() and self._host.is_alive:
+            handle._run()
+
+    def _run_ready(self) -> None:
+        ready, self._ready = self._ready, []
+        for handle in ready:
+            self._run(handle)
 
     def time(self) -> float:
         return self._clock.now
 
     def call_soon(self, callback: Any, *args: Any, context: Any = None) -> asyncio.Handle:
+        if not self._ready:
+            self._clock.at(self._clock.now, lambda: self.step(self._run_ready))
         handle = asyncio.Handle(callback, args, self, context)
-        self._clock.at(self._clock.now, lambda: self._run(handle))
+        self._ready.append(handle)
         return handle
 
     call_soon_threadsafe = call_soon
@@ -167,7 +182,7 @@ class WorldLoop(asyncio.AbstractEventLoop):
 
     def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> asyncio.TimerHandle:
         handle = asyncio.TimerHandle(when, callback, args, self, context)
-        self._clock.at(when, lambda: self._run(handle))
+        self._clock.at(when, lambda: self.step(self._run, handle))
         return handle
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:

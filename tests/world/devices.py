@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -144,6 +145,7 @@ class DeviceProgram:
                 self._world.watch.took_part(self, client, outcome)
                 if outcome.took_part:
                     self.took_part_at = self._world.clock.now
+                    self._world.went_on()
                 SYSTEM.sleep(max(outcome.retry_after_seconds, self._world.rest_seconds(self)))
             except (StoreWriteError, StoreClosedError):
                 raise
@@ -184,5 +186,5 @@ class DeviceProgram:
 
     def stored(self) -> dict[str, Any]:
         """How much the device keeps: files and bytes."""
-        files = [path for path in self._folder.rglob("*") if path.is_file()]
-        return {"files": len(files), "bytes": sum(path.stat().st_size for path in files)}
+        sizes = [os.stat(f"{folder}/{name}").st_size for folder, _, names in os.walk(self._folder) for name in names]
+        return {"files": len(sizes), "bytes": sum(sizes)}

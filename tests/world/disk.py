@@ -85,8 +85,8 @@ class DeviceDisk:
 
     def _really(self, name: str, original: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         if name == "fsync":
-            file = arguments[0]
-            self._synced[os.fstat(file).st_ino] = os.pread(file, os.fstat(file).st_size, 0)
+            found = os.fstat(arguments[0])
+            self._synced[found.st_ino] = os.pread(arguments[0], found.st_size, 0)
             return None
         if name == "fsync_folder":
             self._flush_names(arguments[0])
@@ -97,7 +97,8 @@ class DeviceDisk:
         return result
 
     def _flush_names(self, folder: Path) -> None:
-        self._names[folder] = {entry.name: entry.stat().st_ino for entry in folder.iterdir()}
+        with os.scandir(folder) as entries:
+            self._names[folder] = {entry.name: entry.inode() for entry in entries}
 
     def lose_power(self) -> None:
         """Leave what was flushed; a file that only grew since keeps a drawn part of what was written behind."""
@@ -184,7 +185,7 @@ class SharedDatabase(WorldDatabase):
 
     def __init__(self, world: World, host: Host, path: Path, on_change: Callable[[], None]) -> None:
         super().__init__(world, host, path, lambda error: None, lambda step: None)
-        self._on_change, self._held, self._has_notified = on_change, set[int](), False
+        self._on_change, self._held, self._has_notified, self._is_told = on_change, set[int](), False, False
         world.sharing.append(self)
 
     def notify(self, connection: Any) -> None:
@@ -244,9 +245,14 @@ class SharedDatabase(WorldDatabase):
         self._answer(future, result)
 
     def tell(self) -> None:
-        """Tell this replica of a change, in a moment."""
-        if self._is_started:
-            self._loop.call_later(self._world.weather.write_seconds(), self._on_change)
+        """Tell this replica of a change, in a moment, and of what else changes until then."""
+        if self._is_started and not self._is_told:
+            self._is_told = True
+            self._loop.call_later(self._world.weather.write_seconds(), self._hear)
+
+    def _hear(self) -> None:
+        self._is_told = False
+        self._on_change()
 
     def _answer(self, future: asyncio.Future[Any], result: Any = None, error: Exception | None = None) -> None:
         def resolve() -> None:

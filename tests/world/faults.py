@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 from lightfr import kept_rounds
 from lightfr._wire import secure
 from lightfr.rounds import ClearRound
-from lightfr_harness.server.coordinator.cohort import _KEEP, Cohort
-from lightfr_harness.server.coordinator.storage import Delivered, Outcome, Storage
+from lightfr_harness.server.coordinator.cohort import Cohort
+from lightfr_harness.server.coordinator.cohort_storage import Delivered, Outcome
+from lightfr_harness.server.coordinator.deliveries import _KEEP
+from lightfr_harness.server.coordinator.storage import Storage
 from tests.world.servers import WatchedCoordinator, WatchedReplica
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from lightfr.secagg.views import quorum
-from lightfr_harness.server.coordinator.cohort import INCLUDING, Cohort
+from lightfr_harness.server.coordinator.cohort import Cohort
+from lightfr_harness.server.coordinator.phases import INCLUDING
 from tests.adversary import test_liars as liars
 from tests.adversary.live import LyingCohort
 from tests.adversary.plans import split_included, split_survivors

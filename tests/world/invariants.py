@@ -6,6 +6,7 @@ Each method is called when something happens, and calls `World.fail` when that m
 from __future__ import annotations
 
 import hashlib
+import os
 import sqlite3
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
@@ -17,7 +18,7 @@ from lightfr.secagg import DeviceSession
 from lightfr.user import USER_CODE
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import manifest_pb2, secure_pb2
-from lightfr_harness.server.coordinator.cohort import PHASES, REVEALING, UPLOADING
+from lightfr_harness.server.coordinator.phases import PHASES, REVEALING, UPLOADING
 from lightfr_harness.server.coordinator.refusals import Refusal
 from lightfr_harness.server.coordinator.rounds import OPEN, REMEMBERED_ROUNDS
 from lightfr_harness.server.coordinator.secure_steps import REQUESTS
@@ -249,6 +250,8 @@ class Watch:
         self._world.note("log", f"{host.name} {name} {told}")
         if name == "phase_ended":
             self._require_woken(host)
+        elif name == "round_finished":
+            self._world.went_on()
         is_honest = not self._world.forecast.n_hostile and not self._world.forecast.has_hostile_coordinator
         if name in _NEVER or (name in _AFTER_A_FAULT and not host.was_refused):
             self._world.fail(f"the coordinator logged {name}: {facts}")
@@ -321,7 +324,7 @@ class Watch:
 
     def check_bounds(self, devices: Iterable[DeviceProgram], folder: Path) -> None:
         """Nobody keeps more files than it needs."""
-        n_files = sum(path.is_file() for place in ("coordinator", "shared") for path in (folder / place).rglob("*"))
+        n_files = sum(len(names) for place in ("coordinator", "shared") for *_, names in os.walk(folder / place))
         if n_files > _MOST_SERVER_FILES:
             self._world.fail(f"the coordinators keep {n_files} files")
         for device in devices:

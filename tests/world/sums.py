@@ -13,7 +13,7 @@ import numpy as np
 
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr_harness.server.coordinator.options import ItemList, make_rule
-from lightfr_harness.server.coordinator.rounds import GATE_REFRESH, TRAINING
+from lightfr_harness.server.coordinator.plan import GATE_REFRESH, TRAINING
 from lightfr_harness.server.rules.cohorts import CohortSum
 from lightfr_harness.server.rules.plausible import ImplausibleSumError
 

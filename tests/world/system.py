@@ -12,6 +12,7 @@ import os
 import random
 import threading
 import time
+from collections.abc import Callable
 from functools import lru_cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -38,9 +39,9 @@ class System:
 
     def begin(self, world: World | None, clock: Clock, seed: object, look_seconds: float = 0.5) -> None:
         """Let a world be the one that the shipped code lives in; its coordinators look for news so often."""
-        from lightfr_harness.server.coordinator import keeper
+        from lightfr_harness.server.coordinator import runner
 
-        keeper.LOOK_SECONDS = look_seconds
+        runner.LOOK_SECONDS = look_seconds
         self.world, self.clock, self.host = world, clock, None
         self.chance = random.Random(f"bytes {seed}")
         random.seed(f"jitter {seed}")
@@ -85,6 +86,19 @@ class Event:
         return self._is_set
 
 
+def _once(verify: Callable[..., None]) -> Callable[..., None]:
+    """Verify a signed manifest that is in order once, not once for each device."""
+    verified = set()
+
+    def verify_new(envelope: Any, trust: Any) -> None:
+        known = envelope.SerializeToString(), trust.manifest_keys.get(envelope.key_id)
+        if known not in verified:
+            verify(envelope, trust)
+            verified.add(known)
+
+    return verify_new
+
+
 def install() -> None:
     """Replace what the shipped code asks the system for. Once, and before anything of it is imported."""
     time.time, time.monotonic, time.sleep = SYSTEM.time, SYSTEM.monotonic, SYSTEM.sleep
@@ -96,14 +110,18 @@ def install() -> None:
     from lightfr import client, membership
     from lightfr._wire import channel, tls
     from lightfr.membership import MemberKey
+    from lightfr.model import manifest
     from lightfr.secagg import views
+    from lightfr_harness.server.authority.credentials import Admission
     from tests.world import disk, invariants, network
 
     client.threading = SimpleNamespace(Event=Event, Lock=threading.Lock)
     tls.context, channel.Connection = network.context, network.Connection
+    Admission._new_context = lambda self: None
     # OpenSSL draws keys by itself.
     MemberKey.new = classmethod(lambda cls: cls.from_private(os.urandom(32)))
     # All devices of a cohort verify the same signatures: each is verified once.
     membership._is_signed, views.is_signed = lru_cache(4096)(membership._is_signed), lru_cache(4096)(views.is_signed)
+    manifest._verify = _once(manifest._verify)
     disk.install()
     invariants.install()

@@ -9,7 +9,7 @@ import random
 from dataclasses import dataclass
 
 from lightfr_harness.server.coordinator.options import ItemList, Settings
-from lightfr_harness.server.coordinator.rounds import Plan
+from lightfr_harness.server.coordinator.plan import Plan
 
 N_ITEMS = 24
 BITS = 64

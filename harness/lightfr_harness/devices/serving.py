@@ -26,7 +26,7 @@ from lightfr_harness.devices.scenario import JOURNAL
 from lightfr_harness.server.authority import Credentials
 from lightfr_harness.server.authority.keys import COORDINATOR
 from lightfr_harness.server.coordinator.options import ItemList, Settings
-from lightfr_harness.server.coordinator.rounds import Plan
+from lightfr_harness.server.coordinator.plan import Plan
 from lightfr_harness.server.coordinator.serving import Addresses, serve_until_stopped
 from lightfr_harness.server.rules import PRIVACY_MODES, TERNARY_ROWS, AggregationRule, CatalogueRule
 from lightfr_harness.server.rules.cohorts import CohortSum, Combined

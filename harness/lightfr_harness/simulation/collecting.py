@@ -13,7 +13,7 @@ from lightfr.secagg.contribution import blocks_of, vector_without_noise
 from lightfr.secagg.noise import row_variance, ternary_threshold, user_sum_thousandths, weight_thousandths
 from lightfr.training import PublishedModel, RowUpdate
 from lightfr.v1 import model_pb2
-from lightfr_harness.server.coordinator.cohort import REVEALING, UPLOADING
+from lightfr_harness.server.coordinator.phases import REVEALING, UPLOADING
 from lightfr_harness.server.rules import AggregationRule, CatalogueRule, PaperRule
 from lightfr_harness.server.rules.secagg import SecureSumError
 from lightfr_harness.simulation.asking import Share

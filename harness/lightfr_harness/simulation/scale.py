@@ -18,8 +18,10 @@ import numpy.typing as npt
 
 from lightfr.errors import OutOfRangeError
 from lightfr.secagg.views import quorum
-from lightfr_harness.server.coordinator.cohort import PHASES
-from lightfr_harness.server.coordinator.rounds import Pace, Plan, Round
+from lightfr_harness.server.coordinator.book import Pace
+from lightfr_harness.server.coordinator.phases import PHASES
+from lightfr_harness.server.coordinator.plan import Plan
+from lightfr_harness.server.coordinator.rounds import Round
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

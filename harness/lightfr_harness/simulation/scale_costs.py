@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from lightfr_harness.errors import CannotRunError
 from lightfr_harness.records import ScaleAnswer, ScaleHour
-from lightfr_harness.server.coordinator.cohort import PHASES, UPLOADING
+from lightfr_harness.server.coordinator.phases import PHASES, UPLOADING
 from lightfr_harness.simulation.scale import DAY, Events, Scenario
 
 Floats = npt.NDArray[np.float64]

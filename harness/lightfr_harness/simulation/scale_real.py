@@ -31,7 +31,7 @@ from lightfr_harness.errors import CannotRunError
 from lightfr_harness.records import RealFigures, ScaleRealRecord
 from lightfr_harness.server.authority import Authority
 from lightfr_harness.server.coordinator.child import CoordinatorProcess
-from lightfr_harness.server.coordinator.cohort import PHASES
+from lightfr_harness.server.coordinator.phases import PHASES
 from lightfr_harness.simulation.fleet import SimulatedDevice
 from lightfr_harness.simulation.remote import RemoteDevice, RemoteFleet, RoundWalk, those_in_time
 from lightfr_harness.simulation.scale import Scenario, Simulation

@@ -28,7 +28,9 @@ from lightfr.secagg.vector import Block
 from lightfr.secagg.work import Work
 from lightfr.training import PublishedModel, RowUpdate
 from lightfr.v1 import coordinator_pb2, secure_pb2
-from lightfr_harness.server.coordinator.cohort import (
+from lightfr_harness.server.coordinator.cohort import Cohort
+from lightfr_harness.server.coordinator.deliveries import RoundFacts
+from lightfr_harness.server.coordinator.phases import (
     ACKNOWLEDGING,
     ADVERTISING,
     CONFIRMING,
@@ -37,8 +39,6 @@ from lightfr_harness.server.coordinator.cohort import (
     REVEALING,
     SHARING,
     UPLOADING,
-    Cohort,
-    RoundFacts,
 )
 from lightfr_harness.server.rules.secagg import SecureSumError
 

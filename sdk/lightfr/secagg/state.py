@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from lightfr._secret import secret
@@ -57,7 +57,7 @@ class SessionState:
 
     def to_bytes(self) -> bytes:
         """Return everything, as JSON with bytes in hexadecimal."""
-        known = {name: value.hex() if isinstance(value, bytes) else value for name, value in asdict(self).items()}
+        known = {name: value.hex() if isinstance(value, bytes) else value for name, value in vars(self).items()}
         return json.dumps({"version": _VERSION, **known}).encode()
 
     @classmethod

@@ -42,6 +42,15 @@ def open_client(enrolled):
 
 
 @pytest.fixture
+def synced(coordinator, open_client):
+    """A client with a model and a few ratings."""
+    client = open_client(coordinator)
+    client.sync()
+    client.rate_many([("item 3", 5), ("item 1", 2.5), ("item 2", 1)])
+    return client
+
+
+@pytest.fixture
 def impatient(monkeypatch):
     """Pauses between tries are too short to be noticed."""
     monkeypatch.setattr(channels, "_FIRST_PAUSE", 0.001)

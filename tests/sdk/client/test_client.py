@@ -1,12 +1,11 @@
 """What an app sees: the same client, offline and online, against a real coordinator over mutual TLS."""
 
-import asyncio
 import threading
 import time
 
 import pytest
 
-from lightfr import AsyncClient, Client, FileKey, ItemIdKind, RatingScale, discard
+from lightfr import Client, FileKey, RatingScale, discard
 from lightfr.errors import (
     InvalidInputError,
     LightFRError,
@@ -16,11 +15,9 @@ from lightfr.errors import (
     ServerUnavailableError,
     StoreClosedError,
     StoreLockedError,
-    UnknownItemError,
 )
 from lightfr.v1 import manifest_pb2
 from tests.sdk.client.publisher import COORDINATED_ITEMS as ITEMS
-from tests.sdk.client.publisher import random_codes
 
 
 def test_a_session_from_enrolment_to_recommendations(coordinator, open_client):
@@ -34,34 +31,6 @@ def test_a_session_from_enrolment_to_recommendations(coordinator, open_client):
     status = client.status()
     assert (status.model_version, status.item_count, status.code_bits, status.rating_count) == (1, 300, 64, 3)
     assert status.item_id_kind == "str"
-
-
-@pytest.fixture(scope="module")
-def coordinators(start_coordinator):
-    """By code length: one whose codes are too short to be refined, one whose codes are just long enough."""
-    return {bits: start_coordinator(goal=1000, deadline_seconds=36_000, bits=bits) for bits in (120, 128)}
-
-
-@pytest.mark.parametrize(
-    ("rated", "bits", "is_refined"), [(19, 128, False), (20, 128, True), (40, 128, True), (40, 120, False)]
-)
-def test_recommendations_are_those_of_the_fitted_code(coordinators, open_client, rated, bits, is_refined):
-    """The same as fitting and ranking by hand, with recency, and refined from 20 ratings and 128 bits on."""
-    from lightfr.interactions import Interactions
-    from lightfr.ranking import rank
-    from lightfr.training import fit_for_use
-    from lightfr.training.constants import Recency
-
-    client = open_client(coordinators[bits])
-    client.sync()
-    client._store.put("user_code", bytes(range(bits // 8)))
-    client.rate_many([(ITEMS[i], 5) for i in range(rated)])
-    got = client.recommend(20, exclude_rated=False)
-    model, code = client._user.model, client._user.code(client._user.model)
-    ratings = Interactions((i, 2520) for i in range(rated))
-    fitted = fit_for_use(model.published, ratings, code, recency=Recency.STRONG, refine=is_refined)
-    ranked = rank(fitted, model.codes, 20)
-    assert got == [(ITEMS[item.item_index], item.similarity, item.score) for item in ranked]
 
 
 def test_everything_but_sync_and_participate_works_offline(coordinator, open_client):
@@ -199,38 +168,6 @@ def test_threads_may_share_a_client(coordinator, open_client):
     assert client.status().rating_count == 40
 
 
-def test_the_async_face_does_the_same(coordinator, enrolled):
-    device = enrolled(coordinator)
-    folder = device.identity.parent
-
-    async def session():
-        how = {"server": device.server, "identity": device.identity, "trust": device.trust, "allow_clear_uploads": True}
-        async with await AsyncClient.open(folder / "data", key=FileKey(folder / "key"), **how) as client:
-            await client.sync()
-            await client.rate("item 1", 5)
-            await client.rate_many([("item 2", 4)])
-            await client.unrate("item 2")
-            await client.seen("item 3")
-            await client.dislike("item 4")
-            await client.hide("item 5")
-            await client.like("item 6")
-            assert await client.ratings() == [("item 1", 5.0), ("item 3", 3.0), ("item 4", 1.0), ("item 6", 5.0)]
-            found = await client.recommend(3)
-            assert len(found) == 3
-            assert await client.score(found[0].item_id) == found[0]
-            assert await client.similar("item 7", 4) == client._client.similar("item 7", 4)
-            assert {item.item_id for item in await client.explain("item 7")} == {"item 1", "item 3", "item 6"}
-            status, exported = await client.status(), await client.export_my_data()
-            assert (status.rating_count, status.ranked_by, exported["hidden"]) == (4, "unknown", ["item 5"])
-            assert (await client.participate()).took_part
-            assert (await client.export_my_data())["rounds"] == 1
-            assert await client.export_views(folder / "views.json") == 0
-            await client.rotate_key()
-            await client.forget()
-
-    asyncio.run(session())
-
-
 def test_an_address_that_is_not_https_and_an_identity_that_is_not_there_are_refused(tmp_path):
     how = {"trust": tmp_path / "trust.pem", "key": FileKey(tmp_path / "key")}
     with pytest.raises(InvalidInputError, match="not https://host:port"):
@@ -246,13 +183,6 @@ def test_a_call_that_is_over_is_interrupted_without_harm_to_the_next(coordinator
     client._interrupt(over)
     assert over.is_set()
     assert client.sync()
-
-
-def test_the_async_face_has_every_call_of_the_blocking_one():
-    def public(kind):
-        return {name for name in dir(kind) if not name.startswith("_")}
-
-    assert public(AsyncClient) == public(Client)
 
 
 def test_integer_item_ids(start_coordinator, open_client):
@@ -335,71 +265,6 @@ def test_a_minimum_cohort_that_no_roster_can_have_is_refused_at_once(coordinator
         open_client(coordinator, minimum_cohort=minimum)
 
 
-@pytest.fixture
-def synced(coordinator, open_client):
-    """A client with a model and a few ratings."""
-    client = open_client(coordinator)
-    client.sync()
-    client.rate_many([("item 3", 5), ("item 1", 2.5), ("item 2", 1)])
-    return client
-
-
-def test_ratings_are_what_the_user_gave_oldest_first(synced):
-    synced.rate("item 3", 4)
-    synced.rate("not in the catalogue", 3)
-    assert synced.ratings() == [("item 1", 2.5), ("item 2", 1.0), ("item 3", 4.0), ("not in the catalogue", 3.0)]
-
-
-def test_a_score_is_what_recommend_gives(synced):
-    every = synced.recommend(300, exclude_rated=False)
-    # Two of the ratings are dislikes, and dislikes are never recommended.
-    assert len(every) == 298
-    assert all(synced.score(item.item_id) == item for item in every)
-
-
-def test_an_unknown_item_has_no_score_and_its_id_is_in_no_message(synced):
-    with pytest.raises(UnknownItemError) as unknown:
-        synced.score("a secret wish")
-    assert "secret" not in str(unknown.value)
-    assert isinstance(unknown.value, LightFRError)
-
-
-def test_recommend_leaves_out_what_it_is_told_and_ignores_unknown_ids(synced):
-    best = synced.recommend(5)
-    without = synced.recommend(4, exclude=[best[0].item_id, "unknown", 17])
-    assert without == best[1:]
-
-
-def test_recommend_among_is_the_whole_ranking_of_these_items_alone(synced):
-    every = synced.recommend(300, exclude_rated=False)
-    asked = {f"item {number}" for number in range(0, 300, 7)}
-    wanted = [item for item in every if item.item_id in asked]
-    assert synced.recommend(300, exclude_rated=False, among=[*asked, "unknown", 17]) == wanted
-    assert synced.recommend(3, exclude_rated=False, among=asked) == wanted[:3]
-    assert synced.recommend(3, exclude_rated=False, among=asked, exclude=[wanted[1].item_id]) == [
-        wanted[0],
-        *wanted[2:4],
-    ]
-    assert synced.recommend(5, among=["item 1", "item 2", "unknown"]) == []
-    assert synced.recommend(5, among=[]) == []
-
-
-def test_status_counts_the_ratings_that_the_catalogue_does_not_know(synced):
-    synced.rate_many([("unknown", 5), (17, 4)])
-    status = synced.status()
-    assert (status.rating_count, status.unknown_ratings) == (5, 2)
-    assert status.item_id_kind is ItemIdKind.STR
-
-
-def test_before_the_first_sync_nothing_can_be_scored_and_no_rating_is_called_unknown(coordinator, open_client):
-    client = open_client(coordinator)
-    client.rate("item 1", 5)
-    with pytest.raises(NotSyncedError):
-        client.score("item 1")
-    status = client.status()
-    assert (status.rating_count, status.unknown_ratings, status.item_id_kind) == (1, 0, None)
-
-
 def test_a_store_whose_key_is_lost_can_be_discarded(synced):
     folder = synced.device.identity.parent
     synced.close()
@@ -418,43 +283,3 @@ def test_the_log_says_what_happened_and_nothing_of_the_user(synced, caplog):
     assert not any(
         "item" in record.message or synced._store.get("user_code").hex() in record.message for record in said
     )
-
-
-def test_an_async_client_has_the_signatures_of_the_client():
-    import inspect
-
-    calls = [name for name, _ in inspect.getmembers(Client, inspect.isfunction) if not name.startswith("_")]
-    assert len(calls) > 10
-    for name in [*calls, "open"]:
-        plain, awaited = (inspect.signature(getattr(kind, name)).parameters for kind in (Client, AsyncClient))
-        assert plain == awaited, name
-
-
-def test_cancelling_an_awaited_participate_makes_the_device_leave_its_round(publisher, open_device):
-    publisher.publish(1, random_codes(1))
-    publisher.assignment()
-    asked, go_on = threading.Event(), threading.Event()
-
-    def hold(body):
-        asked.set()
-        go_on.wait(30)
-        return 503, {}, b""
-
-    publisher.answers["Upload"] = hold
-    device = open_device()
-    stages = []
-
-    async def begin_and_cancel():
-        running = asyncio.create_task(AsyncClient(device).participate(stages.append))
-        await asyncio.to_thread(asked.wait, 20)
-        assert device.status().upload_pending
-        running.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await running
-
-    asyncio.run(begin_and_cancel())
-    assert not go_on.is_set()
-    go_on.set()
-    with device._network:
-        assert not device.status().upload_pending
-    assert stages == ["placed"]

@@ -53,7 +53,8 @@ class KnownDevice(NamedTuple):
 class Authority:
     """A certificate authority in one folder, open for use.
 
-    Any thread may use it, and any number of processes may have the same folder open. Opening renews the certificates of
+    Any thread may use it, and any number of processes may have the same folder open, or a copy of one that remembers in
+    PostgreSQL. Opening renews the certificates of
     the authority's own server and of the coordinator (same key, same hosts) when fewer than 30 days are left of their
     365, so an authority wants a restart at least every 11 months. `now` is the clock, for tests.
     """
@@ -68,17 +69,19 @@ class Authority:
         self._membership_key = keys.read_ed25519_key(folder / keys.MEMBERSHIP_KEY)
         for place in (folder, self.coordinator):
             self._renew_server_certificate(place / keys.SERVER_CERTIFICATE)
-        self._registry = Registry(folder / keys.DATABASE)
+        self._registry = Registry(keys.open_database(folder))
         self._write_revocations()
 
     @classmethod
-    def init(cls, folder: Path, hosts: Sequence[str], enrollment_hosts: Sequence[str] = ()) -> Authority:
+    def init(
+        cls, folder: Path, hosts: Sequence[str], enrollment_hosts: Sequence[str] = (), database: str = ""
+    ) -> Authority:
         """Make a new authority; refuses a folder that holds anything.
 
         Devices reach the coordinator as one of `hosts`, and the authority as one of `enrollment_hosts`, the same ones
-        unless given.
+        unless given. What it remembers is in the folder, or in the PostgreSQL with this address; its keys never are.
         """
-        keys.create(folder, hosts, enrollment_hosts or hosts, utc_now())
+        keys.create(folder, hosts, enrollment_hosts or hosts, utc_now(), database)
         return cls(folder)
 
     @classmethod

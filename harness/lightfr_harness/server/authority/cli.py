@@ -43,13 +43,16 @@ def init_command(
         list[str] | None,
         typer.Option(help="The same for the authority, when it runs on another machine. Default: those of --host."),
     ] = None,
+    database: Annotated[
+        str, typer.Option(help="postgresql://... of a data base for what it remembers. Default: SQLite in FOLDER.")
+    ] = "",
 ) -> None:
     """Make a new authority, and in it the folder `coordinator`, all that a coordinator needs.
 
     Example: lightfr-harness ca init authority --host localhost --host 127.0.0.1
     """
     with errors_as_messages():
-        Authority.init(folder, host, enrollment_host or ()).close()
+        Authority.init(folder, host, enrollment_host or (), database).close()
         typer.echo(f"{folder} is ready for {', '.join(host)}. Keep a copy: without it every device must enrol again.")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from lightfr.errors import InvalidInputError, LightFRError
+from lightfr_harness.server.coordinator.database import StorageError
 
 
 class AuthorityError(LightFRError):
@@ -17,6 +18,10 @@ class AuthorityFolderError(AuthorityError, OSError):
     def __init__(self, folder: Path, reason: str, advice: str) -> None:
         self.folder, self.reason, self.advice = folder, reason, advice
         super().__init__(f"{folder}: {reason}. {advice}")
+
+
+class RegistryError(AuthorityError, StorageError):
+    """The authority's tables cannot be read or written now: devices are told to try again."""
 
 
 class TokenError(AuthorityError):

@@ -5,7 +5,8 @@ membership.key                 Ed25519, signs memberships
 server.pem, server.key         what the authority's own server shows
 trust.pem                      what devices keep: authority.pem, the public halves of manifest.key and membership.key
 crl.pem                        the revoked certificates, for the TLS handshake
-authority.sqlite               devices, hashes of tokens, revocations
+authority.sqlite               devices, hashes of tokens, revocations; or
+database                       the address of the PostgreSQL that has them
 coordinator/                   all that a coordinator needs, see credentials.py: a server of its own, and manifest.key
 """
 
@@ -15,9 +16,10 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
@@ -33,8 +35,11 @@ from cryptography.hazmat.primitives.serialization import (
 from lightfr._files import fsync_folder
 
 from .certificates import Issuer, make_issuer, make_revocation_list, make_server_certificate, new_key, parse_host
+from .databases import Database, SqliteFile
 from .errors import AuthorityError, AuthorityFolderError
-from .registry import Registry
+
+if TYPE_CHECKING:
+    from .postgres import PostgresSchema
 
 PRIVATE = 0o600
 PUBLIC = 0o644
@@ -44,7 +49,7 @@ SERVER_CERTIFICATE, SERVER_KEY = "server.pem", "server.key"
 MANIFEST_KEY, MEMBERSHIP_KEY = "manifest.key", "membership.key"
 TRUST = "trust.pem"
 REVOCATION_LIST = "crl.pem"
-DATABASE = "authority.sqlite"
+DATABASE, ADDRESS = "authority.sqlite", "database"
 COORDINATOR = "coordinator"
 # The coordinator's private keys may have moved to another machine, so they are not looked for.
 _NAMES = (
@@ -55,14 +60,16 @@ _SERVER_NAMES = (AUTHORITY_CERTIFICATE, SERVER_CERTIFICATE, SERVER_KEY, REVOCATI
 _MEMBERSHIP_LABEL = b"LIGHTFR MEMBERSHIP KEY"
 
 
-def create(folder: Path, hosts: Sequence[str], enrollment_hosts: Sequence[str], now: datetime) -> None:
-    """Make a whole new folder, or nothing."""
+def create(
+    folder: Path, hosts: Sequence[str], enrollment_hosts: Sequence[str], now: datetime, database: str = ""
+) -> None:
+    """Make a whole new folder, or nothing. Its tables are in the data base with this address, if there is one."""
     names, enrollment_names = _parse_hosts(hosts), _parse_hosts(enrollment_hosts)
     issuer, manifest_key, membership_key = make_issuer(now), *(ed25519.Ed25519PrivateKey.generate() for _ in range(2))
     trust = issuer.certificate.public_bytes(Encoding.PEM) + _public_pem(manifest_key)
     trust += _public_pem(membership_key).replace(b"PUBLIC KEY", _MEMBERSHIP_LABEL)
     nobody = make_revocation_list(issuer, [], 0, now).public_bytes(Encoding.PEM)
-    with new_folder(folder) as stage:
+    with _postgres().creating(database) if database else nullcontext(), new_folder(folder) as stage:
         coordinator = stage / COORDINATOR
         coordinator.mkdir(mode=0o700)
         for place, known_as in ((stage, enrollment_names), (coordinator, names)):
@@ -71,8 +78,25 @@ def create(folder: Path, hosts: Sequence[str], enrollment_hosts: Sequence[str], 
         write_whole(coordinator / MANIFEST_KEY, _private_pem(manifest_key), PRIVATE)
         write_whole(stage / MEMBERSHIP_KEY, _private_pem(membership_key), PRIVATE)
         write_whole(stage / AUTHORITY_KEY, _private_pem(issuer.key), PRIVATE)
-        Registry.create(stage / DATABASE)
+        if database:
+            write_whole(stage / ADDRESS, database.encode(), PRIVATE)
+            return
+        SqliteFile.create(stage / DATABASE)
         (stage / DATABASE).chmod(PRIVATE)
+
+
+def open_database(folder: Path) -> Database:
+    """Open the tables of an authority, wherever they are."""
+    address = folder / ADDRESS
+    return _postgres()(address.read_text().strip()) if address.is_file() else SqliteFile(folder / DATABASE)
+
+
+def _postgres() -> type[PostgresSchema]:
+    try:  # Here, so that SQLite needs nothing else.
+        from .postgres import PostgresSchema
+    except ImportError as error:
+        raise AuthorityError("--database needs psycopg: pip install 'lightfr-harness[postgres]'") from error
+    return PostgresSchema
 
 
 def create_server(folder: Path, authority: Path, issuer: Issuer, hosts: Sequence[str], now: datetime) -> None:
@@ -109,6 +133,8 @@ def require_server_folder(folder: Path) -> None:
 
 def require_whole(folder: Path) -> None:
     missing = [name for name in _NAMES if not (folder / name).is_file()]
+    if (folder / ADDRESS).is_file():
+        missing.remove(DATABASE)
     if len(missing) == len(_NAMES):
         advice = f"Make one: lightfr-harness ca init {folder} --host NAME"
         raise AuthorityFolderError(folder, "there is no authority here", advice)

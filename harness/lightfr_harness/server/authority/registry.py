@@ -1,47 +1,17 @@
-"""What the authority remembers, in SQLite: devices, their later certificates and member keys, tokens, revocations.
+"""What the authority remembers: devices, their later certificates and member keys, tokens, revocations.
 
-Of tokens it keeps the hashes alone. Several `ca` commands use the file at once, so every change is one transaction that
-takes the write lock at its start.
+Of tokens it keeps the hashes alone.
 """
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from .errors import AuthorityError
-
-# FULL: a certificate that was handed out must be revocable after a power cut too. The time-out is in milliseconds.
-_SETTINGS = ("busy_timeout = 10000", "journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON")
-
-# Serials are written as ids are. Revocations are numbered and never taken back, so the highest number tells whether a
-# reader is up to date.
-_SCHEMA = """
-CREATE TABLE devices (device_id TEXT PRIMARY KEY, certificate BLOB NOT NULL) STRICT;
-CREATE TABLE tokens (
-    token_sha256 BLOB PRIMARY KEY,
-    expires_unix_seconds INTEGER NOT NULL,
-    request_sha256 BLOB,
-    device_id TEXT REFERENCES devices
-) STRICT;
-CREATE TABLE revocations (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    device_id TEXT NOT NULL UNIQUE REFERENCES devices
-) STRICT;
-CREATE TABLE member_keys (member_key BLOB PRIMARY KEY, device_id TEXT NOT NULL REFERENCES devices) STRICT;
-CREATE TABLE renewals (
-    serial TEXT PRIMARY KEY,
-    device_id TEXT NOT NULL REFERENCES devices,
-    request_sha256 BLOB NOT NULL,
-    certificate BLOB NOT NULL,
-    UNIQUE (device_id, request_sha256)
-) STRICT;
-"""
+from .databases import Database
 
 
 @dataclass(frozen=True)
@@ -54,43 +24,19 @@ class Token:
 
 
 class Registry:
-    """The database; every method may be called from every thread."""
+    """The tables; every method may be called from every thread."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._lock = threading.RLock()
-        with self._errors():
-            self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        try:
-            for setting in _SETTINGS:
-                self._run(f"PRAGMA {setting}")
-        except AuthorityError:
-            self.close()
-            raise
-
-    @classmethod
-    def create(cls, path: Path) -> None:
-        """Make the empty database as one file."""
-        registry = cls(path)
-        with registry._errors():
-            registry._connection.executescript(_SCHEMA)
-        registry.close()
+    def __init__(self, database: Database) -> None:
+        self._database, self._lock = database, threading.RLock()
 
     def close(self) -> None:
-        self._connection.close()
+        self._database.close()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """All or nothing; other writers wait."""
-        with self._lock, self._errors():
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._connection.execute("COMMIT")
-            finally:
-                # SQLite rolls back by itself after some failures, a full disk for one.
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
+        with self._lock, self._database.transaction():
+            yield
 
     def add_device(self, device_id: str, certificate: bytes) -> None:
         self._run("INSERT INTO devices VALUES (?, ?)", device_id, certificate)
@@ -112,7 +58,7 @@ class Registry:
 
     def claim(self, member_key: bytes, device_id: str) -> str:
         """Give a member key to a device unless another has it; returns the device that has it."""
-        self._run("INSERT OR IGNORE INTO member_keys VALUES (?, ?)", member_key, device_id)
+        self._run("INSERT INTO member_keys VALUES (?, ?) ON CONFLICT DO NOTHING", member_key, device_id)
         rows = self._run("SELECT device_id FROM member_keys WHERE member_key = ?", member_key)
         return str(rows[0][0])
 
@@ -145,7 +91,7 @@ class Registry:
         self._run("DELETE FROM renewals WHERE device_id = ? AND request_sha256 = ?", device_id, request_sha256)
 
     def revoke(self, device_id: str) -> None:
-        self._run("INSERT OR IGNORE INTO revocations (device_id) VALUES (?)", device_id)
+        self._run("INSERT INTO revocations (device_id) VALUES (?) ON CONFLICT DO NOTHING", device_id)
 
     def last_revocation(self) -> int:
         """The number of the newest revocation, 0 before the first."""
@@ -160,13 +106,5 @@ class Registry:
         return [serial for (serial,) in self._run(f"SELECT device_id FROM revocations UNION ALL {renewed}")]  # noqa: S608
 
     def _run(self, statement: str, *values: str | bytes | int) -> Sequence[tuple[Any, ...]]:
-        with self._lock, self._errors():
-            return self._connection.execute(statement, values).fetchall()
-
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            advice = "Try again; if it stays, check the disk and restore the folder from a copy."
-            raise AuthorityError(f"{self.path}: the database failed ({error}). {advice}") from error
+        with self._lock:
+            return self._database.run(statement, values)

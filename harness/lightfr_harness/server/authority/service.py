@@ -10,7 +10,7 @@ from lightfr.identities import Issued
 from lightfr.membership import MEMBER_KEY_BYTES
 from lightfr.v1 import enrollment_pb2, error_pb2
 from lightfr_harness.server.coordinator.refusals import Refusal
-from lightfr_harness.server.coordinator.service import Method, malformed, parse, require_length
+from lightfr_harness.server.coordinator.requests import Method, malformed, parse, require_length
 
 from .errors import EarlyRenewalError, MemberKeyError, RenewalError, SigningRequestError, TokenError
 

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from lightfr_harness.server.coordinator.limits import FOR_NEWCOMERS, Limits
-from lightfr_harness.server.coordinator.serving import address, first_of, keep_fresh, prepare_process, stop_signal
+from lightfr_harness.server.coordinator.process import address, first_of, keep_fresh, prepare_process, stop_signal
 from lightfr_harness.server.coordinator.telemetry import Log, Metrics
 from lightfr_harness.server.coordinator.web import HttpService, listen
 

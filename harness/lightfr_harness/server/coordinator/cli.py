@@ -148,7 +148,7 @@ def serve(
     from lightfr_harness.server.authority.keys import COORDINATOR
     from lightfr_harness.server.coordinator.browsers import BrowserPort
     from lightfr_harness.server.coordinator.options import ItemList, Settings, SettingsError, read_codes
-    from lightfr_harness.server.coordinator.rounds import Plan
+    from lightfr_harness.server.coordinator.plan import Plan
     from lightfr_harness.server.coordinator.serving import Addresses, serve_until_stopped
 
     with errors_as_messages():

@@ -15,17 +15,17 @@ from lightfr.v1 import error_pb2
 from lightfr_harness.server.coordinator.accuracy import AccuracyReport, has_fallen
 from lightfr_harness.server.coordinator.catalogue_plan import Change
 from lightfr_harness.server.coordinator.catalogue_update import offer_to
-from lightfr_harness.server.coordinator.cohort import UPLOADING
-from lightfr_harness.server.coordinator.keeper import RoundKeeper
+from lightfr_harness.server.coordinator.phases import UPLOADING
 from lightfr_harness.server.coordinator.refusals import Refusal
 from lightfr_harness.server.coordinator.rounds import Receipt, Round
+from lightfr_harness.server.coordinator.runner import RoundRunner
 from lightfr_harness.server.rules import UploadError
 
 # Answers that another cohort of the round may make better.
 _NO_PLACE = (pb.RETRY_REASON_ROUND_FULL, pb.RETRY_REASON_AGGREGATING)
 
 
-class Coordinator(RoundKeeper):
+class Coordinator(RoundRunner):
     """The requests of devices, and of the operator."""
 
     async def check_in(self, device: str) -> pb.CheckInResponse:

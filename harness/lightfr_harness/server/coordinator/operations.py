@@ -16,18 +16,12 @@ from lightfr_harness.reports.figures import in_bytes
 from lightfr_harness.reports.page import Facts, Part, Progress, Section, Text, Verdict, document, table
 from lightfr_harness.reports.svg import Plot, Series, linear_axis, share_axis
 from lightfr_harness.server.coordinator.accuracy import AccuracyReport, Evaluations, has_fallen, in_words
-from lightfr_harness.server.coordinator.cohort import PHASE_NAMES, PHASES, Cohort
+from lightfr_harness.server.coordinator.cohort import Cohort
 from lightfr_harness.server.coordinator.coordinator import Coordinator
 from lightfr_harness.server.coordinator.options import SettingsError
-from lightfr_harness.server.coordinator.rounds import (
-    AGGREGATING,
-    EVALUATION,
-    GATE_REFRESH,
-    OPEN,
-    STATE_NAMES,
-    TRAINING,
-    Round,
-)
+from lightfr_harness.server.coordinator.phases import PHASE_NAMES, PHASES
+from lightfr_harness.server.coordinator.plan import EVALUATION, GATE_REFRESH, TRAINING
+from lightfr_harness.server.coordinator.rounds import AGGREGATING, OPEN, STATE_NAMES, Round
 from lightfr_harness.server.coordinator.stored import PastRound
 
 _LARGEST_REPORT_BYTES = 1024

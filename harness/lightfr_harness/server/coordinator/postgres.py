@@ -32,7 +32,7 @@ _CONFLICTS = (errors.DeadlockDetected, errors.SerializationFailure, errors.Integ
 # A server that is gone or on its way out.
 _LOST = (psycopg.OperationalError, psycopg.InterfaceError, errors.AdminShutdown)
 
-_TYPES = {"BLOB": "BYTEA", "REAL": "DOUBLE PRECISION", "INTEGER": "BIGINT", " WITHOUT ROWID": ""}
+_TYPES = {"BLOB": "BYTEA", "REAL": "DOUBLE PRECISION", "INTEGER": "BIGINT", " WITHOUT ROWID": "", " STRICT": ""}
 # What is encrypted cannot be compressed.
 _AFTERWARDS = """
 CREATE TABLE IF NOT EXISTS schema_version (id BIGINT PRIMARY KEY CHECK (id = 1), version BIGINT NOT NULL);
@@ -74,7 +74,7 @@ class PostgresDatabase:
             _prepare(self._session, schema, schema_version)
         except psycopg.Error as error:
             self._drop()
-            raise StorageError(f"cannot use the data base: {_told(error)}") from error
+            raise StorageError(f"cannot use the data base: {in_one_line(error)}") from error
         except StorageError:
             self._drop()
             raise
@@ -258,14 +258,19 @@ def _seen(future: asyncio.Future[Any]) -> None:
         future.exception()
 
 
-def _prepare(session: Session, schema: str, schema_version: int) -> None:
+def translated(schema: str) -> str:
+    """Tables in the words of SQLite, with PostgreSQL's names of types."""
     for ours, theirs in _TYPES.items():
         schema = schema.replace(ours, theirs)
+    return schema
+
+
+def _prepare(session: Session, schema: str, schema_version: int) -> None:
     with session.connection.transaction():
         session.execute("SELECT pg_advisory_xact_lock(?)", (_MAKING_TABLES,))
         (is_there,) = session.execute("SELECT to_regclass('schema_version') IS NOT NULL").fetchone() or (False,)
         if not is_there:
-            session.connection.execute(schema.encode())
+            session.connection.execute(translated(schema).encode())
             session.connection.execute(_AFTERWARDS.encode())
             session.execute("INSERT INTO schema_version VALUES (1, ?)", (schema_version,))
         (version,) = session.execute("SELECT version FROM schema_version").fetchone() or (0,)
@@ -277,6 +282,6 @@ def _prepare(session: Session, schema: str, schema_version: int) -> None:
         )
 
 
-def _told(error: psycopg.Error) -> str:
+def in_one_line(error: psycopg.Error) -> str:
     """What PostgreSQL says, in one line. It names hosts and data bases, and no password."""
     return " ".join(str(error).split()) or type(error).__name__

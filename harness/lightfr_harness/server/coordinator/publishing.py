@@ -34,7 +34,8 @@ from lightfr_harness.server.coordinator.folder import (
     no_crash,
     write_atomically,
 )
-from lightfr_harness.server.coordinator.rounds import ABANDONED, EVALUATION, GATE_REFRESH, TRAINING
+from lightfr_harness.server.coordinator.plan import EVALUATION, GATE_REFRESH, TRAINING
+from lightfr_harness.server.coordinator.rounds import ABANDONED
 from lightfr_harness.server.coordinator.storage import Storage
 from lightfr_harness.server.rules import AggregationRule, UploadReader
 

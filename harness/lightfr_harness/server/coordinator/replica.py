@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
 from lightfr_harness.server.coordinator import secure_steps
-from lightfr_harness.server.coordinator.cohort import UPLOADING
 from lightfr_harness.server.coordinator.coordinator import Coordinator
 from lightfr_harness.server.coordinator.database import RoundEndedError, StorageUnavailableError
+from lightfr_harness.server.coordinator.phases import UPLOADING
 from lightfr_harness.server.coordinator.rounds import AGGREGATING, OPEN, Receipt, Round
 from lightfr_harness.server.coordinator.stored import Seen
 

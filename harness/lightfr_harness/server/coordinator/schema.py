@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS settings (id INTEGER PRIMARY KEY CHECK (id = 1), value TEXT NOT NULL);
@@ -22,6 +22,9 @@ CREATE TABLE IF NOT EXISTS places (
 CREATE TABLE IF NOT EXISTS deliveries (
   round_id BLOB NOT NULL, phase INTEGER NOT NULL, device TEXT NOT NULL, request_sha256 BLOB NOT NULL, body BLOB,
   upload_id BLOB NOT NULL, size_bytes INTEGER NOT NULL, UNIQUE (round_id, phase, device));
+-- The public keys that devices of a cohort advertised, while it lasts: each is of one device.
+CREATE TABLE IF NOT EXISTS advertised (
+  round_id BLOB NOT NULL, key BLOB NOT NULL, device TEXT NOT NULL, PRIMARY KEY (round_id, key)) WITHOUT ROWID;
 -- What the bodies of a cohort, in deliveries and sums, are encrypted with while it lasts.
 CREATE TABLE IF NOT EXISTS body_keys (round_id BLOB PRIMARY KEY, key BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS accuracy (

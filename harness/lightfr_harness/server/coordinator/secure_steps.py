@@ -13,21 +13,23 @@ from google.protobuf.message import DecodeError, Message
 from lightfr.errors import LightFRError
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import error_pb2, secure_pb2
-from lightfr_harness.server.coordinator.cohort import (
+from lightfr_harness.server.coordinator.cohort import DONE
+from lightfr_harness.server.coordinator.cohort_storage import Outcome
+from lightfr_harness.server.coordinator.database import RoundEndedError, StorageUnavailableError
+from lightfr_harness.server.coordinator.deliveries import NOT_NEW, invalid
+from lightfr_harness.server.coordinator.folder import FolderError
+from lightfr_harness.server.coordinator.phases import (
     ACKNOWLEDGING,
     ADVERTISING,
     CONFIRMING,
-    DONE,
     INCLUDING,
     REVEALING,
     SHARING,
     UPLOADING,
 )
-from lightfr_harness.server.coordinator.database import RoundEndedError, StorageUnavailableError
-from lightfr_harness.server.coordinator.folder import FolderError
 from lightfr_harness.server.coordinator.refusals import Refusal
 from lightfr_harness.server.coordinator.rounds import AGGREGATING, FINISHED, OPEN, Round
-from lightfr_harness.server.coordinator.storage import Outcome, Storage
+from lightfr_harness.server.coordinator.storage import Storage
 from lightfr_harness.server.coordinator.stored import Stored
 
 LONGEST_WAIT_SECONDS = 20.0
@@ -97,12 +99,19 @@ class SecureSteps:
         upload_id: bytes = b"",
     ) -> None:  # fmt: skip
         """Make durable what was checked, and then count it."""
-        outcome, count = await self._storage.deliver(addressed, phase, device, digest, body, upload_id)
+        # Keys that no other device of the cohort may have.
+        keys = (
+            (checked.entry.mask_key, checked.entry.share_key, checked.entry.member_key) if phase == ADVERTISING else ()
+        )
+        outcome, count = await self._storage.deliver(addressed, phase, device, digest, body, upload_id, keys)
         if outcome == Outcome.CLOSED:
             raise Refusal(error_pb2.ERROR_REASON_ROUND_CLOSED, "this step of the round is over")
         if outcome == Outcome.OTHER:
             raise Refusal(error_pb2.ERROR_REASON_UPLOAD_CONFLICT, "this device delivered other bytes for this step")
         cohort = addressed.cohort
+        if cohort is not None and outcome == Outcome.NOT_NEW:
+            cohort.refused.add(device)
+            raise invalid(NOT_NEW)
         if cohort is None or cohort.phase != phase:
             return
         cohort.keep(phase, device, digest, checked)
@@ -156,7 +165,6 @@ async def catch_up(storage: Storage, current: Round, key: Ed25519PrivateKey) -> 
             ended = cohort.phase
             if ended == ADVERTISING:
                 current.assigned.update(await storage.read(lambda stored: stored.places(current.round_id)))
-                cohort.keep_listed(settled.entries)
             await take_missing(storage, current)
             if cohort.phase == ended:
                 cohort.resume(settled, key)
@@ -185,15 +193,11 @@ async def take_missing(storage: Storage, current: Round) -> None:
         current.receipts.update(receipts)
         cohort.delivered[UPLOADING].update({device: known.request_sha256 for device, known in receipts.items()})
         return
-    without = cohort.taken[phase] | cohort.left_out
-    missing = await storage.read_of(current, lambda stored: list(stored.deliveries(round_id, phase, without)))
+    missing = await storage.read_of(
+        current, lambda stored: list(stored.deliveries(round_id, phase, cohort.taken[phase]))
+    )
     for device, body in missing:
-        try:
-            cohort.take(phase, device, hashlib.sha256(body).digest(), REQUESTS[phase].FromString(body))
-        except Refusal:
-            if phase != ADVERTISING:
-                raise
-            cohort.leave_out(device)
+        cohort.take(phase, device, hashlib.sha256(body).digest(), REQUESTS[phase].FromString(body))
 
 
 def take_uploads(stored: Stored, current: Round) -> None:

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from contextvars import ContextVar
-from typing import TypeVar
-
-from google.protobuf.message import DecodeError, Message
-
 from lightfr.membership import MEMBERSHIP_BYTES
 from lightfr.secagg.views import SIGNATURE_BYTES
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import error_pb2, secure_pb2
-from lightfr_harness.server.coordinator.cohort import (
+from lightfr_harness.server.coordinator.cohort import most_holders
+from lightfr_harness.server.coordinator.coordinator import Coordinator
+from lightfr_harness.server.coordinator.deliveries import REVEALED_RECORD_BYTES, SEALED_RECORD_BYTES
+from lightfr_harness.server.coordinator.phases import (
     ACKNOWLEDGING,
     ADVERTISING,
     CONFIRMING,
     INCLUDING,
-    REVEALED_RECORD_BYTES,
     REVEALING,
-    SEALED_RECORD_BYTES,
     SHARING,
-    most_holders,
 )
-from lightfr_harness.server.coordinator.coordinator import Coordinator
 from lightfr_harness.server.coordinator.publishing import WIRE_VERSION
 from lightfr_harness.server.coordinator.refusals import Refusal
+from lightfr_harness.server.coordinator.requests import Method, malformed, parse, require_length, seconds_allowed
 
 # Far above what a legal message of these kinds has: capabilities are at most 48 small numbers.
 SMALL_LIMIT_BYTES = 1024
@@ -33,29 +27,6 @@ _MOST_OF_A_CAPABILITY = 16
 LONGEST_STEP_WAIT_MS = 20_000
 # Of the time that a request may take, how much a device that waits for a step is kept.
 _WAITING_SHARE = 0.8
-
-# How many seconds the request at hand may take.
-seconds_allowed: ContextVar[float] = ContextVar("seconds_allowed", default=60.0)
-
-AnyMessage = TypeVar("AnyMessage", bound=Message)
-Method = Callable[[str, bytes], Awaitable[bytes]]
-
-
-def parse(kind: type[AnyMessage], body: bytes) -> AnyMessage:
-    """Parse a message; raises Refusal."""
-    try:
-        return kind.FromString(body)
-    except DecodeError as error:
-        raise malformed(f"the {len(body)} bytes are not a {kind.DESCRIPTOR.name}") from error
-
-
-def malformed(message: str) -> Refusal:
-    return Refusal(error_pb2.ERROR_REASON_MALFORMED, message)
-
-
-def require_length(name: str, value: bytes, expected: int) -> None:
-    if len(value) != expected:
-        raise malformed(f"{name} must be {expected} bytes, not {len(value)}")
 
 
 class CoordinatorService:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import resource
-import signal
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,16 +18,14 @@ from lightfr_harness.server.coordinator.coordinator import Coordinator
 from lightfr_harness.server.coordinator.folder import write_atomically
 from lightfr_harness.server.coordinator.limits import FOR_DEVICES, FOR_OPERATORS, Connections, Limits
 from lightfr_harness.server.coordinator.options import ItemList, MakeRule, Settings, make_rule
+from lightfr_harness.server.coordinator.plan import Plan
+from lightfr_harness.server.coordinator.process import address, first_of, keep_fresh, prepare_process, stop_signal
 from lightfr_harness.server.coordinator.replica import Replica
-from lightfr_harness.server.coordinator.rounds import Plan
 from lightfr_harness.server.coordinator.service import CoordinatorService
-from lightfr_harness.server.coordinator.telemetry import Log, route_libraries
+from lightfr_harness.server.coordinator.telemetry import Log
 from lightfr_harness.server.coordinator.web import HttpService, Observer, listen
 
 __all__ = ["Addresses", "MakeRule", "Observer", "make_rule", "serve_until_stopped", "serving"]
-
-# How long a revocation, which the authority writes, may take to be seen.
-REFRESH_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -51,10 +47,6 @@ class Addresses:
         if self.browsers is not None:
             addresses["web"] = address(self.host, self.browsers.port)
         return json.dumps({**addresses, "operations": f"http://127.0.0.1:{self.operations_port}"})
-
-
-def address(host: str, port: int) -> str:
-    return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
 
 
 async def serve_until_stopped(
@@ -155,21 +147,6 @@ async def serving(
             await runner.cleanup()
 
 
-def stop_signal() -> asyncio.Event:
-    """An event that SIGTERM and SIGINT set."""
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    return stop
-
-
-def prepare_process(log: Log) -> None:
-    """Let libraries log as we do, and have as many open files as the system lets us: the usual 1,024 are too few."""
-    route_libraries(log)
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-
-
 def settle_memory() -> None:
     """Let the garbage collector look less often, and never at what was there at the start.
 
@@ -178,25 +155,3 @@ def settle_memory() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
-
-
-async def keep_fresh(refresh: Callable[[], None], log: Log) -> None:
-    """Look again and again for what another process has written."""
-    while True:
-        await asyncio.sleep(REFRESH_SECONDS)
-        try:
-            await asyncio.to_thread(refresh)
-        except Exception as error:  # The next try comes in a moment; what is known to be revoked stays revoked.
-            log.fault("refresh_failed", error)
-
-
-async def first_of(*coroutines: Coroutine[None, None, object]) -> None:
-    """Wait until one of them is done, end the others, and raise what it raised."""
-    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
-    done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    for task in pending:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-    for task in done:
-        task.result()

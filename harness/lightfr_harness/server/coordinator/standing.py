@@ -11,8 +11,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from lightfr.v1 import coordinator_pb2 as pb
-from lightfr_harness.server.coordinator.cohort import INCLUDING
-from lightfr_harness.server.coordinator.rounds import GATE_REFRESH, Round
+from lightfr_harness.server.coordinator.phases import INCLUDING
+from lightfr_harness.server.coordinator.plan import GATE_REFRESH
+from lightfr_harness.server.coordinator.rounds import Round
 
 # After so many faults a device gets no place for so long, and then with every further one.
 MOST_FAULTS = 3

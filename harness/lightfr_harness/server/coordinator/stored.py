@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import os
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,26 +13,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from lightfr_harness.server.coordinator.accuracy import AccuracyReport, Evaluation, Evaluations
-from lightfr_harness.server.coordinator.cohort import UPLOADING, PhaseResult
+from lightfr_harness.server.coordinator.bodies import cipher_of, unpacked_sums, unsealed
 from lightfr_harness.server.coordinator.database import StorageError, require_schema
-from lightfr_harness.server.coordinator.rounds import (
-    ABANDONED,
-    EVALUATION,
-    FINISHED,
-    GATE_REFRESH,
-    REMEMBERED_ROUNDS,
-    TRAINING,
-    Receipt,
-    Round,
-)
+from lightfr_harness.server.coordinator.phases import UPLOADING, PhaseResult
+from lightfr_harness.server.coordinator.plan import EVALUATION, GATE_REFRESH, TRAINING
+from lightfr_harness.server.coordinator.rounds import ABANDONED, FINISHED, REMEMBERED_ROUNDS, Receipt, Round
 from lightfr_harness.server.coordinator.schema import SCHEMA_VERSION
 from lightfr_harness.server.coordinator.standing import Fault
-
-NONCE_BYTES = 12
 
 _ROUND_COLUMNS = (
     "number, round_id, model_version, manifest_sha256, goal, places, deadline_seconds, opened_at, state, kind, cohort,"
@@ -120,7 +107,8 @@ class Stored:
 
     def memory(self, shown_rounds: int, known: Mapping[bytes, Round]) -> Memory:
         """All that was, but the rounds that are known."""
-        finished = (self._finished(), self._finished_since(GATE_REFRESH), self._finished_since(EVALUATION))
+        in_all = self._count("state = ? AND kind = ?", FINISHED, TRAINING)
+        finished = (in_all, self._finished_since(GATE_REFRESH), self._finished_since(EVALUATION))
         return Memory(
             self.manifests(), self.evaluations(), self.catalogue_changes(), finished, self.faults(), self.counted(),
             self.history(shown_rounds), self.accuracy(), self.rounds(known),
@@ -216,10 +204,6 @@ class Stored:
         query = "SELECT coalesce(sum(size_bytes), 0) FROM deliveries WHERE round_id = ? AND phase = ?"
         return int(self._connection.execute(query, (round_id, phase)).fetchone()[0])
 
-    def _finished(self) -> int:
-        """Training rounds that have finished."""
-        return self._count("state = ? AND kind = ?", FINISHED, TRAINING)
-
     def _finished_since(self, kind: int) -> int:
         """Training rounds that have finished since the last round of another kind, or since the beginning."""
         last = "(SELECT coalesce(max(number), 0) FROM rounds WHERE state = ? AND kind = ?)"
@@ -260,8 +244,7 @@ class Stored:
         row = self._connection.execute("SELECT body FROM sums WHERE round_id = ?", (round_id,)).fetchone()
         if row is None:
             raise StorageError("the sum of a cohort is missing: restore the data base")
-        with np.load(io.BytesIO(unsealed(cipher_of(self._connection, round_id), row[0]))) as kept:
-            return dict(kept)
+        return unpacked_sums(unsealed(cipher_of(self._connection, round_id), row[0]))
 
     def catalogue_changes(self) -> list[CatalogueChange]:
         """The lists of items that were taken up, oldest first: that of the beginning, and those of updates."""
@@ -303,32 +286,6 @@ class Stored:
         query = "SELECT 1 FROM sums WHERE round_id = ?"
         a_round.is_summed = self._connection.execute(query, (round_id,)).fetchone() is not None
         return a_round
-
-
-def sealed(cipher: AESGCM, body: bytes) -> bytes:
-    nonce = os.urandom(NONCE_BYTES)
-    return nonce + cipher.encrypt(nonce, body, None)
-
-
-def unsealed(cipher: AESGCM, body: bytes) -> bytes:
-    try:
-        return cipher.decrypt(body[:NONCE_BYTES], body[NONCE_BYTES:], None)
-    except (InvalidTag, ValueError) as error:
-        raise StorageError("what devices sent is damaged: restore the data base") from error
-
-
-def cipher_of(connection: Any, round_id: bytes) -> AESGCM:
-    row = connection.execute("SELECT key FROM body_keys WHERE round_id = ?", (round_id,)).fetchone()
-    if row is None:
-        raise StorageError("the key of a round is missing: restore the data base")
-    return AESGCM(row[0])
-
-
-def packed_sums(sums: Mapping[str, npt.NDArray[np.int64]]) -> bytes:
-    """As the data base keeps them."""
-    file = io.BytesIO()
-    np.savez(file, **dict(sums))  # type: ignore[arg-type]
-    return file.getvalue()
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Makes the versions of a folder: publishes what the rule has, remembers what was published, changes the items."""
+"""Makes the versions of a folder: of what rounds added up, and of other lists of items. Remembers those it made."""
 
 from __future__ import annotations
 
@@ -12,17 +12,21 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import manifest_pb2
 from lightfr_harness.server.coordinator.accuracy import Evaluation, Evaluations, about_ranking
 from lightfr_harness.server.coordinator.catalogue_plan import Numbers
 from lightfr_harness.server.coordinator.catalogue_update import OldItems, counts_after, parse
 from lightfr_harness.server.coordinator.folder import CrashPoint, NextCatalogue
 from lightfr_harness.server.coordinator.options import ItemList, MakeRule, Settings, SettingsError
+from lightfr_harness.server.coordinator.plan import EVALUATION, GATE_REFRESH, Plan, Schedule
 from lightfr_harness.server.coordinator.publishing import Publisher, Signer, Version, artifact_kinds
-from lightfr_harness.server.coordinator.rounds import Plan
+from lightfr_harness.server.coordinator.rounds import Round
 from lightfr_harness.server.coordinator.storage import REMEMBERED_VERSIONS
 from lightfr_harness.server.coordinator.stored import CatalogueChange, Memory
 from lightfr_harness.server.coordinator.telemetry import Metrics
+from lightfr_harness.server.rules import CatalogueRule
+from lightfr_harness.server.rules.cohorts import CohortSum, Combined
 
 T = TypeVar("T")
 
@@ -32,6 +36,15 @@ class Changed(NamedTuple):
 
     version: Version
     change: CatalogueChange
+
+
+class Added(NamedTuple):
+    """What came of a round's sum."""
+
+    version: Version
+    evaluation: Evaluation | None = None
+    # What became of each cohort of a training round.
+    combined: Combined | None = None
 
 
 class VersionKeeper:
@@ -58,6 +71,7 @@ class VersionKeeper:
     def _remember(self, memory: Memory) -> None:
         self._manifests = deque(memory.manifests, maxlen=REMEMBERED_VERSIONS)
         self.evaluations, self.catalogue_changes = memory.evaluations, memory.catalogue_changes
+        self._schedule = Schedule(self.plan, *memory.finished)
 
     def _first_version(self, items: ItemList | None) -> Version:
         """Begin with the first list of items."""
@@ -155,6 +169,30 @@ class VersionKeeper:
             self._rule, number, time.time(), catalogue_parts, older, ranking, self._public_counts
         )
         return self._made_version(made)
+
+    def _add_up(self, current: Round, bodies: list[bytes]) -> Added:
+        """Uploads in the clear. Sums do not depend on their order."""
+        for body in bodies:
+            self._rule.add(pb.UploadRequest.FromString(body).row_update.SerializeToString())
+        self._rule.finish_round()
+        return Added(self._published(True))
+
+    def _add_up_cohorts(self, first: Round, cohorts: list[CohortSum]) -> Added:
+        """The sums of a round's cohorts, of which one is the first; counts and evaluations are of one."""
+        rule = self._rule
+        if not isinstance(rule, CatalogueRule):
+            raise TypeError("only the catalogue objective has masked rounds: Settings refuse the others")
+        sums, devices = cohorts[0].sums, cohorts[0].survivors
+        if first.kind == EVALUATION:
+            evaluation = Evaluation.of(first.number, self.version.manifest, sums["hits"], devices)
+            return Added(self._published(True, evaluation), evaluation=evaluation)
+        if first.kind == GATE_REFRESH:
+            # The same codes if this is done again after a crash.
+            rule.set_gate(**sums, seed=int.from_bytes(first.round_id, "little"), devices=devices)
+            return Added(self._published(self._schedule.finished > 0))
+        combined = rule.add_cohorts(cohorts)
+        rule.finish_round()
+        return Added(self._published(True), combined=combined)
 
     def _with_items(self, content: bytes, is_trained: bool) -> Changed:
         """Go over to another list of items, as the next version; raises SettingsError if it is no such list."""

@@ -20,7 +20,7 @@ from lightfr_harness.server.coordinator import downloads
 from lightfr_harness.server.coordinator.database import StorageError
 from lightfr_harness.server.coordinator.limits import Connections, Limits, Requests, address_of, doors, overloaded
 from lightfr_harness.server.coordinator.refusals import STATUS_OF_CODE, Refusal, connect_error
-from lightfr_harness.server.coordinator.service import Method, seconds_allowed
+from lightfr_harness.server.coordinator.requests import Method, seconds_allowed
 from lightfr_harness.server.coordinator.telemetry import Log, Metrics
 
 CONTENT_TYPE = "application/proto"

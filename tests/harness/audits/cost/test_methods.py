@@ -3,7 +3,8 @@
 from lightfr_harness.audits.cost import methods
 from lightfr_harness.audits.cost.cost_table import COMMUNICATION, STORAGE
 from lightfr_harness.audits.cost.speed import CLAIM as FASTER
-from tests.harness.record_examples import EXAMPLES, SHAPE
+from tests.harness.record_examples import EXAMPLES
+from tests.harness.record_examples.papers import SHAPE
 
 
 def audited(**changes):

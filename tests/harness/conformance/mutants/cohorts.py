@@ -9,9 +9,11 @@ from dataclasses import replace
 
 from lightfr.secagg.roster import ENTRY_BYTES, VOUCHER_BYTES, Roster, RosterEntry, VouchedEntry
 from lightfr.secagg.views import roster_message
-from lightfr_harness.server.coordinator import cohort
-from lightfr_harness.server.coordinator.cohort import ADVERTISING, SHARING, Cohort
-from lightfr_harness.server.coordinator.rounds import OPEN, Round, RoundBook
+from lightfr_harness.server.coordinator import cohort_storage, deliveries
+from lightfr_harness.server.coordinator.book import RoundBook
+from lightfr_harness.server.coordinator.cohort import Cohort
+from lightfr_harness.server.coordinator.phases import ADVERTISING, SHARING
+from lightfr_harness.server.coordinator.rounds import OPEN, Round
 from tests.harness.conformance.mutants import around, mutant, never_refuse
 
 SECAGG = "secagg"
@@ -131,7 +133,7 @@ def _one_less(roster):
 
 @mutant("keys-repeated", "a key that another device has advertised is taken", "advertise.key-of-another", SECAGG)
 def keys_repeated():
-    never_refuse(cohort, "a key is not new")
+    cohort_storage._claim = lambda *delivery: True
 
 
 @mutant("keys-of-low-order", "keys with which everybody agrees on zeros are taken", "advertise.low-order", SECAGG)
@@ -143,7 +145,7 @@ def keys_of_low_order():
         def with_peer(self, key):
             return bytes(32)
 
-    cohort.Agreement = Gullible
+    deliveries.Agreement = Gullible
 
 
 @mutant("keys-replaced", "other keys of a device are answered like the first", "advertise.other-keys", SECAGG)
@@ -176,7 +178,7 @@ def shares_in_any_order():
     @around(Cohort, "check")
     def _(original, self, phase, device, request):
         if phase == SHARING:
-            size, records = cohort.SEALED_RECORD_BYTES, request.sealed_shares
+            size, records = deliveries.SEALED_RECORD_BYTES, request.sealed_shares
             parts = [records[at : at + size] for at in range(0, len(records), size)]
             request.sealed_shares = b"".join(sorted(parts, key=lambda part: int.from_bytes(part[:4], "little")))
         return original(self, phase, device, request)
@@ -184,7 +186,7 @@ def shares_in_any_order():
 
 @mutant("any-number-of-holders", "a device may have fewer holders than the roster says", "share.missing", SECAGG)
 def any_number_of_holders():
-    never_refuse(cohort, "it must have one sealed share per holder")
+    never_refuse(deliveries, "it must have one sealed share per holder")
 
 
 @mutant("inbox-names-receiver", "sealed shares arrive under the index of their receiver", "share.inbox", SECAGG)
@@ -192,7 +194,7 @@ def inbox_names_receiver():
     inboxes = Cohort._inboxes.func
 
     def renamed(self):
-        size = cohort.SEALED_RECORD_BYTES
+        size = deliveries.SEALED_RECORD_BYTES
         return {
             index: b"".join(index.to_bytes(4, "little") + box[at + 4 : at + size] for at in range(0, len(box), size))
             for index, box in inboxes(self).items()

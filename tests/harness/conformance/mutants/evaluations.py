@@ -11,7 +11,7 @@ from lightfr.v1 import manifest_pb2
 from lightfr_harness.server.coordinator import accuracy, keeper, publishing, versions
 from lightfr_harness.server.coordinator.coordinator import Coordinator
 from lightfr_harness.server.coordinator.keeper import RoundKeeper
-from lightfr_harness.server.coordinator.rounds import EVALUATION, TRAINING, Schedule
+from lightfr_harness.server.coordinator.plan import EVALUATION, TRAINING, Schedule
 from lightfr_harness.server.rules.evaluation import CHANCE, Evaluated
 from tests.harness.conformance.mutants import around, mutant
 

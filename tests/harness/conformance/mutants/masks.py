@@ -7,10 +7,12 @@ import numpy as np
 from lightfr.errors import InvalidInputError
 from lightfr.secagg import shamir
 from lightfr.secagg.vector import Vector
-from lightfr_harness.server.coordinator.cohort import UPLOADING, Cohort
+from lightfr_harness.server.coordinator.cohort import Cohort
+from lightfr_harness.server.coordinator.cohort_storage import Delivered, Outcome
 from lightfr_harness.server.coordinator.coordinator import Coordinator
+from lightfr_harness.server.coordinator.phases import UPLOADING
 from lightfr_harness.server.coordinator.rounds import OPEN, Round
-from lightfr_harness.server.coordinator.storage import Delivered, Outcome, Storage
+from lightfr_harness.server.coordinator.storage import Storage
 from lightfr_harness.server.rules import UploadError, catalogue, secagg
 from lightfr_harness.server.rules.secagg import MaskedSum
 from tests.harness.conformance.mutants import around, mutant, never_refuse

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lightfr_harness.server.coordinator.cohort import ADVERTISING
 from lightfr_harness.server.coordinator.coordinator import Coordinator
+from lightfr_harness.server.coordinator.phases import ADVERTISING
 from lightfr_harness.server.rules import CatalogueRule, catalogue
 from tests.harness.conformance.mutants import around, mutant
 

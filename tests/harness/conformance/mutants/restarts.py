@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from lightfr_harness.server.coordinator.cohort_storage import Delivered, Outcome
 from lightfr_harness.server.coordinator.rounds import Round
-from lightfr_harness.server.coordinator.storage import Delivered, Outcome, Storage
+from lightfr_harness.server.coordinator.storage import Storage
 from lightfr_harness.server.coordinator.stored import Stored
 from tests.harness.conformance.mutants import around, mutant
 

@@ -7,9 +7,11 @@ from dataclasses import replace
 
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import model_pb2, secure_pb2
-from lightfr_harness.server.coordinator import rounds, secure_steps, service
+from lightfr_harness.server.coordinator import book, secure_steps, service
+from lightfr_harness.server.coordinator.book import RoundBook
 from lightfr_harness.server.coordinator.coordinator import Coordinator
-from lightfr_harness.server.coordinator.rounds import ABANDONED, AGGREGATING, OPEN, Plan, Round, RoundBook
+from lightfr_harness.server.coordinator.plan import Plan
+from lightfr_harness.server.coordinator.rounds import ABANDONED, AGGREGATING, OPEN, Round
 from lightfr_harness.server.coordinator.storage import Storage
 from tests.harness.conformance.mutants import around, mutant
 
@@ -173,7 +175,7 @@ def places_carry_over():
 
 @mutant("few-rounds-remembered", "8 ended rounds are remembered, not 16", "status.remembers-16-rounds")
 def few_rounds_remembered():
-    rounds.REMEMBERED_ROUNDS = 8
+    book.REMEMBERED_ROUNDS = 8
 
 
 @mutant("steps-in-the-clear", "GetStep in a round in the clear says to wait", "step.in-the-clear")

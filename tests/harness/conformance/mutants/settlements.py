@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 
 from lightfr.secagg.views import bitmap_of, included_message, members, survivors_message
-from lightfr_harness.server.coordinator import cohort
-from lightfr_harness.server.coordinator.cohort import ACKNOWLEDGING, INCLUDING, UPLOADING, Cohort
+from lightfr_harness.server.coordinator import cohort, deliveries
+from lightfr_harness.server.coordinator.cohort import Cohort
+from lightfr_harness.server.coordinator.phases import ACKNOWLEDGING, INCLUDING, UPLOADING
 from lightfr_harness.server.coordinator.standing import Faults
 from lightfr_harness.server.rules.secagg import Included, MaskedSum
 from tests.harness.conformance.mutants import around, mutant, never_refuse
@@ -83,7 +84,7 @@ def _with_settlement(settle):
     SECAGG,
 )
 def any_complaint():
-    never_refuse(cohort, "it complains about a device that sent it nothing")
+    never_refuse(deliveries, "it complains about a device that sent it nothing")
 
 
 @mutant("faults-forgotten", "a device that is always at fault always gets a place", "acknowledge.faulty", SECAGG)
@@ -105,7 +106,7 @@ def included_signed_alone():
 
 @mutant("any-signature", "what devices sign is not verified", "included.bad-signature", SECAGG)
 def any_signature():
-    cohort.is_signed = lambda key, signature, message: True
+    deliveries.is_signed = lambda key, signature, message: True
 
 
 @mutant("half-is-a-quorum", "half of the signatures are sent", "included.quorum", SECAGG)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from lightfr_harness.server.coordinator import web
-from lightfr_harness.server.coordinator.cohort import ADVERTISING, REVEALING, Cohort
+from lightfr_harness.server.coordinator.cohort import Cohort
 from lightfr_harness.server.coordinator.coordinator import Coordinator
+from lightfr_harness.server.coordinator.phases import ADVERTISING, REVEALING
 from lightfr_harness.server.coordinator.rounds import ABANDONED, FINISHED, Round
 from lightfr_harness.server.coordinator.secure_steps import SecureSteps
 from tests.harness.conformance.mutants import around, mutant

@@ -198,8 +198,9 @@ def _full_disk(*_):
     raise OSError(28, "No space left on device")
 
 
-def test_a_locked_database_gives_a_typed_error(authority):
-    authority._registry._connection.execute("PRAGMA busy_timeout = 1")
+def test_a_locked_database_gives_a_typed_error(fresh_folder, tmp_path):
+    authority = Authority.open(shutil.copytree(fresh_folder, tmp_path / "locked"))
+    authority._registry._database.connection.execute("PRAGMA busy_timeout = 1")
     other = sqlite3.connect(authority.folder / "authority.sqlite", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(AuthorityError, match="locked"):

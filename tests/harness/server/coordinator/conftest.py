@@ -1,11 +1,8 @@
-import os
-
 import pytest
 
 from lightfr_harness.server.authority import Authority
 from tests.certificates import client_context, client_pem
 from tests.harness.server.coordinator.live import Live
-from tests.postgres import WANTED, Postgres
 
 
 @pytest.fixture(scope="session")
@@ -26,13 +23,3 @@ def live(tmp_path, authority):
 def device(authority, tmp_path):
     """The TLS context of a new device."""
     return client_context(authority, client_pem(authority, tmp_path))
-
-
-@pytest.fixture(scope="session")
-def postgres():
-    """A PostgreSQL of these tests; `make test-postgres` wants it, `make test` does without."""
-    if WANTED not in os.environ:
-        pytest.skip("PostgreSQL is tried by `make test-postgres`")
-    made = Postgres(fsync="off").start()
-    yield made
-    made.close()

@@ -14,7 +14,7 @@ from lightfr.v1 import manifest_pb2, model_pb2
 from lightfr_harness.server.coordinator.coordinator import Coordinator
 from lightfr_harness.server.coordinator.folder import no_crash
 from lightfr_harness.server.coordinator.options import ItemList, Settings, make_rule
-from lightfr_harness.server.coordinator.rounds import Plan
+from lightfr_harness.server.coordinator.plan import Plan
 from lightfr_harness.server.coordinator.service import CoordinatorService
 from lightfr_harness.server.coordinator.telemetry import Log
 

@@ -14,7 +14,7 @@ from lightfr_harness.server.authority.serving import serving as serving_authorit
 from lightfr_harness.server.coordinator.coordinator import Coordinator
 from lightfr_harness.server.coordinator.limits import FOR_DEVICES, FOR_NEWCOMERS
 from lightfr_harness.server.coordinator.options import make_rule
-from lightfr_harness.server.coordinator.rounds import Plan
+from lightfr_harness.server.coordinator.plan import Plan
 from lightfr_harness.server.coordinator.serving import Addresses, serving
 from lightfr_harness.server.coordinator.telemetry import Log
 from tests.harness.server.coordinator.helpers import ITEMS, SETTINGS

@@ -3,8 +3,8 @@
 import random
 from contextlib import asynccontextmanager
 
+from lightfr_harness.server.coordinator.plan import Plan
 from lightfr_harness.server.coordinator.replica import Replica
-from lightfr_harness.server.coordinator.rounds import Plan
 from lightfr_harness.server.coordinator.service import CoordinatorService
 from lightfr_harness.server.coordinator.telemetry import Log
 from tests.harness.server.coordinator.helpers import ITEMS, Clock, Signer

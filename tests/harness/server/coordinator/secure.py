@@ -14,7 +14,7 @@ from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import model_pb2, secure_pb2
 from lightfr_harness.server.coordinator.folder import no_crash
 from lightfr_harness.server.coordinator.options import ItemList
-from lightfr_harness.server.coordinator.rounds import Plan
+from lightfr_harness.server.coordinator.plan import Plan
 from lightfr_harness.server.rules.bits import unpack_signs
 from lightfr_harness.simulation.secure import simulated_member
 from tests.harness.server.coordinator.helpers import (
@@ -51,14 +51,15 @@ def update_of(seed):
     return row_update(np.random.default_rng(seed))
 
 
-def training_vector(update, devices, n_open=N_OPEN):
+def training_vector(update, devices, open_indices=range(N_OPEN)):
     """A RowUpdate as the dense vector of docs/secagg.md, without noise: sums can then be foretold."""
     indices = np.frombuffer(update.item_indices, "<u4")
+    n_open = len(open_indices)
     shape = (len(indices), BITS)
     planes = (unpack_signs(plane, shape) > 0 for plane in (update.ternary.nonzero, update.ternary.positive))
     nonzero, positive = planes
     rows = np.zeros((n_open, BITS), int)
-    rows[indices] = nonzero * (2 * positive.astype(int) - 1)
+    rows[np.searchsorted(open_indices, indices)] = nonzero * (2 * positive.astype(int) - 1)
     user, weight = unpack_signs(update.user_code, (BITS,)).astype(int), max(len(indices), 32)
     vector = Vector(round_blocks(n_open, BITS, devices))
     for name, values in (("rows", rows), ("user_sum", weight * user), ("weight", [weight])):

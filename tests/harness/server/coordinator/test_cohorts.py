@@ -6,8 +6,9 @@ import pytest
 
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr_harness.server.coordinator.options import SettingsError
+from lightfr_harness.server.coordinator.plan import Plan
 from lightfr_harness.server.coordinator.refusals import Refusal
-from lightfr_harness.server.coordinator.rounds import ABANDONED, AGGREGATING, FINISHED, Plan
+from lightfr_harness.server.coordinator.rounds import ABANDONED, AGGREGATING, FINISHED
 from tests.harness.server.coordinator.helpers import Clock, Small, run
 from tests.harness.server.coordinator.secure import CHECK_IN, STEPS, secure
 

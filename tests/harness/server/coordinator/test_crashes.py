@@ -11,10 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lightfr.v1 import coordinator_pb2 as pb
-from lightfr_harness.server.coordinator.cohort import UPLOADING
 from lightfr_harness.server.coordinator.database import StorageError
+from lightfr_harness.server.coordinator.phases import UPLOADING
+from lightfr_harness.server.coordinator.plan import Plan
 from lightfr_harness.server.coordinator.refusals import Refusal
-from lightfr_harness.server.coordinator.rounds import ABANDONED, Plan
+from lightfr_harness.server.coordinator.rounds import ABANDONED
 from lightfr_harness.server.coordinator.storage import RoundEnd
 from tests.harness.server.coordinator.helpers import (
     Clock,

@@ -12,7 +12,8 @@ import pytest
 from lightfr.v1 import manifest_pb2
 from lightfr_harness.server.coordinator import publishing
 from lightfr_harness.server.coordinator.database import StorageError
-from lightfr_harness.server.coordinator.rounds import ABANDONED, EVALUATION, GATE_REFRESH, TRAINING, Plan, Schedule
+from lightfr_harness.server.coordinator.plan import EVALUATION, GATE_REFRESH, TRAINING, Plan, Schedule
+from lightfr_harness.server.coordinator.rounds import ABANDONED
 from lightfr_harness.server.rules.evaluation import POPULARITY, Evaluated, candidates_for, to_messages
 from tests.harness.server.coordinator.helpers import BITS, Clock, Crash, run, small, upload_request
 from tests.harness.server.coordinator.secure import (

@@ -16,7 +16,7 @@ from lightfr.errors import LightFRError
 from lightfr.rankings import RankBy, Rankings
 from lightfr.results import RankedBy
 from lightfr_harness.server.coordinator.child import CoordinatorProcess
-from lightfr_harness.server.coordinator.rounds import EVALUATION
+from lightfr_harness.server.coordinator.plan import EVALUATION
 from tests.adversary.live import clients_of, in_threads
 from tests.harness.server.coordinator.helpers import BITS, ITEMS, N_ITEMS
 from tests.harness.server.coordinator.live import Live

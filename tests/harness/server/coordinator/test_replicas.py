@@ -8,8 +8,9 @@ import pytest
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import manifest_pb2
 from lightfr_harness.server.coordinator.options import SettingsError
+from lightfr_harness.server.coordinator.plan import Plan
 from lightfr_harness.server.coordinator.refusals import Refusal
-from lightfr_harness.server.coordinator.rounds import FINISHED, Plan
+from lightfr_harness.server.coordinator.rounds import FINISHED
 from lightfr_harness.server.coordinator.secure_steps import REQUESTS
 from tests.harness.server.coordinator.helpers import CHECK_IN as CLEAR_CHECK_IN
 from tests.harness.server.coordinator.helpers import SETTINGS, Clock, Small, run, upload_request
@@ -104,19 +105,22 @@ def test_a_phase_that_all_replicas_end_at_once_has_one_result(tmp_path, postgres
     run(story())
 
 
-def test_a_key_that_comes_to_two_replicas_at_once_is_left_out(tmp_path, postgres):
-    """Each of them finds it new; the roster has it once, and the round goes on."""
+def test_a_key_that_comes_to_two_replicas_is_refused_by_the_second(tmp_path, postgres):
+    """The data base knows it, whichever replica asks; the device may still bring another one."""
 
     async def story():
         async with replicas(tmp_path, postgres.database(), 2, goal=N, evaluate_every=0) as it:
             one, other = it.all
             devices = it.devices(N)
-            devices[1].member = devices[0].member
+            own, devices[1].member = devices[1].member, devices[0].member
             for device in devices:
                 await device.check_in()
-            # The second one never asks, so it does not know that the key is taken.
             seconds = it.services[other]
             await it.services[one].methods["AdvertiseKeys"](devices[0].name, devices[0].participant.outgoing.request)
+            with pytest.raises(Refusal, match="a key is not new"):
+                await seconds.methods["AdvertiseKeys"](devices[1].name, devices[1].participant.outgoing.request)
+            devices[1].member = own
+            await devices[1].check_in()
             for device in devices[1:]:
                 await seconds.methods["AdvertiseKeys"](device.name, device.participant.outgoing.request)
             await it.go_on()
@@ -124,7 +128,7 @@ def test_a_key_that_comes_to_two_replicas_at_once_is_left_out(tmp_path, postgres
                 await replica.catch_up()
             first, second = (replica.book.current.cohort for replica in it.all)
             assert first.settled == second.settled
-            assert first.roster.size == N - 1
+            assert first.roster.size == N
 
     run(story())
 

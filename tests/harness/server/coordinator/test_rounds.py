@@ -6,17 +6,16 @@ from hypothesis import strategies as st
 
 from lightfr.errors import OutOfRangeError
 from lightfr.v1 import coordinator_pb2 as pb
+from lightfr_harness.server.coordinator.book import RoundBook
+from lightfr_harness.server.coordinator.plan import LONGEST_MS, Plan
 from lightfr_harness.server.coordinator.refusals import CODE_OF_REASON, STATUS_OF_CODE, Refusal
 from lightfr_harness.server.coordinator.rounds import (
     ABANDONED,
     AGGREGATING,
     FINISHED,
-    LONGEST_MS,
     REMEMBERED_ROUNDS,
-    Plan,
     Receipt,
     Round,
-    RoundBook,
 )
 
 PLAN = Plan(goal=4, over_selection=1.5, minimum=2, deadline_seconds=60)

@@ -8,7 +8,7 @@ import pytest
 
 from lightfr_harness.server.coordinator.database import StorageError
 from lightfr_harness.server.coordinator.folder import FolderError
-from lightfr_harness.server.coordinator.rounds import Plan
+from lightfr_harness.server.coordinator.plan import Plan
 from tests.harness.server.coordinator.helpers import Clock, Crash, oracle, run, same_state
 from tests.harness.server.coordinator.secure import STEPS, SecureDevice, SecureSmall, secure, update_of
 from tests.harness.server.coordinator.test_crashes import CrashAt

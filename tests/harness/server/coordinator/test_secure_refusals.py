@@ -7,7 +7,7 @@ from lightfr.membership import MEMBERSHIP_CONTEXT, Member, MemberKey
 from lightfr.secagg.views import entry_message
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import secure_pb2
-from lightfr_harness.server.coordinator.cohort import SHARING
+from lightfr_harness.server.coordinator.phases import SHARING
 from lightfr_harness.server.coordinator.refusals import Refusal
 from lightfr_harness.simulation.secure import simulated_member
 from tests.harness.server.coordinator.helpers import MEMBERSHIP_KEY, run, small, upload_request

@@ -11,7 +11,7 @@ from lightfr.model.bitmaps import read_bitmap
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import manifest_pb2, model_pb2
 from lightfr_harness.server.coordinator import secure_steps
-from lightfr_harness.server.coordinator.cohort import ADVERTISING, UPLOADING
+from lightfr_harness.server.coordinator.phases import ADVERTISING, UPLOADING
 from lightfr_harness.server.coordinator.refusals import Refusal
 from tests.harness.server.coordinator.helpers import N_ITEMS, body_keys, is_in_files, oracle, run, same_state
 from tests.harness.server.coordinator.secure import SECURE, STEPS, UNCOUNTED, rated_by, secure, update_of

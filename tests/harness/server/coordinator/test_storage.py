@@ -7,11 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lightfr_harness.server.coordinator.cohort import ADVERTISING, SHARING, UPLOADING, Cohort, PhaseResult, RoundFacts
+from lightfr_harness.server.coordinator.cohort import Cohort
+from lightfr_harness.server.coordinator.cohort_storage import Outcome
 from lightfr_harness.server.coordinator.database import StorageError
-from lightfr_harness.server.coordinator.rounds import ABANDONED, AGGREGATING, FINISHED, Plan, Round
+from lightfr_harness.server.coordinator.deliveries import RoundFacts
+from lightfr_harness.server.coordinator.phases import ADVERTISING, SHARING, UPLOADING, PhaseResult
+from lightfr_harness.server.coordinator.plan import Plan
+from lightfr_harness.server.coordinator.rounds import ABANDONED, AGGREGATING, FINISHED, Round
 from lightfr_harness.server.coordinator.standing import Fault
-from lightfr_harness.server.coordinator.storage import Outcome, RoundEnd, Storage
+from lightfr_harness.server.coordinator.storage import RoundEnd, Storage
 from lightfr_harness.server.coordinator.stored import CatalogueChange
 from tests.harness.server.coordinator.helpers import run
 
@@ -50,8 +54,8 @@ def opened(request, tmp_path):
     return make
 
 
-def deliver(storage, current, device="a", body=b"body", phase=ADVERTISING):
-    return storage.deliver(current, phase, device, hashlib.sha256(body).digest(), body, bytes(16))
+def deliver(storage, current, device="a", body=b"body", phase=ADVERTISING, keys=()):
+    return storage.deliver(current, phase, device, hashlib.sha256(body).digest(), body, bytes(16), keys)
 
 
 async def take_place(storage, current, device):
@@ -119,6 +123,24 @@ def test_a_delivery_is_taken_once_and_only_while_its_phase_lasts(opened):
             assert (await deliver(storage, current, phase=SHARING)).outcome == Outcome.TAKEN
             found = await storage.read(lambda stored: list(stored.deliveries(current.round_id, ADVERTISING)))
             assert found == [("a", b"body")]
+
+    run(story())
+
+
+def test_a_key_belongs_to_the_first_device_of_a_cohort_that_brings_it(opened):
+    """A device that was refused brings others, and keeps none of those that came with the refused one."""
+
+    async def story():
+        first, second = new_round(), new_round(index=1)
+        async with opened(first) as storage:
+            assert await storage.open_round(second)
+            assert (await deliver(storage, first, "a", keys=(b"1", b"2", b"3"))).outcome == Outcome.TAKEN
+            assert (await deliver(storage, first, "b", keys=(b"0", b"3", b"4"))).outcome == Outcome.NOT_NEW
+            assert (await deliver(storage, first, "c", keys=(b"0", b"4", b"5"))).outcome == Outcome.TAKEN
+            assert (await deliver(storage, first, "b", keys=(b"6", b"7", b"8"))).outcome == Outcome.TAKEN
+            assert (await deliver(storage, first, "a", keys=(b"1", b"2", b"3"))).outcome == Outcome.SAME
+            assert (await deliver(storage, second, "b", keys=(b"1", b"2", b"3"))).outcome == Outcome.TAKEN
+            assert await storage.read(lambda stored: stored.delivery_count(first.round_id, ADVERTISING)) == 3
 
     run(story())
 
@@ -218,8 +240,8 @@ def test_another_schema_is_refused_with_a_sentence(opened, monkeypatch):
     async def story():
         async with opened(new_round()):
             pass
-        monkeypatch.setattr("lightfr_harness.server.coordinator.storage.SCHEMA_VERSION", 99)
-        with pytest.raises(StorageError, match="another release: schema 6, this one reads 99"):
+        monkeypatch.setattr("lightfr_harness.server.coordinator.cohort_storage.SCHEMA_VERSION", 99)
+        with pytest.raises(StorageError, match="another release: schema 7, this one reads 99"):
             async with opened():
                 pass
 
