@@ -111,7 +111,7 @@ class Soak:
         self.server = stack.enter_context(
             MeasuredServer(
                 self.folder, authority.folder, folder / "items.txt", bits=BITS, goal=goal, over_selection=1.0,
-                minimum=max(goal // 2, 2), deadline_seconds=DEADLINE_SECONDS, privacy="secagg", evaluate_every=0,
+                minimum=max(goal // 3, 2), deadline_seconds=DEADLINE_SECONDS, privacy="secagg", evaluate_every=0,
                 gate_every=10**6,
             )
         )  # fmt: skip

@@ -153,6 +153,8 @@ class CoordinatorProgram:
         self.kill("its storage failed")
 
     def _crash_point(self, step: str) -> None:
+        if self._world.forecast.has_hostile_coordinator:
+            return  # What a liar has stored does not fit together: it could not go on, which says nothing.
         fate = self._world.weather.fate_of_step()
         if fate == "kill":
             self.kill(f"when {step}")
