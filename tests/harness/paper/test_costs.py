@@ -10,7 +10,7 @@ from lightfr_harness.errors import CannotRunError
 from lightfr_harness.paper import costs
 from lightfr_harness.paper.costs import FORMULAS, CostsOptions, measure
 from lightfr_harness.records import read
-from lightfr_harness.simulation.baselines import paillier
+from lightfr_harness.simulation.baselines import ckks, fedmf, paillier
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +84,18 @@ def test_what_is_measured_is_kept_and_the_command_shows_it(rows, folder, monkeyp
     page = (folder / "paper-costs.html").read_text()
     assert page.count('role="img"') == 3
     assert "The shape of filmtrust: 2,071 items" in page
+
+
+def test_fedmf_says_what_encrypting_takes_and_what_a_modern_scheme_would(rows, monkeypatch):
+    assert "us of CPU time to encrypt" in rows["FedMF"]["note"]
+    modern = ckks.CkksCost(4096, 64.0, 0.004096, 0.002048, 0.0)
+    monkeypatch.setattr(ckks, "ckks_cost", lambda seed: modern)
+    key = paillier.generate(256)
+    monkeypatch.setattr(fedmf, "seconds_a_number", lambda key: {"encrypt": 0.25, "add": 1e-6, "decrypt": 0.001})
+    assert costs._times_of_a_number(key, 0) == (
+        "One number takes 250,000 us of CPU time to encrypt, 1.0 to add to another and 1,000 to decrypt. With CKKS, "
+        "4,096 numbers to a ciphertext, it would take 1.00 us to encrypt, 0.50 to decrypt, and 64 bytes in place of 64."
+    )
 
 
 def test_ciao_has_its_own_open_rows_and_an_unknown_shape_is_refused():
