@@ -11,7 +11,7 @@ BUILT := pyproject.toml harness/pyproject.toml setup.py $(wildcard csrc/*.c csrc
 INSTALL = $(BIN)/python tools/install.py $(if $(filter no,$(LOCKED)),--by-range) $(VENV)
 PIP_INSTALL = -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: --requirement
 
-.PHONY: fuzz-c mutants wheels help test test-postgres postgres-there kill-replicas equal-replicas hostile demo bench bench-accuracy bench-load bench-ray test-ray fuzz lint format gen gen-check lock baseline test-arm test-sanitize size dist wheel test-protobuf coverage kill adversary agreement world bench-device test-conformance test-interop node-there web-kernel web-page web-check test-web bench-web clean
+.PHONY: fuzz-c mutants wheels help test test-postgres postgres-there kill-replicas equal-replicas hostile demo bench bench-accuracy bench-load bench-ray test-ray fuzz lint format gen gen-check lock baseline test-arm test-sanitize size dist wheel test-protobuf coverage kill adversary agreement world soak bench-device test-conformance test-interop node-there web-kernel web-page web-check test-web bench-web clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
@@ -142,6 +142,9 @@ equal-replicas: postgres-there $(VENV)/installed-postgres ## Hold 2 and 3 replic
 # WORLDS=20000 for a long night. Stopped with Ctrl-C or done, the next run goes on behind the last seed of the record and adds up.
 world: $(VENV)/installed ## Simulate 1,000 more worlds of devices, coordinators and hostile weather, each from one seed (takes minutes)
 	$(BIN)/python -m tests.world --worlds $(or $(WORLDS),1000) --first $(or $(FIRST),0) --processes $(or $(PROCESSES),2) --record build/worlds.json
+
+soak: $(VENV)/installed ## Let 500 kept devices take part in secure rounds for two hours, and look for anything that grows
+	$(BIN)/python -m tests.campaigns.soak --minutes $(or $(MINUTES),120) --record build/soak.json
 
 adversary: $(VENV)/installed ## Attack 512 devices with a server that lies, let devices drop out of 1,000 rounds, and let one lie in a round of many cohorts (takes an hour)
 	$(BIN)/python -m tests.campaigns.lying_server

@@ -60,7 +60,7 @@ class KeptDevice(MaskedDevice):
                 connection = connection or Connection(address, self._context)
                 self.turn(connection, worker)
             except Exception as error:  # Whatever it was, it comes again.
-                worker.outcome.errors.append(f"{type(error).__name__}: {error}")
+                worker.add(Outcome(errors=[f"{type(error).__name__}: {error}"]))
                 if connection is not None:
                     connection.close()
                 connection = None
@@ -73,25 +73,37 @@ class KeptDevice(MaskedDevice):
             window = answer.retry_window
             worker.stop.wait(random.uniform(window.earliest_ms, max(window.latest_ms, 500)) / 1000)
             return
-        self._last_round, outcome = place.round_id, worker.outcome
-        has_uploaded = self.kind(self._orders, self._member, place, connection, outcome).run(worker.rosters)
-        outcome.uploaded += has_uploaded
-        outcome.dropped += not has_uploaded
+        self._last_round, outcome = place.round_id, Outcome()
+        try:
+            has_uploaded = self.kind(self._orders, self._member, place, connection, outcome).run(worker.rosters)
+            outcome.uploaded, outcome.dropped = int(has_uploaded), int(not has_uploaded)
+        finally:
+            worker.add(outcome)
 
 
 class Worker:
-    """A process of devices, which tells each minute what they did."""
+    """A process of devices, which tells when it is asked what they did since the last time."""
 
     def __init__(self, orders, address, has_liar):
-        self.stop, self.outcome, self.rosters = threading.Event(), Outcome(), Rosters()
+        self.stop, self._outcome, self.rosters, self._lock = threading.Event(), Outcome(), Rosters(), threading.Lock()
         self.devices = [KeptDevice(orders, path, has_liar and i == 0) for i, path in enumerate(orders.identities)]
         self.threads = [threading.Thread(target=device.live, args=[address, self]) for device in self.devices]
+
+    def add(self, one):
+        """What a device did in a round, or what kept it from one."""
+        with self._lock:
+            self._outcome.latencies += one.latencies
+            self._outcome.errors += one.errors
+            self._outcome.uploaded += one.uploaded
+            self._outcome.dropped += one.dropped
 
     def run(self, pipe):
         for thread in self.threads:
             thread.start()
         while pipe.recv() is not None:
-            told, self.outcome, self.rosters = self.outcome, Outcome(), Rosters()
+            with self._lock:
+                told, self._outcome = self._outcome, Outcome()
+            self.rosters = Rosters()
             pipe.send(told)
         self.stop.set()
 
@@ -101,7 +113,7 @@ def work(pipe, orders, address, has_liar):
 
 
 class Soak:
-    def __init__(self, folder, devices, stack):
+    def __init__(self, folder, devices, stack, deadline_seconds):
         authority = Authority.init(folder / "authority", ["127.0.0.1"])
         (folder / "items.txt").write_text("".join(f"item {number}\t1000\n" for number in range(OPEN_ROWS)))
         identities = [identity_of(authority, folder / f"device-{i}.pem") for i in range(devices)]
@@ -111,7 +123,7 @@ class Soak:
         self.server = stack.enter_context(
             MeasuredServer(
                 self.folder, authority.folder, folder / "items.txt", bits=BITS, goal=goal, over_selection=1.0,
-                minimum=max(goal // 3, 2), deadline_seconds=DEADLINE_SECONDS, privacy="secagg", evaluate_every=0,
+                minimum=max(goal // 3, 2), deadline_seconds=deadline_seconds, privacy="secagg", evaluate_every=0,
                 gate_every=10**6,
             )
         )  # fmt: skip
@@ -126,7 +138,7 @@ class Soak:
             stack.callback(process.kill)
             self.pipes.append(ours)
 
-    def look(self, minute):
+    def look(self, number):
         """What the devices did since the last look, and what the coordinator is like."""
         for pipe in self.pipes:
             pipe.send("look")
@@ -134,7 +146,7 @@ class Soak:
         latencies = [1000 * latency for one in told for latency in one.latencies]
         counts = quantiles(latencies) if latencies else {"p50": 0.0, "p99": 0.0}
         return {
-            "minute": minute,
+            "look": number,
             "rss_bytes": self.server.rss_bytes(),
             "descriptors": len(list(Path(f"/proc/{self.server.process.pid}/fd").iterdir())),
             "disk_bytes": sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file()),
@@ -172,15 +184,19 @@ def verdict(looks):
     return found
 
 
-def run(minutes, devices, base, progress=print, seconds=60.0):
-    """Look so often, each time after so many seconds."""
+def run(
+    looked, devices, base, progress=print, seconds=60.0, deadline_seconds=DEADLINE_SECONDS, until=lambda look: False
+):
+    """Look so often, each time after so many seconds, or until a look says that it is enough."""
     looks = []
     with ExitStack() as stack:
-        soak = Soak(base, devices, stack)
-        for minute in range(1, minutes + 1):
+        soak = Soak(base, devices, stack, deadline_seconds)
+        for number in range(1, looked + 1):
             time.sleep(seconds)
-            looks.append(soak.look(minute))
+            looks.append(soak.look(number))
             progress(json.dumps(looks[-1]))
+            if until(looks[-1]):
+                break
         for pipe in soak.pipes:
             pipe.send(None)
     return looks
