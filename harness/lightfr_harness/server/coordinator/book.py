@@ -29,7 +29,7 @@ class Pace:
     the crowd being the devices that asked during this round or the last, whichever is more. So as many devices
     return in a round's time as it has places. Never narrower than a second, lest a small crowd come back at once.
     Before any round has ended, a tenth of the deadline is taken for its length: too short a guess costs a few
-    check-ins, too long a one idle rounds.
+    check-ins, too long a one idle rounds. A round that has lasted longer than that may last as long again.
     """
 
     LEAST_WIDTH_SECONDS = 1.0
@@ -55,10 +55,16 @@ class Pace:
         """(earliest, latest) from now."""
         known = self._lengths
         length = sum(known) / len(known) if known else current.deadline_seconds / 10
+        length = max(length, min(now - current.started_at, longest_seconds(current)))
         earliest = min(max(current.started_at + length - now, 0.0), length)
         crowd = max(len(self._crowd), self._last_crowd)
         width = max(self.LEAST_WIDTH_SECONDS, length * max(1.0, crowd / (current.places * current.cohorts)))
         return _capped_ms(earliest), _capped_ms(earliest + width)
+
+
+def longest_seconds(of: Round) -> float:
+    """What its phases can take. By the clock it may be longer: the server was down in between, or its clock was set."""
+    return len(PHASES) * of.deadline_seconds
 
 
 def _capped_ms(seconds: float) -> int:
@@ -127,7 +133,7 @@ class RoundBook:
     def deadline(self) -> float:
         """When the round begins no more cohorts: one that began at once has had all its phases."""
         first = self.cohorts[0]
-        return first.started_at + len(PHASES) * first.deadline_seconds if first.deadline else math.inf
+        return first.started_at + longest_seconds(first) if first.deadline else math.inf
 
     def is_due(self, now: float) -> bool:
         """Whether the cohorts of the round are to be combined, or none is left."""
@@ -165,6 +171,4 @@ class RoundBook:
         self._ended.append(past)
         first, last = past[0], max((one.ended_at or 0.0 for one in past), default=0.0)
         if last:
-            # No longer than its phases can take: the server may have been down in between, or its clock been set.
-            longest = len(PHASES) * first.deadline_seconds
-            self.pace.ended(min(last - first.started_at, longest))
+            self.pace.ended(min(last - first.started_at, longest_seconds(first)))

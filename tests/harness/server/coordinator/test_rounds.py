@@ -140,7 +140,19 @@ def test_the_window_begins_when_recent_rounds_would_have_ended():
     window = b.retry_window(pb.RETRY_REASON_ROUND_FULL, started + 5)
     assert (window.earliest_ms, window.latest_ms) == (15_000, 35_000)
     late = b.retry_window(pb.RETRY_REASON_ROUND_FULL, started + 50)
-    assert (late.earliest_ms, late.latest_ms) == (0, 20_000)
+    assert (late.earliest_ms, late.latest_ms) == (0, 50_000)
+
+
+def test_a_first_round_that_goes_on_and_on_is_asked_for_less_and_less():
+    """It may last as long again. Nobody is sent away for longer than the phases of a round can take."""
+    b = book()
+    b.check_in("a", b.current.opened_at)
+    began, latest = b.current.started_at, []
+    for seconds in (1, 30, 300, 1_000, 86_400):
+        window = b.retry_window(pb.RETRY_REASON_ROUND_FULL, began + seconds)
+        assert window.earliest_ms <= 6_000
+        latest.append(window.latest_ms)
+    assert latest == [11_000, 30_000, 300_000, 420_000, 420_000]
 
 
 def test_a_server_that_was_down_for_a_day_does_not_send_devices_away_for_one():
