@@ -115,6 +115,7 @@ bench-ray: $(VENV)/installed-ray ## Train 100,000 devices in actors of Ray: one 
 kill: $(VENV)/installed ## Kill the store, the device and the coordinator 200 times each, also while items change, and look for anything lost (takes minutes)
 	$(BIN)/python -m tests.campaigns.kill_store --kills 200
 	$(BIN)/python -m tests.campaigns.kill_device --kills 200
+	$(BIN)/python -m tests.campaigns.kill_device --kills 200 --privacy secagg
 	$(BIN)/python -m tests.campaigns.kill_coordinator --kills 200
 	$(BIN)/python -m tests.campaigns.kill_coordinator --kills 200 --privacy secagg
 	$(BIN)/python -m tests.campaigns.living_catalogue --updates 10 --kills 6

@@ -5,19 +5,15 @@
 Operation number i of the process is a function of i alone, so that the content after any number of them is known.
 """
 
-import argparse
 import random
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from lightfr.keys import FileKey
 from lightfr.store import Store, _store
+from tests.campaigns.killing import kill_options, said_until_killed, show
 from tests.sdk.store.sessions import Model, content
-
-ROOT = Path(__file__).parents[2]
 
 
 def operate(number, target):
@@ -35,32 +31,18 @@ def operate(number, target):
     return target.rate([(f"item {draw.randrange(40)}", draw.randrange(2521))])
 
 
-def work(base, number):
-    """Operate for ever, printing the number of each acknowledged operation."""
+def work(base, number, say):
+    """Operate for ever, saying the number of each acknowledged operation."""
     _store._MIN_REWRITE_BYTES = 4000
     with open_store(base) as store:
         while True:
             operate(number, store)
-            print(number, flush=True)
+            say(number)
             number += 1
 
 
 def open_store(base):
     return Store.open(base / "store", FileKey(base / "key"))
-
-
-def kill_once(base, number, delay_s):
-    """Start at operation `number`, kill after a while, and return the number of the last acknowledged operation."""
-    command = [sys.executable, "-m", "tests.campaigns.kill_store", "--work", str(base), "--start", str(number)]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-        first = process.stdout.readline()
-        if not first:
-            raise AssertionError("the storing process ended before it was killed")
-        time.sleep(delay_s)
-        process.kill()
-        rest = process.stdout.read()
-    lines = (first + rest).split("\n")[:-1]  # the last one may be cut
-    return int(lines[-1])
 
 
 def campaign(kills, seed=0, report=lambda line: None):
@@ -69,7 +51,7 @@ def campaign(kills, seed=0, report=lambda line: None):
     model, done = Model(), 0
     with tempfile.TemporaryDirectory() as name:
         for kill in range(kills):
-            acknowledged = kill_once(Path(name), done, draw.uniform(0, 0.05)) + 1
+            acknowledged = said_until_killed(work, (Path(name), done), draw.uniform(0, 0.05))[-1] + 1
             model, done = _require_kept(Path(name), model, done, acknowledged)
             report(f"kill {kill + 1} of {kills}: {done} operations kept")
     return done
@@ -88,25 +70,8 @@ def _require_kept(base, model, done, acknowledged):
     raise AssertionError(f"after {acknowledged} acknowledged operations the store holds something else")
 
 
-def kill_options(description):
-    """Options of a campaign that starts itself as the process to be killed."""
-    parser = argparse.ArgumentParser(description=description.split("\n")[0])
-    parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--start", type=int, help=argparse.SUPPRESS)
-    return parser.parse_args()
-
-
-def show(line):
-    """Progress on one line of the terminal."""
-    print(f"\r{line}", end="", file=sys.stderr, flush=True)
-
-
 def main():
     options = kill_options(__doc__)
-    if options.work:
-        work(options.work, options.start)
     done = campaign(options.kills, options.seed, show)
     print(file=sys.stderr)
     print(f"killed {options.kills} times (seed {options.seed}): all {done} acknowledged operations kept, in order")
