@@ -34,7 +34,7 @@ from tests.postgres import Postgres
 BITS, ROWS, COUNT = 64, 200, 1000
 DROPOUT = 0.1
 PATIENCE_SECONDS = 300
-SQLITE_DEADLINE_SECONDS = 60
+SQLITE_DEADLINE_SECONDS = 30
 NEW_CONNECTION = 0.25
 GET_MANIFEST = pb.GetManifestRequest(
     capabilities=pb.CheckInRequest.FromString(CHECK_IN).capabilities

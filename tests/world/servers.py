@@ -16,7 +16,7 @@ from lightfr_harness.server.authority import Authority
 from lightfr_harness.server.authority.credentials import Credentials
 from lightfr_harness.server.authority.service import EnrollmentService
 from lightfr_harness.server.coordinator.coordinator import Coordinator
-from lightfr_harness.server.coordinator.database import StorageUnavailableError
+from lightfr_harness.server.coordinator.database import RoundEndedError, StorageUnavailableError
 from lightfr_harness.server.coordinator.limits import FOR_DEVICES, FOR_NEWCOMERS
 from lightfr_harness.server.coordinator.replica import Replica
 from lightfr_harness.server.coordinator.service import CoordinatorService
@@ -124,7 +124,8 @@ class CoordinatorProgram:
         except Killed:
             raise
         except Exception as error:
-            if not (host.was_refused or isinstance(error, StorageUnavailableError)):
+            is_away = isinstance(error, StorageUnavailableError) and not isinstance(error, RoundEndedError)
+            if not (host.was_refused or is_away):
                 self._world.fail(f"the coordinator {self._name} cannot start or go on", error)
             self.kill("it gave up")
 

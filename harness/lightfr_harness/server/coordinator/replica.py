@@ -27,7 +27,12 @@ class Replica(Coordinator):
     async def start(self) -> None:
         """Begin the data base, or go on where it stands."""
         self._catching_up = asyncio.Lock()
-        await super().start()
+        while True:
+            try:
+                await super().start()
+            except RoundEndedError:
+                continue  # While this one read it. What came of the round is stored.
+            return
 
     # What requests need.
 

@@ -4,6 +4,9 @@ import os
 
 import pytest
 
+from lightfr_harness.server.coordinator.plan import Plan
+from tests.harness.server.coordinator.helpers import run
+from tests.harness.server.coordinator.replicas import Replicas
 from tests.postgres import WANTED
 
 pytestmark = pytest.mark.skipif(WANTED not in os.environ, reason="PostgreSQL is tried by `make test-postgres`")
@@ -23,3 +26,30 @@ def test_devices_of_three_cohorts_make_the_version_of_one_coordinator_although_r
         tmp_path, devices=24, cohorts=3, rounds=1, deadline=8, replicas=2, kills=3, postgres_kills=1, pause=1.0
     )
     assert (differ, kills) == (0, 3)
+
+
+def test_a_replica_that_starts_while_another_ends_the_round_goes_on_with_what_came_of_it(tmp_path, postgres):
+    async def story():
+        both = Replicas(tmp_path, postgres.database(), 2, Plan(goal=6, over_selection=1.0, minimum=2))
+        first, late = both.all
+        both.all = [first]
+        await first.start()
+        for device in await both.run_steps(both.devices(6), until="SignSurvivors"):
+            await device.deliver()
+        read_of = late._storage.read_of
+
+        async def read_of_a_round_that_ends(current, ask):
+            late._storage.read_of = read_of
+            await both.go_on()
+            return await read_of(current, ask)
+
+        late._storage.read_of = read_of_a_round_that_ends
+        try:
+            await late.start()
+            assert late.version.manifest.model_version == 2
+            assert late.book.current.number == 2
+        finally:
+            await first.close()
+            await late.close()
+
+    run(story())
