@@ -147,7 +147,9 @@ def test_a_device_that_vanishes_after_sharing_does_not_stop_the_others(secure, m
 
 
 @pytest.mark.parametrize("step", METHODS)
-def test_a_device_killed_between_keeping_and_sending_goes_on_after_a_restart(patient, cohort, open_client, monkeypatch, step):
+def test_a_device_killed_between_keeping_and_sending_goes_on_after_a_restart(
+    patient, cohort, open_client, monkeypatch, step
+):
     struck, send = [], secure_calls.send
 
     def strike(channel, method, request):
