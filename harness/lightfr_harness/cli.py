@@ -44,7 +44,8 @@ class Rooms(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         # All of them for a name that is none: the error suggests those that look like it.
         for name in [cmd_name] if cmd_name in ROOMS else ROOMS:
-            self.commands[name] = _command(name)
+            if name not in self.commands:
+                self.commands[name] = _command(name)
         return super().get_command(ctx, cmd_name)
 
 

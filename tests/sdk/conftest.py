@@ -1,6 +1,7 @@
 """A real coordinator in its own process, and invitations to it."""
 
 import json
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
@@ -16,29 +17,42 @@ def authority(tmp_path_factory):
     made.close()
 
 
-@pytest.fixture(scope="session")
+@contextmanager
+def coordinators_of(authority, tmp_path_factory):
+    """Yield what starts coordinators, whose keyword arguments are options of `serve`; all are stopped at the end."""
+    with ExitStack() as started:
+
+        def start(items=COORDINATED_ITEMS, **options):
+            folder = tmp_path_factory.mktemp("coordinator")
+            (folder / "items.tsv").write_text("".join(f"{item}\n" for item in items))
+            how = {"privacy": "clear", **options}
+            return started.enter_context(
+                CoordinatorProcess(folder / "data", authority.folder, folder / "items.tsv", **how)
+            )
+
+        yield start
+
+
+@pytest.fixture
 def start_coordinator(authority, tmp_path_factory):
-    """Start coordinators that live until the tests end; keyword arguments are options of `serve`."""
-    started = []
+    """Coordinators that live as long as the test: idle ones would take time from all that follow."""
+    with coordinators_of(authority, tmp_path_factory) as start:
+        yield start
 
-    def start(items=COORDINATED_ITEMS, **options):
-        folder = tmp_path_factory.mktemp("coordinator")
-        (folder / "items.tsv").write_text("".join(f"{item}\n" for item in items))
-        how = {"privacy": "clear", **options}
-        coordinator = CoordinatorProcess(folder / "data", authority.folder, folder / "items.tsv", **how)
-        started.append(coordinator.start())
-        return coordinator
 
-    yield start
-    for coordinator in started:
-        coordinator.__exit__(None, None, None)
+@pytest.fixture(scope="module")
+def start_shared_coordinator(authority, tmp_path_factory):
+    """Coordinators that live as long as the tests of a file."""
+    with coordinators_of(authority, tmp_path_factory) as start:
+        yield start
 
 
 @pytest.fixture(scope="session")
-def coordinator(start_coordinator):
+def coordinator(authority, tmp_path_factory):
     """One for all tests that only sync, rate and recommend."""
-    # No round ends while the tests run, so that there is one version.
-    return start_coordinator(goal=1000, deadline_seconds=36_000)
+    with coordinators_of(authority, tmp_path_factory) as start:
+        # No round ends while the tests run, so that there is one version.
+        yield start(goal=1000, deadline_seconds=36_000)
 
 
 @pytest.fixture

@@ -5,20 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from functools import cache
+from typing import TYPE_CHECKING, TypeAlias
 
 from lightfr_harness.reports.svg import Bars, Plot
 
-_TEMPLATES = Environment(
-    loader=PackageLoader("lightfr_harness.reports"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
-_TEMPLATES.filters["kind"] = lambda part: type(part).__name__
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 @dataclass(frozen=True)
@@ -132,4 +125,20 @@ def document(title: str, verdict: Verdict, parts: Sequence[Part | None], *, asid
     there = [part for part in parts if part is not None]
     contents = [] if footer else [part for part in there if isinstance(part, Section)]
     page = {"title": title, "verdict": verdict, "parts": there, "contents": contents, "aside": aside, "footer": footer}
-    return _TEMPLATES.get_template("page.html").render(page) + "\n"
+    return _templates().get_template("page.html").render(page) + "\n"
+
+
+@cache
+def _templates() -> Environment:
+    # Imported for the first page: a coordinator that is asked for none starts without it.
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    templates = Environment(
+        loader=PackageLoader("lightfr_harness.reports"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.filters["kind"] = lambda part: type(part).__name__
+    return templates

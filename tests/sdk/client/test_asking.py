@@ -12,9 +12,10 @@ from tests.sdk.client.publisher import COORDINATED_ITEMS as ITEMS
 
 
 @pytest.fixture(scope="module")
-def coordinators(start_coordinator):
+def coordinators(start_shared_coordinator):
     """By code length: one whose codes are too short to be refined, one whose codes are just long enough."""
-    return {bits: start_coordinator(goal=1000, deadline_seconds=36_000, bits=bits) for bits in (120, 128)}
+    how = {"goal": 1000, "deadline_seconds": 36_000}
+    return {bits: start_shared_coordinator(**how, bits=bits) for bits in (120, 128)}
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Clients that train with secure aggregation: a real coordinator, real threads, real masks."""
 
+import ssl
 import threading
 import time
 
@@ -15,6 +16,8 @@ from tests.sdk.client.publisher import COORDINATED_ITEMS as ITEMS
 from tests.sdk.test_rounds import METHODS
 
 COHORT = 5
+# Long enough for a machine that is busy with something else.
+LONGEST_WAIT_SECONDS = 100
 
 
 def rated(client, first):
@@ -23,25 +26,53 @@ def rated(client, first):
     return client
 
 
-@pytest.fixture
-def secure(start_coordinator, open_client):
-    """A coordinator and a cohort of clients."""
+# What `serve` is told of every coordinator here.
+PLAN = {
+    "privacy": "secagg",
+    "goal": COHORT,
+    "over_selection": 1.0,
+    "minimum": 3,
+    "deadline_seconds": 4,
+    "gate": 0,
+}
 
-    def make(n=COHORT, rated_by=None, **options):
+
+@pytest.fixture
+def cohort_of(open_client):
+    """Clients of a coordinator, who have rated."""
+
+    def make(coordinator, n=COHORT, rated_by=None):
         """`rated_by`: after so many clients the next ones have rated the same items again."""
-        how = {
-            "privacy": "secagg",
-            "goal": COHORT,
-            "over_selection": 1.0,
-            "minimum": 3,
-            "deadline_seconds": 4,
-            "gate": 0,
-        }
-        coordinator = start_coordinator(**{**how, **options})
         clients = [open_client(coordinator, minimum_cohort=3) for _ in range(n)]
-        return coordinator, [rated(client, 30 * (number % (rated_by or n))) for number, client in enumerate(clients)]
+        return [rated(client, 30 * (number % (rated_by or n))) for number, client in enumerate(clients)]
 
     return make
+
+
+@pytest.fixture
+def secure(start_coordinator, cohort_of):
+    """A coordinator of its own and a cohort of clients."""
+
+    def make(n=COHORT, rated_by=None, **options):
+        coordinator = start_coordinator(**{**PLAN, **options})
+        return coordinator, cohort_of(coordinator, n, rated_by)
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def patient(start_shared_coordinator):
+    """One for all tests of a cohort that goes through a round: no phase ends before all five have done it."""
+    return start_shared_coordinator(**{**PLAN, "deadline_seconds": 600, "evaluate_every": 0})
+
+
+@pytest.fixture
+def cohort(patient, cohort_of):
+    """A new cohort at the coordinator that tests share; its round is over when the next cohort comes."""
+    clients = cohort_of(patient)
+    version = clients[-1].status().model_version
+    yield clients
+    wait_for_version(clients[-1], version + 1)
 
 
 def together(*calls):
@@ -64,7 +95,7 @@ def together(*calls):
 
 def wait_for_version(client, version):
     """Masks come off after the last device has gone: the new version follows a moment later."""
-    for _ in range(200):
+    for _ in range(LONGEST_WAIT_SECONDS * 20):
         client.sync()
         if client.status().model_version == version:
             return
@@ -116,12 +147,13 @@ def test_a_device_that_vanishes_after_sharing_does_not_stop_the_others(secure, m
 
 
 @pytest.mark.parametrize("step", METHODS)
-def test_a_device_killed_between_keeping_and_sending_goes_on_after_a_restart(secure, open_client, monkeypatch, step):
-    coordinator, clients = secure(rounds=1, deadline_seconds=20)
+def test_a_device_killed_between_keeping_and_sending_goes_on_after_a_restart(
+    patient, cohort, open_client, monkeypatch, step
+):
     struck, send = [], secure_calls.send
 
     def strike(channel, method, request):
-        if channel is clients[0]._channel and method == step and not struck:
+        if channel is cohort[0]._channel and method == step and not struck:
             struck.append(step)
             raise SystemExit
         return send(channel, method, request)
@@ -130,14 +162,14 @@ def test_a_device_killed_between_keeping_and_sending_goes_on_after_a_restart(sec
 
     def twice():
         try:
-            return clients[0].participate()
+            return cohort[0].participate()
         except SystemExit:
-            clients[0].close()
-            again = open_client(coordinator, clients[0].device, minimum_cohort=3)
+            cohort[0].close()
+            again = open_client(patient, cohort[0].device, minimum_cohort=3)
             assert again.status().upload_pending
             return again.participate()
 
-    outcomes = together(twice, *(client.participate for client in clients[1:]))
+    outcomes = together(twice, *(client.participate for client in cohort[1:]))
     assert struck == [step]
     assert [getattr(outcome, "took_part", outcome) for outcome in outcomes] == [True] * COHORT
 
@@ -170,11 +202,10 @@ def test_the_first_two_rounds_without_counts_sum_them_for_the_gate(secure):
     assert all(outcome.took_part for outcome in together(*(client.participate for client in clients)))
 
 
-def test_devices_of_a_round_export_what_they_were_told_and_it_is_the_same(secure, tmp_path):
-    _, clients = secure(rounds=1)
-    together(*(client.participate for client in clients))
+def test_devices_of_a_round_export_what_they_were_told_and_it_is_the_same(cohort, tmp_path):
+    together(*(client.participate for client in cohort))
     files = [tmp_path / f"views{number}.json" for number in range(COHORT)]
-    assert [client.export_views(file) for client, file in zip(clients, files, strict=True)] == [1] * COHORT
+    assert [client.export_views(file) for client, file in zip(cohort, files, strict=True)] == [1] * COHORT
     assert len({file.read_bytes() for file in files}) == 1
     (view,) = imported(files[0].read_bytes())
     assert (view.included, view.survivors) == (b"\x1f", b"\x1f")
@@ -202,16 +233,21 @@ def test_noise_is_added_where_the_round_asks_for_it_and_its_loss_is_counted(secu
     wait_for_version(clients[0], 2)
 
 
-def test_what_is_sent_names_no_item_and_no_code(secure, monkeypatch):
-    import ssl
-
-    sent, sendall = [], ssl.SSLSocket.sendall
+@pytest.fixture
+def sent(monkeypatch):
+    """All that anybody sends from here on, before it is encrypted."""
+    kept, sendall = [], ssl.SSLSocket.sendall
     monkeypatch.setattr(
-        ssl.SSLSocket, "sendall", lambda self, data, *f: (sent.append(bytes(data)), sendall(self, data, *f))[1]
+        ssl.SSLSocket, "sendall", lambda self, data, *f: (kept.append(bytes(data)), sendall(self, data, *f))[1]
     )
-    _, clients = secure(rounds=1)
-    assert all(outcome.took_part for outcome in together(*(client.participate for client in clients)))
+    return kept
+
+
+def test_what_is_sent_names_no_item_and_no_code(sent, cohort):
+    """`sent` comes first, for the devices of the cohort already speak when they join."""
+    assert all(outcome.took_part for outcome in together(*(client.participate for client in cohort)))
     everything = b"".join(sent)
-    for client in clients:
+    assert b"lightfr.v1.EnrollmentService" in everything
+    for client in cohort:
         assert client._store.get("user_code") not in everything
     assert b"item " not in everything

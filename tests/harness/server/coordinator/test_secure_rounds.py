@@ -13,6 +13,7 @@ from lightfr.v1 import manifest_pb2, model_pb2
 from lightfr_harness.server.coordinator import secure_steps
 from lightfr_harness.server.coordinator.phases import ADVERTISING, UPLOADING
 from lightfr_harness.server.coordinator.refusals import Refusal
+from tests.adversary.cohort import remembered_signatures
 from tests.harness.server.coordinator.helpers import N_ITEMS, body_keys, is_in_files, oracle, run, same_state
 from tests.harness.server.coordinator.secure import SECURE, STEPS, UNCOUNTED, rated_by, secure, update_of
 
@@ -46,6 +47,7 @@ def test_the_model_is_that_of_the_clear_run_whoever_drops_out_at_a_step(tmp_path
     run(story())
 
 
+@remembered_signatures()
 def test_the_model_is_that_of_the_clear_run_when_some_drop_out_at_every_step_of_a_sparse_graph(tmp_path):
     absent = {step: range(5 * number, 5 * (number + 1)) for number, step in enumerate(STEPS)}
 

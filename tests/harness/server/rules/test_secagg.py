@@ -12,6 +12,7 @@ from lightfr.secagg import RevealedShares, Vector, gate_blocks, shamir
 from lightfr.secagg.views import members
 from lightfr_harness.server.rules.secagg import MaskedSum, MissingSharesError, SecureSumError, settle_included
 from lightfr_harness.server.rules.uploads import UploadError
+from tests.adversary.cohort import remembered_signatures
 from tests.sdk.secagg.cohorts import Cohort
 
 RECORD_BYTES = 4 + 33
@@ -56,6 +57,7 @@ def test_the_sum_is_exact_when_devices_drop_out_at_any_phase(n, rate, phase, see
     assert_exact(cohort, unmasked(cohort, absent if phase == "reveal" else ()))
 
 
+@remembered_signatures()
 def test_the_sum_is_exact_in_a_sparse_graph_when_a_tenth_drops_out_twice():
     cohort = uploaded(Cohort(130), absent=some(Random(1), range(130), 0.1))
     assert not cohort.roster.is_complete
