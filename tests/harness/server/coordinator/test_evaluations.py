@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lightfr.v1 import manifest_pb2
-from lightfr_harness.server.coordinator import publishing
+from lightfr_harness.server.coordinator import rollback
 from lightfr_harness.server.coordinator.database import StorageError
 from lightfr_harness.server.coordinator.plan import EVALUATION, GATE_REFRESH, TRAINING, Plan, Schedule
 from lightfr_harness.server.coordinator.rounds import ABANDONED
@@ -212,7 +212,7 @@ def test_going_back_forgets_what_was_evaluated_since(tmp_path):
     run(story())
     assert [version for _, version, _ in kept_rows(tmp_path)] == [3, 6]
     # The evaluated version is older than the last four, and was kept for this.
-    assert publishing.roll_back(tmp_path, 3) == 8
+    assert rollback.roll_back(tmp_path, 3) == 8
     assert [version for _, version, _ in kept_rows(tmp_path)] == [3]
 
     async def look():

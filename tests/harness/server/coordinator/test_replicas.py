@@ -24,8 +24,8 @@ def codes_of(coordinator):
     return coordinator.version.manifest.codes.sha256
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_devices_that_ask_any_replica_make_the_versions_of_one_coordinator(tmp_path, postgres, seed):
+@pytest.mark.parametrize(("seed", "shares_folder"), [(0, False), (1, True), (2, False)])
+def test_devices_that_ask_any_replica_make_the_versions_of_one_coordinator(tmp_path, postgres, seed, shares_folder):
     # One of each cohort.
     absent = {"Upload": [102, 105, 111]}
 
@@ -35,9 +35,8 @@ def test_devices_that_ask_any_replica_make_the_versions_of_one_coordinator(tmp_p
             for first in (0, 100):
                 await it.run_steps(it.devices(3 * N, first), absent=absent if first else None)
                 expected.append(codes_of(it.coordinator))
-        async with replicas(
-            tmp_path / "many", postgres.database(), 3, goal=N, cohorts=3, evaluate_every=0, seed=seed
-        ) as it:
+        options = {"evaluate_every": 0, "seed": seed, "shares_folder": shares_folder}
+        async with replicas(tmp_path / "many", postgres.database(), 3, goal=N, cohorts=3, **options) as it:
             for first, codes in zip((0, 100), expected, strict=True):
                 await it.run_steps(it.devices(3 * N, first), absent=absent if first else None)
                 for replica in it.all:

@@ -241,7 +241,7 @@ def test_another_schema_is_refused_with_a_sentence(opened, monkeypatch):
         async with opened(new_round()):
             pass
         monkeypatch.setattr("lightfr_harness.server.coordinator.cohort_storage.SCHEMA_VERSION", 99)
-        with pytest.raises(StorageError, match="another release: schema 7, this one reads 99"):
+        with pytest.raises(StorageError, match="another release: schema 8, this one reads 99"):
             async with opened():
                 pass
 
