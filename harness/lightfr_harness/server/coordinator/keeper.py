@@ -121,7 +121,7 @@ class RoundKeeper(VersionKeeper):
         """Take up what is stored, but for the rounds that are known; begin if nothing is."""
         memory = await self._storage.read(lambda stored: stored.memory(SHOWN_ROUNDS, known))
         self._remember(memory)
-        self.standing.remember(memory.faults, memory.counted)
+        self.standing.remember(memory.faults, memory.counted, memory.suspects)
         self.history: deque[PastRound] = deque(memory.history, maxlen=SHOWN_ROUNDS)
         self.accuracy = {report.model_version: report for report in memory.accuracy}
         self.metrics.show(self.evaluations)

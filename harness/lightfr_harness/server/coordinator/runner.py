@@ -192,7 +192,7 @@ class RoundRunner(RoundKeeper):
             return
         ended = replace(current, state=ABANDONED, ended_at=self._clock())
         faults = self.standing.note(current, self._clock())
-        if not await self._storage.end_cohort(ended, faults):
+        if not await self._storage.end_cohort(ended, faults, self.standing.suspects):
             await self._fall_behind()
             return
         current.state, current.ended_at, current.cohort = ABANDONED, ended.ended_at, None
@@ -274,11 +274,11 @@ class RoundRunner(RoundKeeper):
 
     async def _drop(self, error: SecureSumError | ImplausibleSumError) -> None:
         """End a round without a sum. Its devices reveal once for a version, so the same codes get a new number."""
-        faults: list[Fault] = []
+        version, faults = await self._in_worker(self._published, self._schedule.finished > 0), list[Fault]()
         if not isinstance(error, MissingSharesError):
+            # Not before: what is stored by now may have come into memory meanwhile.
             cohorts = [one for one in self.book.cohorts if one.state != ABANDONED]
             faults = self.standing.added_up([], cohorts, self._clock())
-        version = await self._in_worker(self._published, self._schedule.finished > 0)
         await self._end(ABANDONED, version, faults=faults)
 
     async def _end(
@@ -300,7 +300,9 @@ class RoundRunner(RoundKeeper):
             counted = frozenset(last.receipts) if self._rule.awaits_refresh else frozenset()
         made = (newest.manifest.model_version, newest.serialised) if version else None
         all_faults = [*faults, *(fault for one in ending for fault in self.standing.note(one, now))]
-        if not await self._storage.end_round(RoundEnd(ended, made, following, all_faults, counted, evaluation)):
+        suspects = self.standing.suspects
+        end = RoundEnd(ended, made, following, all_faults, counted, suspects, evaluation)
+        if not await self._storage.end_round(end):
             await self._fall_behind()
             return
         self.standing.counted = counted

@@ -37,6 +37,8 @@ class RoundEnd:
     faults: Sequence[Fault]
     # The devices in the first of a pair of gate refreshes, while the second is still to come.
     counted: frozenset[str]
+    # As Standing has them.
+    suspects: str = ""
     # Of an evaluation round.
     evaluation: Evaluation | None = None
 
@@ -83,7 +85,7 @@ class Storage(CohortStorage):
 
         return self._submit(job, is_alone=True)
 
-    def end_cohort(self, ended: Round, faults: Sequence[Fault]) -> asyncio.Future[bool]:
+    def end_cohort(self, ended: Round, faults: Sequence[Fault], suspects: str = "") -> asyncio.Future[bool]:
         """End one cohort alone, without a sum; False if another process has."""
 
         def job(connection: Any) -> bool:
@@ -92,6 +94,7 @@ class Storage(CohortStorage):
                 return False
             self._end(connection, ended)
             add_faults(connection, faults)
+            _keep_suspects(connection, suspects)
             self.database.notify(connection)
             return True
 
@@ -112,6 +115,7 @@ class Storage(CohortStorage):
             for ended in ending.ended:
                 self._end(connection, ended)
             add_faults(connection, ending.faults)
+            _keep_suspects(connection, ending.suspects)
             connection.execute("DELETE FROM counted")
             connection.executemany("INSERT INTO counted VALUES (?)", [(device,) for device in ending.counted])
             if ending.evaluation is not None:
@@ -272,6 +276,12 @@ def _add_version(connection: Any, version: int, manifest: bytes) -> None:
 def _add_catalogue(connection: Any, change: CatalogueChange) -> None:
     row = [int(value) if isinstance(value, bool) else value for value in astuple(change)]
     connection.execute("INSERT INTO catalogues VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+
+
+def _keep_suspects(connection: Any, suspects: str) -> None:
+    connection.execute("DELETE FROM suspects")
+    if suspects:
+        connection.execute("INSERT INTO suspects VALUES (1, ?)", (suspects,))
 
 
 def _drop_list(connection: Any, sha256: str) -> None:

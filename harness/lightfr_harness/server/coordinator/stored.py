@@ -90,6 +90,8 @@ class Memory:
     finished: tuple[int, int, int]
     faults: list[Fault]
     counted: frozenset[str]
+    # As Suspects has them.
+    suspects: str
     history: list[PastRound]
     accuracy: list[AccuracyReport]
     rounds: list[Round]
@@ -111,7 +113,7 @@ class Stored:
         finished = (in_all, self._finished_since(GATE_REFRESH), self._finished_since(EVALUATION))
         return Memory(
             self.manifests(), self.evaluations(), self.catalogue_changes(), finished, self.faults(), self.counted(),
-            self.history(shown_rounds), self.accuracy(), self.rounds(known),
+            self.suspects(), self.history(shown_rounds), self.accuracy(), self.rounds(known),
         )  # fmt: skip
 
     def manifests(self) -> list[bytes]:
@@ -271,6 +273,10 @@ class Stored:
     def counted(self) -> frozenset[str]:
         """The devices in the first of a pair of gate refreshes, while the second is still to come."""
         return frozenset(device for (device,) in self._connection.execute("SELECT device FROM counted"))
+
+    def suspects(self) -> str:
+        row = self._connection.execute("SELECT value FROM suspects").fetchone()
+        return "" if row is None else str(row[0])
 
     def accuracy(self) -> list[AccuracyReport]:
         rows = self._connection.execute("SELECT model_version, users, hit_rate, ndcg FROM accuracy ORDER BY 1")

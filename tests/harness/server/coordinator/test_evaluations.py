@@ -176,7 +176,10 @@ def test_a_sum_that_its_devices_cannot_have_said_is_dropped(tmp_path):
             assert after.model_version == before.model_version + 1
             assert (after.rankings, after.codes) == (before.rankings, before.codes)
             assert it.coordinator.book.current.kind == EVALUATION
+            suspects = it.coordinator.standing.suspects
             assert len(it.coordinator.standing._suspects) == N
+        async with secure(tmp_path, evaluate_every=1) as again:
+            assert again.coordinator.standing.suspects == suspects
 
     run(story())
 
