@@ -85,7 +85,7 @@ class Storage(CohortStorage):
 
         return self._submit(job, is_alone=True)
 
-    def end_cohort(self, ended: Round, faults: Sequence[Fault], suspects: str = "") -> asyncio.Future[bool]:
+    def end_cohort(self, ended: Round, faults: Sequence[Fault], suspects: str) -> asyncio.Future[bool]:
         """End one cohort alone, without a sum; False if another process has."""
 
         def job(connection: Any) -> bool:

@@ -103,7 +103,7 @@ def test_a_device_has_one_place_in_all_cohorts_of_a_round(opened):
             assert await take_place(storage, first, "a")
             assert await take_place(storage, second, "a") is None
             first.state, first.ended_at = ABANDONED, 200.0
-            assert await storage.end_cohort(first, [])
+            assert await storage.end_cohort(first, [], "")
             assert await take_place(storage, second, "a")
 
     run(story())
