@@ -131,7 +131,7 @@ postgres-there:
 	@{ ls /usr/lib/postgresql/*/bin/postgres && command -v haproxy; } >/dev/null 2>&1 || { echo "This target needs PostgreSQL and HAProxy: install them (Debian: apt-get install postgresql haproxy)." >&2; exit 1; }
 
 test-postgres: postgres-there $(VENV)/installed-postgres ## Try the storage of the coordinator and of the authority, and replicas, on PostgreSQL (under 3 minutes)
-	LIGHTFR_POSTGRES=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile tests/harness/server/authority/test_authority.py tests/harness/server/authority/test_enrollment.py tests/harness/server/authority/test_postgres.py tests/harness/server/coordinator/test_storage.py tests/harness/server/coordinator/test_replicas.py tests/harness/server/coordinator/test_replicas_killed.py
+	LIGHTFR_POSTGRES=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile tests/harness/server/authority/test_authority.py tests/harness/server/authority/test_enrollment.py tests/harness/server/authority/test_postgres.py tests/harness/server/coordinator/test_storage.py tests/harness/server/coordinator/test_shelf.py tests/harness/server/coordinator/test_replicas.py tests/harness/server/coordinator/test_replicas_files.py tests/harness/server/coordinator/test_replicas_commands.py tests/harness/server/coordinator/test_replicas_killed.py
 
 kill-replicas: postgres-there $(VENV)/installed-postgres ## Kill replicas 200 times and PostgreSQL 20 times, and look for anything lost (takes half an hour)
 	$(BIN)/python -m tests.campaigns.kill_replicas --kills 200 --postgres-kills 20

@@ -1,14 +1,15 @@
 """Kills replicas of a coordinator, and PostgreSQL below them, at random moments while devices take part; then audits.
 
-The replicas share one PostgreSQL and stand behind HAProxy. Devices know only HAProxy: each request may reach another
-replica. A replica that was killed starts again while the others go on. What is audited is what kill_coordinator.py
-audits: no acknowledged upload is lost, none counts twice, no roster and no set of survivors has two versions, and every
-published version is what the uploads of its round make, bit for bit.
+The replicas share one PostgreSQL, which has their files too, and stand behind HAProxy. Devices know only HAProxy: each
+request may reach another replica. A replica that was killed starts again while the others go on. What is audited is
+what kill_coordinator.py audits: no acknowledged upload is lost, none counts twice, no roster and no set of survivors
+has two versions, and every published version is what the uploads of its round make, bit for bit.
 
     python -m tests.campaigns.kill_replicas --kills 200 --postgres-kills 20 --seed 0
 """
 
 import argparse
+import itertools
 import socket
 import subprocess
 import sys
@@ -16,10 +17,12 @@ import tempfile
 import threading
 import time
 from collections import defaultdict
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from lightfr_harness.server.coordinator.rounds import FINISHED
+from lightfr_harness.server.coordinator.stored import Stored
 from tests.campaigns.kill_coordinator import N_THREADS, START_SECONDS, Campaign
 from tests.haproxy import Balancer, free_port
 from tests.harness.server.coordinator.helpers import feed
@@ -43,9 +46,8 @@ class ReplicaCampaign(Campaign):
     def command(self, number):
         command = [sys.executable, "-m", "lightfr_harness", "serve", str(self.base / f"replica-{number}")]
         options = self.options() | {
-            "port": self.ports[number], "database": self.database, "artifacts": self.base / "shared",
-            "credentials": self.base / "ca" / "coordinator", "cohorts": COHORTS, "goal": GOAL, "over-selection": 1,
-            "deadline-seconds": 6,
+            "port": self.ports[number], "database": self.database, "credentials": self.base / "ca" / "coordinator",
+            "cohorts": COHORTS, "goal": GOAL, "over-selection": 1, "deadline-seconds": 6,
         }  # fmt: skip
         del options["authority"]
         for name, value in options.items():
@@ -152,21 +154,22 @@ class ReplicaCampaign(Campaign):
                 process.wait()
         self.balancer.close()
 
-    def _rounds(self):
-        """As the audit takes them: the cohorts that have ended, one round at a time."""
+    @contextmanager
+    def _session(self):
         import psycopg
 
         from lightfr_harness.server.coordinator.postgres import Session
 
         with psycopg.connect(self.database) as connection:
-            return (
-                Session(connection)
-                .execute(
-                    "SELECT number, round_id, state, upload_count, next_model_version FROM rounds"
-                    " WHERE ended_at IS NOT NULL ORDER BY number, cohort"
-                )
-                .fetchall()
-            )
+            yield Session(connection)
+
+    def _rounds(self):
+        """As the audit takes them: the cohorts that have ended, one round at a time."""
+        with self._session() as session:
+            return session.execute(
+                "SELECT number, round_id, state, upload_count, next_model_version FROM rounds"
+                " WHERE ended_at IS NOT NULL ORDER BY number, cohort"
+            ).fetchall()
 
     def audit_rounds(self, server, uploads):
         rounds = defaultdict(list)
@@ -187,7 +190,15 @@ class ReplicaCampaign(Campaign):
 
     @property
     def states(self):
-        return self.base / "shared" / "states"
+        """A folder with the newest one, as a new replica would get it."""
+        folder = self.base / "states"
+        folder.mkdir(exist_ok=True)
+        with self._session() as session:
+            stored = Stored(session)
+            version, name = max(stored.states().items())
+            pieces = itertools.takewhile(bool, (stored.piece(name, number) for number in itertools.count()))
+            (folder / f"{version}.npz").write_bytes(b"".join(pieces))
+        return folder
 
 
 def run(kills, postgres_kills, seed, base, replicas=3, progress=print):

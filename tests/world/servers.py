@@ -147,7 +147,7 @@ class CoordinatorProgram:
         running = loop.create_task(made.run())
         service = world.watch.service(host, CoordinatorService(made))
         devices = HttpService(service, credentials.device_of, _METRICS, log, FOR_DEVICES)
-        runner = await served(devices.application(made.artifacts, made.artifact_kind))
+        runner = await served(devices.application(made.artifacts, made.have_artifact, made.artifact_kind))
         self._parts = devices, runner, running
         world.network.listeners.setdefault(COORDINATOR, []).append(Listener(host, loop, credentials, runner.server))
         await made.failed.wait()

@@ -179,8 +179,7 @@ class World:
         self.database = place / ("shared.sqlite" if forecast.replicas else "coordinator.sqlite")
         place.mkdir()
         if forecast.replicas:
-            database, shared = str(self.database), self.folder / "shared"
-            shared.mkdir()
+            database, shared = str(self.database), self.folder / "shared" if forecast.shares_folder else None
             self.coordinators = [
                 CoordinatorProgram(self, f"replica {number}", place / str(number), database, shared)
                 for number in range(forecast.replicas)

@@ -18,6 +18,7 @@ from aiohttp import web
 from lightfr_harness.server.authority import keys
 from lightfr_harness.server.coordinator import downloads
 from lightfr_harness.server.coordinator.coordinator import Coordinator
+from lightfr_harness.server.coordinator.database import StorageError
 from lightfr_harness.server.coordinator.limits import Connections, Limits, Requests, address_of
 from lightfr_harness.server.coordinator.options import SettingsError, is_loopback
 from lightfr_harness.server.coordinator.refusals import Refusal
@@ -140,6 +141,10 @@ def application(
         return web.Response(body=signed, content_type="application/proto", headers=headers)
 
     async def artifact(request: web.Request) -> web.StreamResponse:
+        try:
+            await coordinator.have_artifact(request.match_info["digest"])
+        except StorageError:
+            return web.Response(status=503, text="the data base is away\n", headers={"Retry-After": "10"})
         response, size = await downloads.answer(request, coordinator.artifacts, request.match_info["digest"])
         coordinator.metrics.sent.inc(size)
         return response

@@ -1,14 +1,16 @@
 """Another list of items for a folder: what it changes, and the way from the operator to the coordinator.
 
-`offer` checks a list and puts it into the folder, where the coordinator finds it between two rounds. A coordinator that
-is stopped finds it at its next start.
+`offer` checks a list and puts it into the folder, or into the data base of replicas, where the coordinator finds it
+between two rounds. A coordinator that is stopped finds it at its next start.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import cast
 
 import numpy as np
@@ -16,9 +18,11 @@ import numpy as np
 from lightfr.model.catalogue import Catalogue
 from lightfr.v1 import manifest_pb2
 from lightfr_harness.server.coordinator.catalogue_plan import Change, Numbers, plan_change
-from lightfr_harness.server.coordinator.folder import FolderError, NextCatalogue
+from lightfr_harness.server.coordinator.folder import FolderError, put_next_catalogue
 from lightfr_harness.server.coordinator.options import ItemList, Settings, SettingsError, make_rule
 from lightfr_harness.server.coordinator.publishing import Publisher
+from lightfr_harness.server.coordinator.shelf import Shelf, require_place
+from lightfr_harness.server.coordinator.storage import Storage
 from lightfr_harness.server.coordinator.stored import reading
 from lightfr_harness.server.rules import AggregationRule, CatalogueRule
 
@@ -34,19 +38,48 @@ def offer(folder: Path, content: bytes) -> Change:
         kept, manifests, changes = stored.settings(), stored.manifests(), stored.catalogue_changes()
     if kept is None:
         raise FolderError("the folder has not begun: start the coordinator with this list as its --catalogue")
-    return offer_to(folder, Settings(**kept), manifests[0], content, has_counts=changes[0].has_counts)
-
-
-def offer_to(folder: Path, settings: Settings, newest: bytes, content: bytes, *, has_counts: bool) -> Change:
-    """As above, for a folder with these settings and this newest manifest."""
-    items = parse(content, settings, has_counts=has_counts)
-    manifest, publisher = manifest_pb2.Manifest.FromString(newest), Publisher(folder)
-    rule = make_rule(settings, ItemList.unnamed(manifest.model.item_count, has_counts=has_counts))
-    publisher.restore(rule, manifest)
-    with OldItems(publisher.artifacts, manifest) as old:
-        change = old.change_to(items, rule, settings)
-    NextCatalogue(folder).put(content)
+    change = check_list(Publisher(folder), Settings(**kept), manifests[0], content, has_counts=changes[0].has_counts)
+    put_next_catalogue(folder, content)
     return change
+
+
+def offer_to_replicas(database: str, content: bytes, shared: Path | None = None) -> Change:
+    """As above, for the replicas of a data base, which share a folder or else have their files in the data base."""
+    return asyncio.run(_offer_to_replicas(database, content, shared))
+
+
+async def _offer_to_replicas(database: str, content: bytes, shared: Path | None) -> Change:
+    storage = Storage.in_postgres(database, lambda: None)
+    try:
+        kept, manifests, changes = await storage.read(
+            lambda stored: (stored.settings(), stored.manifests(), stored.catalogue_changes())
+        )
+        if kept is None:
+            raise FolderError("the data base has not begun: start a replica with this list as its --catalogue")
+        await storage.read(lambda stored: require_place(stored, shared))
+        with TemporaryDirectory() as folder:
+            publisher = Publisher(shared or Path(folder))
+            state = None if shared else await Shelf(publisher, storage).fetch_newest(manifests)
+            change = check_list(
+                publisher, Settings(**kept), manifests[0], content, has_counts=changes[0].has_counts, state=state
+            )
+        await storage.offer_catalogue(content)
+        return change
+    finally:
+        await storage.close()
+
+
+def check_list(
+    publisher: Publisher, settings: Settings, newest: bytes, content: bytes, *, has_counts: bool,
+    state: Path | None = None,
+) -> Change:  # fmt: skip
+    """What a list of items changes, with these settings and this newest manifest; its state may lie elsewhere."""
+    items = parse(content, settings, has_counts=has_counts)
+    manifest = manifest_pb2.Manifest.FromString(newest)
+    rule = make_rule(settings, ItemList.unnamed(manifest.model.item_count, has_counts=has_counts))
+    publisher.restore(rule, manifest, state)
+    with OldItems(publisher.artifacts, manifest) as old:
+        return old.change_to(items, rule, settings)
 
 
 def parse(content: bytes, settings: Settings, *, has_counts: bool) -> ItemList:

@@ -132,7 +132,10 @@ def serve(
         ),
     ] = "",
     artifacts: Annotated[
-        Path | None, typer.Option(help="With --database: the folder that these share for artifacts and states.")
+        Path | None,
+        typer.Option(
+            help="With --database: a folder that these share for artifacts and states. Default: the data base has them."
+        ),
     ] = None,
     allow_clear_uploads: Annotated[
         bool,
@@ -168,8 +171,8 @@ def serve(
             goal, over_selection, minimum, deadline_seconds, rounds, gate_every, tolerance, artifacts_address,
             evaluate_every, cohorts,
         )  # fmt: skip
-        if bool(database) != (artifacts is not None):
-            raise SettingsError("--database and --artifacts go together: replicas share a data base and a folder")
+        if artifacts is not None and not database:
+            raise SettingsError("--artifacts is for replicas, which share a data base: name it with --database")
         place = credentials if authority is None else authority / COORDINATOR
         if place is None or (authority and credentials):
             raise SettingsError("name --authority to start both, or --credentials to start the coordinator alone")
@@ -194,15 +197,40 @@ def serve(
         raise typer.Exit(0 if is_good else 1)
 
 
+# Of the replicas that a command is about.
+SharedFolder = Annotated[
+    Path | None, typer.Option("--artifacts", help="The folder that replicas share, if they were started with one.")
+]
+
+
+def _is_database(place: str, artifacts: Path | None) -> bool:
+    """Whether a place is the address of a data base, and not a folder."""
+    from lightfr_harness.server.coordinator.options import SettingsError
+
+    is_database = place.startswith(("postgresql://", "postgres://"))
+    if artifacts is not None and not is_database:
+        raise SettingsError("--artifacts is for replicas: name their data base, postgresql://..., as FOLDER")
+    return is_database
+
+
 def rollback(
-    folder: Annotated[Path, typer.Argument(help="The folder of a coordinator that is stopped.")],
+    place: Annotated[
+        str,
+        typer.Argument(
+            metavar="FOLDER",
+            help="The folder of a coordinator that is stopped, or postgresql://... of replicas, running or stopped.",
+        ),
+    ],
     to: Annotated[int, whole("The version to go back to, one of the last four.", "--to", least=1, most=2**31 - 1)],
+    artifacts: SharedFolder = None,
 ) -> None:
     """Publish an older version of the model once more, as the newest one."""
-    from lightfr_harness.server.coordinator.publishing import roll_back
+    from lightfr_harness.server.coordinator.rollback import roll_back, roll_back_replicas
 
     with errors_as_messages():
-        typer.echo(f"Version {roll_back(folder, to)} is published; it repeats version {to}.")
+        is_database = _is_database(place, artifacts)
+        made = roll_back_replicas(place, to, artifacts) if is_database else roll_back(Path(place), to)
+        typer.echo(f"Version {made} is published; it repeats version {to}.")
 
 
 catalogue_app = typer.Typer(no_args_is_help=True, help="The items of a coordinator.")
@@ -215,16 +243,24 @@ def _catalogue() -> None:
 
 @catalogue_app.command()
 def update(
-    folder: Annotated[Path, typer.Argument(help="The folder of a coordinator, running or stopped.")],
+    place: Annotated[
+        str,
+        typer.Argument(
+            metavar="FOLDER", help="The folder of a coordinator, or postgresql://... of replicas, running or stopped."
+        ),
+    ],
     items: Annotated[
         Path, typer.Argument(help="The whole new list, as for `serve --catalogue`. Items that it lacks leave.")
     ],
+    artifacts: SharedFolder = None,
 ) -> None:
     """Give a coordinator another list of items, which it takes up between two rounds."""
-    from lightfr_harness.server.coordinator.catalogue_update import offer
+    from lightfr_harness.server.coordinator.catalogue_update import offer, offer_to_replicas
 
     with errors_as_messages():
-        typer.echo(f"By now: {offer(folder, items.read_bytes())}.")
+        is_database, content = _is_database(place, artifacts), items.read_bytes()
+        change = offer_to_replicas(place, content, artifacts) if is_database else offer(Path(place), content)
+        typer.echo(f"By now: {change}.")
         typer.echo(
             "A running coordinator takes the list up when its round has ended, one that is stopped when it starts."
             " The status page and the event catalogue_changed in the log say so."

@@ -14,7 +14,7 @@ from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import error_pb2
 from lightfr_harness.server.coordinator.accuracy import AccuracyReport, has_fallen
 from lightfr_harness.server.coordinator.catalogue_plan import Change
-from lightfr_harness.server.coordinator.catalogue_update import offer_to
+from lightfr_harness.server.coordinator.catalogue_update import check_list
 from lightfr_harness.server.coordinator.phases import UPLOADING
 from lightfr_harness.server.coordinator.refusals import Refusal
 from lightfr_harness.server.coordinator.rounds import Receipt, Round
@@ -132,8 +132,12 @@ class Coordinator(RoundRunner):
     async def offer_catalogue(self, content: bytes) -> Change:
         """Take another list of items, durably, for the time between two rounds; what it will change."""
         newest, has_counts = self.version.serialised, self.catalogue_changes[0].has_counts
-        ask = functools.partial(offer_to, self._publisher.folder, self.settings, newest, content, has_counts=has_counts)
-        change = await asyncio.to_thread(ask)
+        state = await self._have_files(newest)
+        check = functools.partial(
+            check_list, self._publisher, self.settings, newest, content, has_counts=has_counts, state=state
+        )
+        change = await asyncio.to_thread(check)
+        await self.next_catalogue.put(content)
         self.wake()
         return change
 

@@ -93,6 +93,9 @@ class SqliteDatabase:
     def lock_device(self, connection: Any, device: str) -> None:
         """Keep other processes from giving this device a place: there are none."""
 
+    def lock_rounds(self, connection: Any) -> None:
+        """Keep other processes from beginning or ending a round: there are none."""
+
     def notify(self, connection: Any) -> None:
         """Tell other processes of a change: there are none."""
 

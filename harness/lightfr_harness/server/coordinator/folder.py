@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import hashlib
 import os
@@ -24,6 +25,7 @@ def no_crash(step: str) -> None:
 
 # No name that is kept begins so; what does is left over from a crash.
 UNFINISHED = ".unfinished-"
+_OFFERED = "catalogue.next.tsv"
 
 
 class FolderError(LightFRError):
@@ -66,11 +68,22 @@ def keep_only(folder: Path, names: Iterable[str]) -> None:
             path.unlink()
 
 
+def put_next_catalogue(folder: Path, content: bytes) -> None:
+    """Keep a list of items for the coordinator of a folder, durably."""
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)  # Against others who do the same now.
+        write_atomically(folder / _OFFERED, lambda file: file.write(content))
+        fsync_folder(folder)
+    finally:
+        os.close(held)
+
+
 class NextCatalogue:
     """A list of items that waits in a folder for the coordinator. A later one takes its place."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder, self._offered = folder, folder / "catalogue.next.tsv"
+        self._folder, self._offered = folder, folder / _OFFERED
         self._taken: Path | None = None
 
     @property
@@ -82,23 +95,17 @@ class NextCatalogue:
         """Whether the list that waits has this digest."""
         return self._offered.exists() and hashlib.sha256(self._offered.read_bytes()).hexdigest() == sha256
 
-    def put(self, content: bytes) -> None:
+    async def put(self, content: bytes) -> None:
         """Keep a list, durably."""
-        held = os.open(self._folder, os.O_RDONLY)
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX)  # Against others who do the same now.
-            write_atomically(self._offered, lambda file: file.write(content))
-            fsync_folder(self._folder)
-        finally:
-            os.close(held)
+        await asyncio.to_thread(put_next_catalogue, self._folder, content)
 
-    def take(self, version: int) -> bytes:
+    async def take(self, version: int) -> bytes:
         """The list that waits, which shall make this version. It stays in the folder until it is dropped."""
         self._taken = self._folder / f"catalogue.taken-{version}.tsv"
         self._offered.replace(self._taken)
         return self._taken.read_bytes()
 
-    def drop(self) -> None:
+    async def drop(self) -> None:
         """Forget the list that was taken: it has made its version, or cannot."""
         if self._taken is not None:
             self._taken.unlink()

@@ -52,7 +52,7 @@ class RoundKeeper(VersionKeeper):
     ) -> None:
         """Hold a folder. Its items are needed to begin it, and may be None later.
 
-        Replicas name a data base, and the folder that they share for artifacts and states.
+        Replicas name a data base, which has their artifacts and states too unless they share a folder for these.
         """
         if settings.is_secure:
             plan.require_cohort()
@@ -121,7 +121,7 @@ class RoundKeeper(VersionKeeper):
         """Take up what is stored, but for the rounds that are known; begin if nothing is."""
         memory = await self._storage.read(lambda stored: stored.memory(SHOWN_ROUNDS, known))
         self._remember(memory)
-        self.standing.remember(memory.faults, memory.counted)
+        self.standing.remember(memory.faults, memory.counted, memory.suspects)
         self.history: deque[PastRound] = deque(memory.history, maxlen=SHOWN_ROUNDS)
         self.accuracy = {report.model_version: report for report in memory.accuracy}
         self.metrics.show(self.evaluations)
@@ -136,6 +136,13 @@ class RoundKeeper(VersionKeeper):
         self._clean()
         if self.catalogue_changes:
             self.next_catalogue.recover(self.catalogue_changes[-1].model_version)
+
+    async def _have_files(self, newest: bytes) -> Path | None:
+        """Have the files of the newest version in the folder; where its state lies, if not there."""
+        return None
+
+    async def have_artifact(self, digest: str) -> None:
+        """Have an artifact in the folder, if any process has it: this one is alone."""
 
     async def _begin(self) -> None:
         version = self._first_version(self._items)
@@ -154,7 +161,8 @@ class RoundKeeper(VersionKeeper):
         self._tidy()
         last = known[-1]
         if self._is_doubtful or self.version.serialised != self._manifests[0]:
-            self._adopt(await self._in_worker(self._newest_version, self._items, last.places))
+            state = await self._have_files(self._manifests[0])
+            self._adopt(await self._in_worker(self._newest_version, self._items, last.places, state))
             self._is_doubtful = False
         version = self.version
         cohorts = [one for one in known if one.number == last.number]

@@ -18,6 +18,8 @@ from lightfr_harness.reports.svg import Plot, Series, linear_axis, share_axis
 from lightfr_harness.server.coordinator.accuracy import AccuracyReport, Evaluations, has_fallen, in_words
 from lightfr_harness.server.coordinator.cohort import Cohort
 from lightfr_harness.server.coordinator.coordinator import Coordinator
+from lightfr_harness.server.coordinator.database import StorageError
+from lightfr_harness.server.coordinator.folder import FolderError
 from lightfr_harness.server.coordinator.options import SettingsError
 from lightfr_harness.server.coordinator.phases import PHASE_NAMES, PHASES
 from lightfr_harness.server.coordinator.plan import EVALUATION, GATE_REFRESH, TRAINING
@@ -129,6 +131,8 @@ async def _take_catalogue(coordinator: Coordinator, request: web.Request) -> web
         change = await coordinator.offer_catalogue(await request.clone(client_max_size=_LARGEST_CATALOGUE_BYTES).read())
     except SettingsError as error:
         return web.Response(status=400, text=f"{error}\n")
+    except (FolderError, StorageError) as error:
+        return web.Response(status=503, text=f"{error}\n")
     return web.Response(status=202, text=f"{change}. It happens when the round has ended.\n")
 
 

@@ -25,19 +25,20 @@ _LARGEST_BATCH = 64
 _TRIES = 8
 _RETRY_SECONDS = 0.2
 _CHANNEL = "lightfr_changed"
-# Of the advisory lock under which the tables are made.
-_MAKING_TABLES = 0x6C66725F
+# Of the advisory locks under which the tables are made, and under which rounds begin and end.
+_MAKING_TABLES, _ROUNDS = 0x6C66725F, 0x6C667260
 # What another transaction that comes at the same time may cause; done again, the job sees what that one did.
 _CONFLICTS = (errors.DeadlockDetected, errors.SerializationFailure, errors.IntegrityError)
 # A server that is gone or on its way out.
 _LOST = (psycopg.OperationalError, psycopg.InterfaceError, errors.AdminShutdown)
 
 _TYPES = {"BLOB": "BYTEA", "REAL": "DOUBLE PRECISION", "INTEGER": "BIGINT", " WITHOUT ROWID": "", " STRICT": ""}
-# What is encrypted cannot be compressed.
+# What is encrypted cannot be compressed, nor can codes or what is compressed already.
 _AFTERWARDS = """
 CREATE TABLE IF NOT EXISTS schema_version (id BIGINT PRIMARY KEY CHECK (id = 1), version BIGINT NOT NULL);
 ALTER TABLE deliveries ALTER COLUMN body SET STORAGE EXTERNAL;
 ALTER TABLE sums ALTER COLUMN body SET STORAGE EXTERNAL;
+ALTER TABLE pieces ALTER COLUMN content SET STORAGE EXTERNAL;
 """
 
 
@@ -115,6 +116,10 @@ class PostgresDatabase:
     def lock_device(self, connection: Session, device: str) -> None:
         """Keep other processes from giving this device a place until the job is done."""
         connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", (device,))
+
+    def lock_rounds(self, connection: Session) -> None:
+        """Keep other processes from beginning or ending a round, or making a version, until the job is done."""
+        connection.execute("SELECT pg_advisory_xact_lock(?)", (_ROUNDS,))
 
     def notify(self, connection: Session) -> None:
         """Tell other processes of a change when the job is done."""

@@ -1,15 +1,14 @@
 """What devices download: content-addressed files, deltas of codes, manifests. And the state, which they never see.
 
-`Publisher` writes a version, `Version` is one as the coordinator holds it, `roll_back` publishes an older one anew.
+`Publisher` writes a version, `Version` is one as the coordinator holds it.
 """
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import secrets
-import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -28,15 +27,11 @@ from lightfr_harness.server.coordinator.folder import (
     UNFINISHED,
     CrashPoint,
     FolderError,
-    NextCatalogue,
     keep_only,
-    lock_folder,
     no_crash,
     write_atomically,
 )
 from lightfr_harness.server.coordinator.plan import EVALUATION, GATE_REFRESH, TRAINING
-from lightfr_harness.server.coordinator.rounds import ABANDONED
-from lightfr_harness.server.coordinator.storage import Storage
 from lightfr_harness.server.rules import AggregationRule, UploadReader
 
 WIRE_VERSION = 1
@@ -61,8 +56,10 @@ class Publisher:
         """Name this address to devices, as manifest.proto says, in every version made from now on."""
         self.folder, self._artifacts_address, self._crash_point = folder, artifacts_address, crash_point
         self.artifacts = folder / "artifacts"
-        self._states = folder / "states"
-        for made in (self.artifacts, self._states):
+        self.states = folder / "states"
+        # Held by whoever removes artifacts, and by whoever adds one beside the thread that publishes.
+        self.lock = threading.Lock()
+        for made in (self.artifacts, self.states):
             made.mkdir(parents=True, exist_ok=True)
 
     def put(self, content: bytes) -> manifest_pb2.Artifact:
@@ -72,6 +69,11 @@ class Publisher:
         if not path.exists():
             write_atomically(path, lambda file: file.write(content), self._crash_point)
         return manifest_pb2.Artifact(sha256=digest.digest(), size_bytes=len(content))
+
+    def put_copy(self, path: Path, pieces: Sequence[bytes]) -> None:
+        """Keep a file that lies elsewhere too, beside the thread that publishes."""
+        with self.lock:
+            write_atomically(path, lambda file: file.writelines(pieces), self._crash_point)
 
     def put_catalogue(self, ids: Sequence[str] | Sequence[int]) -> manifest_pb2.Artifact:
         """Keep one part of a catalogue, in the format that devices read."""
@@ -100,7 +102,7 @@ class Publisher:
         state: dict[str, Any] = rule.state()
         if public_counts is not None:
             state["public_counts"] = public_counts
-        write_atomically(self._states / f"{version}.npz", lambda file: np.savez(file, **state), self._crash_point)
+        write_atomically(self.states / f"{version}.npz", lambda file: np.savez(file, **state), self._crash_point)
         manifest = manifest_pb2.Manifest(
             wire_version=WIRE_VERSION,
             model_version=version,
@@ -116,7 +118,7 @@ class Publisher:
         if rule.removed.any():
             manifest.removed_items.CopyFrom(self.put(make_bitmap(rule.removed)))
         manifest.codes_deltas.extend(self._deltas(manifest, older))
-        for folder in (self.artifacts, self._states):
+        for folder in (self.artifacts, self.states):
             fsync_folder(folder)
         self._crash_point("version is written")
         return manifest.SerializeToString()
@@ -163,15 +165,20 @@ class Publisher:
             raise FolderError(f"artifact {name[:12]}… was changed")
         return content
 
-    def republish(self, older: Sequence[manifest_pb2.Manifest], version: int, created: float) -> bytes:
-        """Write a remembered version once more, as the newest: its manifest, serialised. `older`: newest first."""
+    def republish(
+        self, older: Sequence[manifest_pb2.Manifest], version: int, created: float, state: Path | None = None
+    ) -> bytes:
+        """Write a remembered version once more, as the newest: its manifest, serialised. `older`: newest first.
+
+        Its state may lie elsewhere.
+        """
         wanted = next((manifest for manifest in older if manifest.model_version == version), None)
-        path = self._states / f"{version}.npz"
+        path = state or self.states / f"{version}.npz"
         if wanted is None or not path.exists():
-            known = sorted(int(state.stem) for state in self._states.glob("[0-9]*.npz"))
-            raise FolderError(f"version {version} is not kept here; choose one of {', '.join(map(str, known))}")
-        number, state = older[0].model_version + 1, path.read_bytes()
-        write_atomically(self._states / f"{number}.npz", lambda file: file.write(state), self._crash_point)
+            known = (int(kept.stem) for kept in self.states.glob("[0-9]*.npz"))
+            raise not_kept(version, known)
+        number, content = older[0].model_version + 1, path.read_bytes()
+        write_atomically(self.states / f"{number}.npz", lambda file: file.write(content), self._crash_point)
         manifest = manifest_pb2.Manifest()
         manifest.CopyFrom(wanted)
         manifest.model_version, manifest.created_unix_seconds = number, int(created)
@@ -179,22 +186,23 @@ class Publisher:
         manifest.artifacts_address = older[0].artifacts_address
         del manifest.codes_deltas[:]
         manifest.codes_deltas.extend(self._deltas(manifest, older))
-        for folder in (self.artifacts, self._states):
+        for folder in (self.artifacts, self.states):
             fsync_folder(folder)
         self._crash_point("version is written")
         return manifest.SerializeToString()
 
-    def restore(self, rule: AggregationRule, manifest: manifest_pb2.Manifest) -> npt.NDArray[np.int64] | None:
+    def restore(
+        self, rule: AggregationRule, manifest: manifest_pb2.Manifest, state: Path | None = None
+    ) -> npt.NDArray[np.int64] | None:
         """Take up the state of a version, and check that it is the one whose codes were published.
 
-        Returns the public counts that were kept with it.
+        Returns the public counts that were kept with it. The state may lie elsewhere.
         """
-        path = self._states / f"{manifest.model_version}.npz"
         try:
-            with np.load(path) as saved:
-                state = dict(saved)
-            public_counts: npt.NDArray[np.int64] | None = state.pop("public_counts", None)
-            rule.restore(state)
+            with np.load(state or self.states / f"{manifest.model_version}.npz") as saved:
+                parts = dict(saved)
+            public_counts: npt.NDArray[np.int64] | None = parts.pop("public_counts", None)
+            rule.restore(parts)
         except (OSError, KeyError, ValueError) as error:
             raise FolderError(f"the state of version {manifest.model_version} cannot be read") from error
         if self._read(manifest.codes) != rule.codes.tobytes():
@@ -219,11 +227,23 @@ class Publisher:
 
         Newest first.
         """
-        parsed = [manifest_pb2.Manifest.FromString(manifest) for manifest in manifests]
-        keep_only(self.artifacts, {digest for manifest in parsed for digest in artifact_kinds(manifest)})
-        versions = [manifest.model_version for manifest in parsed]
-        kept = {*versions[:REMEMBERED_STATES], *set(versions).intersection(evaluated)}
-        keep_only(self._states, {f"{version}.npz" for version in kept})
+        artifacts, versions = kept_files(
+            [manifest_pb2.Manifest.FromString(manifest) for manifest in manifests], evaluated
+        )
+        keep_only(self.artifacts, artifacts)
+        keep_only(self.states, {f"{version}.npz" for version in versions})
+
+
+def kept_files(manifests: Sequence[manifest_pb2.Manifest], evaluated: Collection[int]) -> tuple[set[str], set[int]]:
+    """Of remembered manifests, newest first: the digests that they name, and the versions whose states are kept."""
+    versions = [manifest.model_version for manifest in manifests]
+    states = {*versions[:REMEMBERED_STATES], *set(versions).intersection(evaluated)}
+    return {digest for manifest in manifests for digest in artifact_kinds(manifest)}, states
+
+
+def not_kept(version: int, known: Iterable[int]) -> FolderError:
+    """Say which versions can be gone back to."""
+    return FolderError(f"version {version} is not kept here; choose one of {', '.join(map(str, sorted(known)))}")
 
 
 def artifact_kinds(manifest: manifest_pb2.Manifest) -> dict[str, str]:
@@ -308,34 +328,3 @@ def upload_limit_bytes(model: model_pb2.RoundModel) -> int:
     rows = min(model.max_rows or model.item_count, model.item_count)
     row_bytes = model.code_bits * BITS_OF_KIND[model.upload_kind] // 8
     return rows * (4 + row_bytes) + model.code_bits // 8 + REQUEST_OVERHEAD_BYTES
-
-
-def roll_back(folder: Path, version: int, crash_point: CrashPoint = no_crash) -> int:
-    """Publish a remembered version anew, for a coordinator that is stopped; the new version's number.
-
-    A round that is open is abandoned, since it answers another version.
-    """
-    if not (folder / "coordinator.sqlite").exists():
-        raise FolderError(f"{folder} is not the folder of a coordinator: it has no coordinator.sqlite")
-    with lock_folder(folder):
-        return asyncio.run(_roll_back(folder, version, crash_point))
-
-
-async def _roll_back(folder: Path, version: int, crash_point: CrashPoint) -> int:
-    storage = Storage.in_file(folder / "coordinator.sqlite", lambda _: None, crash_point)
-    try:
-        stored = storage.stored
-        older = [manifest_pb2.Manifest.FromString(manifest) for manifest in stored.manifests()]
-        if not older:
-            raise FolderError("the folder has no version: there is nothing to go back to")
-        manifest = Publisher(folder, crash_point=crash_point).republish(older, version, time.time())
-        number, open_ones = older[0].model_version + 1, [one for one in stored.rounds() if not one.is_over]
-        for one in open_ones:
-            one.state, one.ended_at = ABANDONED, time.time()
-        # A list of items that was taken up as the process ended is not to be taken up again.
-        NextCatalogue(folder).recover(stored.catalogue_changes()[-1].model_version)
-        storage.start()
-        await storage.roll_back(number, manifest, version, open_ones)
-        return number
-    finally:
-        await storage.close()

@@ -9,13 +9,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 
 from lightfr_harness.server.coordinator import secure_steps
 from lightfr_harness.server.coordinator.coordinator import Coordinator
 from lightfr_harness.server.coordinator.database import RoundEndedError, StorageUnavailableError
 from lightfr_harness.server.coordinator.phases import UPLOADING
 from lightfr_harness.server.coordinator.rounds import AGGREGATING, OPEN, Receipt, Round
+from lightfr_harness.server.coordinator.shelf import Shelf, require_place
 from lightfr_harness.server.coordinator.stored import Seen
+from lightfr_harness.server.coordinator.stored_catalogue import StoredCatalogue
 
 # How long the rounds rest when the data base is away.
 _AWAY_SECONDS = 0.5
@@ -24,9 +27,20 @@ _AWAY_SECONDS = 0.5
 class Replica(Coordinator):
     """A coordinator beside others. Its storage is shared."""
 
+    next_catalogue: StoredCatalogue
+    # None: the replicas share a folder for artifacts and states.
+    _shelf: Shelf | None = None
+
     async def start(self) -> None:
         """Begin the data base, or go on where it stands."""
         self._catching_up = asyncio.Lock()
+        if not self._shares_folder:
+            self._storage.files = self._shelf = Shelf(self._publisher, self._storage)
+        if await self._storage.read(lambda stored: stored.settings()) is not None:
+            shared = self._publisher.folder if self._shares_folder else None
+            await self._storage.read(lambda stored: require_place(stored, shared))
+        self.next_catalogue = StoredCatalogue(self._storage)
+        self.next_catalogue.seen = await self._storage.read(lambda stored: stored.next_catalogue_sha256())
         while True:
             try:
                 await super().start()
@@ -63,7 +77,9 @@ class Replica(Coordinator):
     async def catch_up(self) -> None:
         """Bring memory to where the data base stands."""
         async with self._catching_up:
-            seen, newest = await self._storage.read(lambda stored: (stored.seen(), stored.newest_version()))
+            seen, newest, self.next_catalogue.seen = await self._storage.read(
+                lambda stored: (stored.seen(), stored.newest_version(), stored.next_catalogue_sha256())
+            )
             known = {one.round_id for one in self.book.cohorts if not one.is_over}
             is_other = newest != self.version.manifest.model_version or known != {one.round_id for one in seen}
             if is_other or self._is_doubtful:
@@ -91,6 +107,22 @@ class Replica(Coordinator):
         if current.state == OPEN and seen.state == AGGREGATING:
             current.state = AGGREGATING
             self.wake()
+
+    async def have_artifact(self, digest: str) -> None:
+        """Have an artifact in the folder, if any replica has published it."""
+        if self._shelf is not None:
+            await self._shelf.fetch_artifact(digest)
+
+    async def _have_files(self, newest: bytes) -> Path | None:
+        if self._shelf is None:
+            return None
+        is_other = not hasattr(self, "version") or self.version.serialised != newest
+        state = await self._shelf.fetch_newest([newest, *(one for one in self._manifests if one != newest)])
+        if is_other:
+            # What this process may be about to publish comes too late, so that its files may go too.
+            self._shelf.forget_states(state)
+            await self._in_worker(self._clean)
+        return state
 
     # What time does.
 
@@ -126,7 +158,7 @@ class Replica(Coordinator):
     @asynccontextmanager
     async def _holding(self, key: bytes) -> AsyncIterator[bool]:
         """Do what takes long in one process at a time. That is only thrift: the data base takes one result anyway."""
-        number = int.from_bytes(key[:8], "little", signed=True)
+        number = lock_number(key)
         is_held = await self._storage.database.try_lock(number)
         try:
             if is_held:
@@ -139,6 +171,11 @@ class Replica(Coordinator):
 
     def _tidy(self) -> None:
         """What another process is just writing stays: whoever publishes a version cleans up behind."""
+
+
+def lock_number(key: bytes) -> int:
+    """Of the advisory lock under a key."""
+    return int.from_bytes(key[:8], "little", signed=True)
 
 
 def _has_moved(current: Round, seen: Seen) -> bool:

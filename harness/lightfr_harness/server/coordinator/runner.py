@@ -25,7 +25,7 @@ from lightfr_harness.server.rules.plausible import ImplausibleSumError
 from lightfr_harness.server.rules.secagg import MissingSharesError, SecureSumError
 
 # Under this key a process publishes versions.
-_PUBLISHING = b"lightfr1"
+PUBLISHING = b"lightfr1"
 # How long another list of items may lie in the folder before it is seen.
 LOOK_SECONDS = 0.5
 # How late it may be at most. While a slow disk keeps a phase from ending, its deadline is over all the time.
@@ -84,7 +84,7 @@ class RoundRunner(RoundKeeper):
                         return True
         if not self._is_publishing_due:
             return False
-        async with self._holding(_PUBLISHING) as is_held:
+        async with self._holding(PUBLISHING) as is_held:
             return is_held and await self._publish_due()
 
     @property
@@ -123,12 +123,14 @@ class RoundRunner(RoundKeeper):
 
     async def _change_catalogue(self) -> None:
         """Publish a version with other items, and open the round anew on it. A list that is none is dropped."""
-        content = self.next_catalogue.take(self.version.manifest.model_version + 1)
+        content = await self.next_catalogue.take(self.version.manifest.model_version + 1)
+        if content is None:
+            return
         try:
             version, change = await self._in_worker(self._with_items, content, self._schedule.finished > 0)
         except SettingsError as error:
             self.log.event("catalogue_refused", reason=str(error))
-            self.next_catalogue.drop()
+            await self.next_catalogue.drop()
             return
         current = self.book.current
         opened = None if current is None else self._new_round(current.number, version)
@@ -138,7 +140,7 @@ class RoundRunner(RoundKeeper):
         self.catalogue_changes.append(change)
         self._adopt(version)
         self.book.current = opened
-        self.next_catalogue.drop()
+        await self.next_catalogue.drop()
         self.log.event(
             "catalogue_changed", model_version=change.model_version, joined=change.joined, left=change.left,
             returned=change.returned, renumbered=change.is_renumbered,
@@ -190,7 +192,7 @@ class RoundRunner(RoundKeeper):
             return
         ended = replace(current, state=ABANDONED, ended_at=self._clock())
         faults = self.standing.note(current, self._clock())
-        if not await self._storage.end_cohort(ended, faults):
+        if not await self._storage.end_cohort(ended, faults, self.standing.suspects):
             await self._fall_behind()
             return
         current.state, current.ended_at, current.cohort = ABANDONED, ended.ended_at, None
@@ -272,11 +274,11 @@ class RoundRunner(RoundKeeper):
 
     async def _drop(self, error: SecureSumError | ImplausibleSumError) -> None:
         """End a round without a sum. Its devices reveal once for a version, so the same codes get a new number."""
-        faults: list[Fault] = []
+        version, faults = await self._in_worker(self._published, self._schedule.finished > 0), list[Fault]()
         if not isinstance(error, MissingSharesError):
+            # Not before: what is stored by now may have come into memory meanwhile.
             cohorts = [one for one in self.book.cohorts if one.state != ABANDONED]
             faults = self.standing.added_up([], cohorts, self._clock())
-        version = await self._in_worker(self._published, self._schedule.finished > 0)
         await self._end(ABANDONED, version, faults=faults)
 
     async def _end(
@@ -298,7 +300,9 @@ class RoundRunner(RoundKeeper):
             counted = frozenset(last.receipts) if self._rule.awaits_refresh else frozenset()
         made = (newest.manifest.model_version, newest.serialised) if version else None
         all_faults = [*faults, *(fault for one in ending for fault in self.standing.note(one, now))]
-        if not await self._storage.end_round(RoundEnd(ended, made, following, all_faults, counted, evaluation)):
+        suspects = self.standing.suspects
+        end = RoundEnd(ended, made, following, all_faults, counted, suspects, evaluation)
+        if not await self._storage.end_round(end):
             await self._fall_behind()
             return
         self.standing.counted = counted

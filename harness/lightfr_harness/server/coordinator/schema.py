@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS settings (id INTEGER PRIMARY KEY CHECK (id = 1), value TEXT NOT NULL);
@@ -49,4 +49,13 @@ CREATE TABLE IF NOT EXISTS catalogues (
   model_version INTEGER PRIMARY KEY, sha256 TEXT NOT NULL, has_counts INTEGER NOT NULL, joined INTEGER NOT NULL,
   "left" INTEGER NOT NULL, returned INTEGER NOT NULL, is_renumbered INTEGER NOT NULL, at REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS counted (device TEXT PRIMARY KEY) WITHOUT ROWID;
+-- Devices that are suspected of having spoilt a sum, as standing.py has them.
+CREATE TABLE IF NOT EXISTS suspects (id INTEGER PRIMARY KEY CHECK (id = 1), value TEXT NOT NULL);
+-- Where replicas share no folder: files named artifacts/<sha256> and states/<sha256>, and which state a version has.
+CREATE TABLE IF NOT EXISTS pieces (
+  name TEXT NOT NULL, number INTEGER NOT NULL, content BLOB NOT NULL, PRIMARY KEY (name, number));
+CREATE TABLE IF NOT EXISTS states (model_version INTEGER PRIMARY KEY, name TEXT NOT NULL);
+-- The list of items that replicas take up next.
+CREATE TABLE IF NOT EXISTS next_catalogue (
+  id INTEGER PRIMARY KEY CHECK (id = 1), sha256 TEXT NOT NULL, content BLOB NOT NULL);
 """

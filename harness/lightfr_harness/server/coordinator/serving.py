@@ -67,7 +67,7 @@ async def serve_until_stopped(
 
     With the folder of an authority, that one is started too and ends with this; if it ends by itself, so does this.
     `make_rule` and `observer` are for programs that measure: another way to aggregate, and a view of what passes.
-    With the address of a data base, and a folder for artifacts, this is one of several replicas that share both.
+    With the address of a data base this is one of several replicas that share it, and the folder for artifacts if any.
     """
     log, stop = Log(), stop_signal()
     prepare_process(log)
@@ -109,7 +109,7 @@ async def serving(
     devices = HttpService(service, credentials.device_of, metrics, log, for_devices, observer)
     applications = [
         (
-            devices.application(coordinator.artifacts, coordinator.artifact_kind),
+            devices.application(coordinator.artifacts, coordinator.have_artifact, coordinator.artifact_kind),
             wanted.host,
             wanted.port,
             credentials.context(),

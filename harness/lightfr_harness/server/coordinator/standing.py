@@ -7,6 +7,7 @@ that is not plausible says that one of its devices lied, and not which.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -62,9 +63,14 @@ class Standing:
     def __init__(self, faults: Iterable[Fault], counted: frozenset[str]) -> None:
         self.faults, self.counted, self._suspects = Faults(faults), counted, Suspects()
 
-    def remember(self, faults: Iterable[Fault], counted: frozenset[str]) -> None:
+    def remember(self, faults: Iterable[Fault], counted: frozenset[str], suspects: str) -> None:
         """Take up what is stored by now."""
-        self.faults, self.counted = Faults(faults), counted
+        self.faults, self.counted, self._suspects = Faults(faults), counted, Suspects(suspects)
+
+    @property
+    def suspects(self) -> str:
+        """What is to be kept of them when a cohort has ended."""
+        return self._suspects.as_json()
 
     def turned_away(self, device: str, current: Round, now: float) -> int | None:
         """The RetryReason of a device that gets no place although there may be one left; None: it gets one."""
@@ -104,14 +110,21 @@ class Suspects:
     too few, the next one leaves out nobody.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, kept: str = "") -> None:
+        """Begin without any, or with what `as_json` gave."""
         # Suspect to the good sums that it was in since the last spoilt one.
         self._suspected: dict[str, int] = {}
         # Spoilt sums in a row with the only suspect in them.
         self._confirmed = 0
         self._is_lifted = False
-        # Of one round: those that it leaves out.
+        if kept:
+            self._suspected, self._confirmed, self._is_lifted = json.loads(kept)
+        # Of one round: those that it leaves out. It follows from the suspects, so that all replicas say the same.
         self._left_out: tuple[bytes, frozenset[str]] = b"", frozenset()
+
+    def as_json(self) -> str:
+        """All that another process needs to go on; empty while nobody is suspected."""
+        return json.dumps([self._suspected, self._confirmed, self._is_lifted]) if self._suspected else ""
 
     def __len__(self) -> int:
         return len(self._suspected)

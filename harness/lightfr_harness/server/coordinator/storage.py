@@ -6,17 +6,18 @@ An awaited method returns when its change is durable. Changes happen in the orde
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
-from typing import Any
+from dataclasses import astuple, dataclass, replace
+from typing import Any, Protocol
 
 from lightfr_harness.server.coordinator.accuracy import REMEMBERED_EVALUATIONS, AccuracyReport, Evaluation
 from lightfr_harness.server.coordinator.bodies import KEY_BYTES
 from lightfr_harness.server.coordinator.cohort_storage import CohortStorage, add_faults
 from lightfr_harness.server.coordinator.phases import UPLOADING
-from lightfr_harness.server.coordinator.rounds import REMEMBERED_ROUNDS, Round
+from lightfr_harness.server.coordinator.rounds import ABANDONED, REMEMBERED_ROUNDS, Round
 from lightfr_harness.server.coordinator.standing import Fault
 from lightfr_harness.server.coordinator.stored import CatalogueChange, Stored
 
@@ -36,12 +37,24 @@ class RoundEnd:
     faults: Sequence[Fault]
     # The devices in the first of a pair of gate refreshes, while the second is still to come.
     counted: frozenset[str]
+    # As Standing has them.
+    suspects: str = ""
     # Of an evaluation round.
     evaluation: Evaluation | None = None
 
 
+class VersionFiles(Protocol):
+    """Keeps the files of versions in the data base too."""
+
+    def keep(self, connection: Any) -> None:
+        """Store what the newest version needs, and delete what no version does any more."""
+
+
 class Storage(CohortStorage):
     """The data base of one coordinator, or of all its replicas."""
+
+    # None: the files of versions lie in a folder.
+    files: VersionFiles | None = None
 
     def begin(
         self, settings: dict[str, Any], manifest: bytes, first: Round, catalogue: CatalogueChange
@@ -54,27 +67,34 @@ class Storage(CohortStorage):
                 return False
             _add_version(connection, 1, manifest)
             _add_catalogue(connection, catalogue)
+            self._keep_files(connection)
             return _insert_round(connection, first)
 
         return self._submit(job)
 
     def open_round(self, opened: Round) -> asyncio.Future[bool]:
-        """Begin a cohort; False if another process was faster."""
+        """Begin a cohort; False if another process was faster, has ended its round or made another version."""
 
         def job(connection: Any) -> bool:
+            self.database.lock_rounds(connection)
+            stored = Stored(connection)
+            if stored.newest_version() != opened.model_version or stored.newest_round() > opened.number:
+                return False
             self.database.notify(connection)
             return _insert_round(connection, opened)
 
-        return self._submit(job)
+        return self._submit(job, is_alone=True)
 
-    def end_cohort(self, ended: Round, faults: Sequence[Fault]) -> asyncio.Future[bool]:
+    def end_cohort(self, ended: Round, faults: Sequence[Fault], suspects: str) -> asyncio.Future[bool]:
         """End one cohort alone, without a sum; False if another process has."""
 
         def job(connection: Any) -> bool:
+            self.database.lock_rounds(connection)
             if not self._lock_open(connection, [ended]):
                 return False
             self._end(connection, ended)
             add_faults(connection, faults)
+            _keep_suspects(connection, suspects)
             self.database.notify(connection)
             return True
 
@@ -87,6 +107,7 @@ class Storage(CohortStorage):
         """
 
         def job(connection: Any) -> bool:
+            self.database.lock_rounds(connection)
             if not self._lock_open(connection, ending.ended):
                 return False
             if ending.version is not None:
@@ -94,12 +115,15 @@ class Storage(CohortStorage):
             for ended in ending.ended:
                 self._end(connection, ended)
             add_faults(connection, ending.faults)
+            _keep_suspects(connection, ending.suspects)
             connection.execute("DELETE FROM counted")
             connection.executemany("INSERT INTO counted VALUES (?)", [(device,) for device in ending.counted])
             if ending.evaluation is not None:
                 _add_evaluation(connection, ending.evaluation)
             if ending.following is not None:
                 _insert_round(connection, ending.following)
+            if ending.version is not None:
+                self._keep_files(connection)
             self.database.notify(connection)
             return True
 
@@ -113,12 +137,12 @@ class Storage(CohortStorage):
     def change_catalogue(self, manifest: bytes, change: CatalogueChange, opened: Round | None) -> asyncio.Future[bool]:
         """In one transaction: a version with other items, and a round on it in the place of one without devices.
 
-        False, and nothing is kept, if the round has got a device or there is such a version.
+        False, and nothing is kept, if the round has got a device or there is such a version. The list waits no more.
         """
 
         def job(connection: Any) -> bool:
-            stored = Stored(connection)
-            if stored.newest_version() >= change.model_version:
+            self.database.lock_rounds(connection)
+            if Stored(connection).newest_version() >= change.model_version:
                 return False
             if opened is not None:
                 replaced = connection.execute(
@@ -130,25 +154,55 @@ class Storage(CohortStorage):
                 _insert_round(connection, opened)
             _add_version(connection, change.model_version, manifest)
             _add_catalogue(connection, change)
+            _drop_list(connection, change.sha256)
+            self._keep_files(connection)
             self.database.notify(connection)
             return True
 
         return self._submit(job, is_alone=True)
 
-    def roll_back(self, version: int, manifest: bytes, to: int, ended: Sequence[Round]) -> asyncio.Future[Any]:
-        """In one transaction: a version that repeats an older one, and the end of the round that was open.
-
-        What was evaluated since the older one does not count any more, and items are those of the older one.
-        """
+    def offer_catalogue(self, content: bytes) -> asyncio.Future[Any]:
+        """Keep a list of items that replicas are to take up, in the place of one that waits."""
+        row = (hashlib.sha256(content).hexdigest(), content)
 
         def job(connection: Any) -> None:
+            connection.execute("DELETE FROM next_catalogue")
+            connection.execute("INSERT INTO next_catalogue VALUES (1, ?, ?)", row)
+            self.database.notify(connection)
+
+        return self._submit(job)
+
+    def drop_catalogue(self, sha256: str) -> asyncio.Future[Any]:
+        """Forget a list of items that cannot be taken up, unless another one waits by now."""
+        return self._submit(lambda connection: _drop_list(connection, sha256))
+
+    def roll_back(self, version: int, manifest: bytes, to: int, now: float) -> asyncio.Future[bool]:
+        """In one transaction: a version that repeats an older one, and the end of the round that was open.
+
+        What was evaluated since the older one does not count any more, and items are those of the older one. False, and
+        nothing is kept, if there is such a version by now.
+        """
+
+        def job(connection: Any) -> bool:
+            self.database.lock_rounds(connection)
+            stored = Stored(connection)
+            if stored.newest_version() >= version:
+                return False
             _add_version(connection, version, manifest)
             for table in ("evaluations", "catalogues"):
                 connection.execute(f"DELETE FROM {table} WHERE model_version > ?", (to,))  # noqa: S608
-            for one in ended:
-                self._end(connection, one)
+            for one in stored.rounds():
+                if not one.is_over:
+                    self._end(connection, replace(one, state=ABANDONED, ended_at=now))
+            self._keep_files(connection)
+            self.database.notify(connection)
+            return True
 
         return self._submit(job, is_alone=True)
+
+    def _keep_files(self, connection: Any) -> None:
+        if self.files is not None:
+            self.files.keep(connection)
 
     def add_accuracy(self, report: AccuracyReport) -> asyncio.Future[Any]:
         row = (report.model_version, report.users, report.hit_rate, report.ndcg)
@@ -222,6 +276,16 @@ def _add_version(connection: Any, version: int, manifest: bytes) -> None:
 def _add_catalogue(connection: Any, change: CatalogueChange) -> None:
     row = [int(value) if isinstance(value, bool) else value for value in astuple(change)]
     connection.execute("INSERT INTO catalogues VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+
+
+def _keep_suspects(connection: Any, suspects: str) -> None:
+    connection.execute("DELETE FROM suspects")
+    if suspects:
+        connection.execute("INSERT INTO suspects VALUES (1, ?)", (suspects,))
+
+
+def _drop_list(connection: Any, sha256: str) -> None:
+    connection.execute("DELETE FROM next_catalogue WHERE sha256 = ?", (sha256,))
 
 
 def _add_evaluation(connection: Any, evaluation: Evaluation) -> None:

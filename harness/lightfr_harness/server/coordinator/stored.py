@@ -90,6 +90,8 @@ class Memory:
     finished: tuple[int, int, int]
     faults: list[Fault]
     counted: frozenset[str]
+    # As Suspects has them.
+    suspects: str
     history: list[PastRound]
     accuracy: list[AccuracyReport]
     rounds: list[Round]
@@ -111,7 +113,7 @@ class Stored:
         finished = (in_all, self._finished_since(GATE_REFRESH), self._finished_since(EVALUATION))
         return Memory(
             self.manifests(), self.evaluations(), self.catalogue_changes(), finished, self.faults(), self.counted(),
-            self.history(shown_rounds), self.accuracy(), self.rounds(known),
+            self.suspects(), self.history(shown_rounds), self.accuracy(), self.rounds(known),
         )  # fmt: skip
 
     def manifests(self) -> list[bytes]:
@@ -124,15 +126,19 @@ class Stored:
         (newest,) = self._connection.execute("SELECT coalesce(max(model_version), 0) FROM versions").fetchone()
         return int(newest)
 
+    def newest_round(self) -> int:
+        """Its number; 0: there is none."""
+        (newest,) = self._connection.execute("SELECT coalesce(max(number), 0) FROM rounds").fetchone()
+        return int(newest)
+
     def rounds(self, known: Mapping[bytes, Round] | None = None) -> list[Round]:
         """The cohorts of the remembered rounds, oldest first, with their places and receipts.
 
         Those that are known, to be over or not, are not read again.
         """
-        (newest,) = self._connection.execute("SELECT coalesce(max(number), 0) FROM rounds").fetchone()
         query = f"SELECT {_ROUND_COLUMNS} FROM rounds WHERE number >= ? ORDER BY number, cohort"  # noqa: S608
         found = []
-        for row in self._connection.execute(query, (newest - REMEMBERED_ROUNDS,)).fetchall():
+        for row in self._connection.execute(query, (self.newest_round() - REMEMBERED_ROUNDS,)).fetchall():
             past, is_over = (known or {}).get(row[1]), row[8] in (FINISHED, ABANDONED)
             found.append(past if past and past.is_over == is_over else self._with_devices(Round(*row)))
         return found
@@ -268,6 +274,10 @@ class Stored:
         """The devices in the first of a pair of gate refreshes, while the second is still to come."""
         return frozenset(device for (device,) in self._connection.execute("SELECT device FROM counted"))
 
+    def suspects(self) -> str:
+        row = self._connection.execute("SELECT value FROM suspects").fetchone()
+        return "" if row is None else str(row[0])
+
     def accuracy(self) -> list[AccuracyReport]:
         rows = self._connection.execute("SELECT model_version, users, hit_rate, ndcg FROM accuracy ORDER BY 1")
         return [AccuracyReport(*row) for row in rows]
@@ -275,6 +285,29 @@ class Stored:
     def evaluations(self) -> Evaluations:
         rows = self._connection.execute("SELECT * FROM evaluations ORDER BY number")
         return Evaluations(tuple(Evaluation.from_row(*row) for row in rows))
+
+    def states(self) -> dict[int, str]:
+        """Version to the name of its state, of those that the data base keeps."""
+        return dict(self._connection.execute("SELECT model_version, name FROM states"))
+
+    def file_names(self) -> set[str]:
+        """Of the files that the data base keeps."""
+        return {name for (name,) in self._connection.execute("SELECT name FROM pieces WHERE number = 0")}
+
+    def piece(self, name: str, number: int) -> bytes | None:
+        """Of a file; None: it has no further one."""
+        query = "SELECT content FROM pieces WHERE name = ? AND number = ?"
+        row = self._connection.execute(query, (name, number)).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def next_catalogue_sha256(self) -> str:
+        """Of the list of items that waits; empty: none does."""
+        row = self._connection.execute("SELECT sha256 FROM next_catalogue").fetchone()
+        return "" if row is None else str(row[0])
+
+    def next_catalogue(self) -> bytes | None:
+        row = self._connection.execute("SELECT content FROM next_catalogue").fetchone()
+        return None if row is None else bytes(row[0])
 
     def _with_devices(self, a_round: Round) -> Round:
         round_id = a_round.round_id

@@ -24,6 +24,7 @@ from lightfr_harness.server.coordinator.publishing import Publisher, Signer, Ver
 from lightfr_harness.server.coordinator.rounds import Round
 from lightfr_harness.server.coordinator.storage import REMEMBERED_VERSIONS
 from lightfr_harness.server.coordinator.stored import CatalogueChange, Memory
+from lightfr_harness.server.coordinator.stored_catalogue import StoredCatalogue
 from lightfr_harness.server.coordinator.telemetry import Metrics
 from lightfr_harness.server.rules import CatalogueRule
 from lightfr_harness.server.rules.cohorts import CohortSum, Combined
@@ -61,8 +62,9 @@ class VersionKeeper:
         self.largest_upload_bytes = 0
         self._signer, self._make_rule = signer, make_rule
         self._publisher = Publisher(folder if shared is None else shared, plan.artifacts_address, crash_point)
+        self._shares_folder = shared is not None
         self.artifacts = self._publisher.artifacts
-        self.next_catalogue = NextCatalogue(self._publisher.folder)
+        self.next_catalogue: NextCatalogue | StoredCatalogue = NextCatalogue(self._publisher.folder)
         # Counts of plays or sales by index, if there are such counts.
         self._public_counts: Numbers | None = None
         # One thread for what takes long: it is waited for before the folder is let go.
@@ -89,19 +91,19 @@ class VersionKeeper:
         ]  # fmt: skip
         return self._publish(1, parts, (), self.evaluations, is_trained=False)
 
-    def _newest_version(self, items: ItemList | None, places: int) -> Version:
-        """Go on with the newest version, for a round of so many places."""
+    def _newest_version(self, items: ItemList | None, places: int, state: Path | None) -> Version:
+        """Go on with the newest version, for a round of so many places. Its state may lie outside of the folder."""
         known = [change.sha256 for change in self.catalogue_changes]
         if items is not None and items.sha256 not in known and not self.next_catalogue.is_same(items.sha256):
             raise SettingsError(
                 "the folder has another catalogue: start without --catalogue, and change the items with"
                 " `lightfr-harness catalogue update`"
             )
-        newest = self._manifests.popleft()
+        newest = self._manifests[0]
         manifest = manifest_pb2.Manifest.FromString(newest)
         stand_in = ItemList.unnamed(manifest.model.item_count, has_counts=self.catalogue_changes[0].has_counts)
         self._rule = self._make_rule(self.settings, stand_in)
-        self._public_counts = self._publisher.restore(self._rule, manifest)
+        self._public_counts = self._publisher.restore(self._rule, manifest, state)
         return self._made_version(newest, places)
 
     def _made_version(self, manifest: bytes, places: int = 0) -> Version:
@@ -110,7 +112,8 @@ class VersionKeeper:
 
     def _adopt(self, version: Version) -> None:
         """Make a durable version the one that devices get."""
-        self._manifests.appendleft(version.serialised)
+        if not self._manifests or self._manifests[0] != version.serialised:
+            self._manifests.appendleft(version.serialised)
         self.version = version
         # Never less than before: who has lost a receipt sends an upload of an older version again.
         self.largest_upload_bytes = max(self.largest_upload_bytes, version.upload_limit_bytes)
@@ -130,7 +133,8 @@ class VersionKeeper:
         return int(self._rule.removed.sum())
 
     def _clean(self) -> None:
-        self._publisher.clean(list(self._manifests), [one.model_version for one in self.evaluations.kept])
+        with self._publisher.lock:
+            self._publisher.clean(list(self._manifests), [one.model_version for one in self.evaluations.kept])
 
     async def _in_worker(self, function: Callable[..., T], *arguments: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._worker, function, *arguments)

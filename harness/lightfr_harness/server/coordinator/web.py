@@ -93,14 +93,20 @@ class HttpService:
         self.is_closing = False
 
     def application(
-        self, artifacts: Path | None = None, kind_of: Callable[[str], str] = lambda _: "unknown"
+        self,
+        artifacts: Path | None = None,
+        have: Callable[[str], Awaitable[None]] | None = None,
+        kind_of: Callable[[str], str] = lambda _: "unknown",
     ) -> web.Application:
-        """The routes: procedures, and downloads where there are any. `kind_of`: what the observer calls a digest."""
+        """The routes: procedures, and downloads where there are any.
+
+        `have` may bring an artifact into the folder; `kind_of`: what the observer calls a digest.
+        """
         application = web.Application(middlewares=[self._limited])
         for name in self._service.methods:
             application.router.add_post(f"/{self._service.name}/{name}", self._route(name))
         if artifacts is not None:
-            self._artifacts, self._kind_of = artifacts, kind_of
+            self._artifacts, self._have, self._kind_of = artifacts, have, kind_of
             application.router.add_get("/artifacts/{digest:[0-9a-f]{64}}", self._download)
         application.on_response_prepare.append(_drop_server_header)
         return application
@@ -179,6 +185,11 @@ class HttpService:
     async def _download(self, request: web.Request) -> web.StreamResponse:
         digest = request.match_info["digest"]
         kind = self._kind_of(digest) if self._observer else ""
+        try:
+            if self._have is not None:
+                await self._have(digest)
+        except StorageError:
+            return self._refuse(overloaded("the data base is away: try again later"))
         response, size = await downloads.answer(request, self._artifacts, digest)
         self._metrics.sent.inc(size)
         if self._observer is not None and response.status in (200, 206):

@@ -3,6 +3,7 @@
 import random
 from contextlib import asynccontextmanager
 
+from lightfr_harness.server.coordinator.folder import no_crash
 from lightfr_harness.server.coordinator.plan import Plan
 from lightfr_harness.server.coordinator.replica import Replica
 from lightfr_harness.server.coordinator.service import CoordinatorService
@@ -14,12 +15,16 @@ from tests.harness.server.coordinator.secure import SECURE, STEPS, SecureDevice
 class Replicas:
     """What one coordinator of the tests offers, by whichever replica chance picks."""
 
-    def __init__(self, folder, database, n, plan, settings=SECURE, items=ITEMS, seed=0, log=None):
+    def __init__(
+        self, folder, database, n, plan, settings=SECURE, items=ITEMS, seed=0, log=None, shares_folder=False,
+        crash_point=no_crash,
+    ):  # fmt: skip
         self.clock, self.random = Clock(), random.Random(seed)
+        shared = folder / "shared" if shares_folder else None
         self.all = [
             Replica(
                 folder / f"replica-{i}", items, settings, plan, Signer(), Log(log), clock=self.clock,
-                database=database, shared=folder / "shared",
+                crash_point=crash_point, database=database, shared=shared,
             )
             for i in range(n)
         ]  # fmt: skip
@@ -60,9 +65,9 @@ class Replicas:
 
 
 @asynccontextmanager
-async def replicas(folder, database, n=2, settings=SECURE, items=ITEMS, seed=0, **plan):
+async def replicas(folder, database, n=2, settings=SECURE, items=ITEMS, seed=0, shares_folder=False, **plan):
     how = {"goal": 6, "over_selection": 1.0, "minimum": 2, **plan}
-    made = Replicas(folder, database, n, Plan(**how), settings, items, seed)
+    made = Replicas(folder, database, n, Plan(**how), settings, items, seed, shares_folder=shares_folder)
     started = []
     try:
         for replica in made.all:

@@ -7,6 +7,7 @@ import ssl
 from contextlib import suppress
 from dataclasses import replace
 from types import SimpleNamespace
+from unittest.mock import AsyncMock
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
@@ -113,7 +114,7 @@ def test_without_an_origin_no_page_of_another_one_may_read(tmp_path, authority):
 
 def test_one_address_has_its_share_of_requests(tmp_path):
     metrics = SimpleNamespace(sent=SimpleNamespace(inc=lambda _: None))
-    coordinator = SimpleNamespace(artifacts=tmp_path, metrics=metrics)
+    coordinator = SimpleNamespace(artifacts=tmp_path, metrics=metrics, have_artifact=AsyncMock())
     limits = replace(FOR_BROWSERS, request_burst=2, requests_per_second=0.001)
 
     async def statuses():

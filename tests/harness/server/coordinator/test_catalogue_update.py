@@ -14,7 +14,7 @@ from lightfr_harness.server.coordinator.catalogue_update import offer
 from lightfr_harness.server.coordinator.database import StorageError
 from lightfr_harness.server.coordinator.folder import no_crash
 from lightfr_harness.server.coordinator.plan import Plan
-from lightfr_harness.server.coordinator.publishing import roll_back
+from lightfr_harness.server.coordinator.rollback import roll_back
 from tests.harness.server.coordinator.by_item import ByItem, bits_of, ids_of, made_up, require_published, tsv
 from tests.harness.server.coordinator.helpers import (
     BITS,

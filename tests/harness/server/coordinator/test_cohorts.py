@@ -140,3 +140,21 @@ def test_all_cohorts_are_resumed_where_they_stand(tmp_path, until):
 def test_in_the_clear_a_round_has_one_cohort(tmp_path):
     with pytest.raises(SettingsError, match="--cohorts needs secure aggregation"):
         Small(tmp_path, Clock(), Plan(goal=1, cohorts=2))
+
+
+def test_suspects_outlast_a_cohort_that_fails_alone(tmp_path):
+    async def story():
+        async with secure(tmp_path, goal=N, cohorts=2, minimum=2, evaluate_every=0) as it:
+            it.coordinator.standing._suspects.spoilt([f"suspect-{i}" for i in range(5)])
+            devices = it.devices(N + 1)
+            await seat(it, devices)
+            it.clock.now += it.coordinator.plan.deadline_seconds / 2
+            await step_all(it, devices[:N], STEPS[:1])
+            it.clock.now += it.coordinator.plan.deadline_seconds / 2
+            await it.go_on()
+            assert [one.state == ABANDONED for one in it.coordinator.book.cohorts] == [False, True]
+            kept = await it.coordinator._storage.read(lambda stored: stored.suspects())
+            assert kept == it.coordinator.standing.suspects
+            assert "suspect-3" in kept
+
+    run(story())

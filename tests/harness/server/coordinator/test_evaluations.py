@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lightfr.v1 import manifest_pb2
-from lightfr_harness.server.coordinator import publishing
+from lightfr_harness.server.coordinator import rollback
 from lightfr_harness.server.coordinator.database import StorageError
 from lightfr_harness.server.coordinator.plan import EVALUATION, GATE_REFRESH, TRAINING, Plan, Schedule
 from lightfr_harness.server.coordinator.rounds import ABANDONED
@@ -176,7 +176,10 @@ def test_a_sum_that_its_devices_cannot_have_said_is_dropped(tmp_path):
             assert after.model_version == before.model_version + 1
             assert (after.rankings, after.codes) == (before.rankings, before.codes)
             assert it.coordinator.book.current.kind == EVALUATION
+            suspects = it.coordinator.standing.suspects
             assert len(it.coordinator.standing._suspects) == N
+        async with secure(tmp_path, evaluate_every=1) as again:
+            assert again.coordinator.standing.suspects == suspects
 
     run(story())
 
@@ -212,7 +215,7 @@ def test_going_back_forgets_what_was_evaluated_since(tmp_path):
     run(story())
     assert [version for _, version, _ in kept_rows(tmp_path)] == [3, 6]
     # The evaluated version is older than the last four, and was kept for this.
-    assert publishing.roll_back(tmp_path, 3) == 8
+    assert rollback.roll_back(tmp_path, 3) == 8
     assert [version for _, version, _ in kept_rows(tmp_path)] == [3]
 
     async def look():

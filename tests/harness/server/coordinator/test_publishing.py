@@ -11,8 +11,8 @@ from lightfr_harness.server.coordinator.publishing import (
     FolderError,
     Publisher,
     artifact_kinds,
-    roll_back,
 )
+from lightfr_harness.server.coordinator.rollback import roll_back
 from tests.harness.server.coordinator.helpers import Clock, Plan, Small, run, small, upload_request
 
 ITEMS = ItemList([f"item-{i}" for i in range(400)], None, "")

@@ -16,6 +16,7 @@ from tests.harness.server.coordinator.helpers import CHECK_IN as CLEAR_CHECK_IN
 from tests.harness.server.coordinator.helpers import SETTINGS, Clock, Small, run, upload_request
 from tests.harness.server.coordinator.replicas import Replicas, replicas
 from tests.harness.server.coordinator.secure import CHECK_IN, SECURE, secure
+from tests.harness.server.coordinator.test_evaluations import Boaster
 
 N = 4
 
@@ -24,8 +25,8 @@ def codes_of(coordinator):
     return coordinator.version.manifest.codes.sha256
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_devices_that_ask_any_replica_make_the_versions_of_one_coordinator(tmp_path, postgres, seed):
+@pytest.mark.parametrize(("seed", "shares_folder"), [(0, False), (1, True), (2, False)])
+def test_devices_that_ask_any_replica_make_the_versions_of_one_coordinator(tmp_path, postgres, seed, shares_folder):
     # One of each cohort.
     absent = {"Upload": [102, 105, 111]}
 
@@ -35,9 +36,8 @@ def test_devices_that_ask_any_replica_make_the_versions_of_one_coordinator(tmp_p
             for first in (0, 100):
                 await it.run_steps(it.devices(3 * N, first), absent=absent if first else None)
                 expected.append(codes_of(it.coordinator))
-        async with replicas(
-            tmp_path / "many", postgres.database(), 3, goal=N, cohorts=3, evaluate_every=0, seed=seed
-        ) as it:
+        options = {"evaluate_every": 0, "seed": seed, "shares_folder": shares_folder}
+        async with replicas(tmp_path / "many", postgres.database(), 3, goal=N, cohorts=3, **options) as it:
             for first, codes in zip((0, 100), expected, strict=True):
                 await it.run_steps(it.devices(3 * N, first), absent=absent if first else None)
                 for replica in it.all:
@@ -129,6 +129,32 @@ def test_a_key_that_comes_to_two_replicas_is_refused_by_the_second(tmp_path, pos
             first, second = (replica.book.current.cohort for replica in it.all)
             assert first.settled == second.settled
             assert first.roster.size == N
+
+    run(story())
+
+
+def test_all_replicas_leave_out_the_same_suspects_and_forget_them_together(tmp_path, postgres):
+    async def story():
+        async with replicas(tmp_path, postgres.database(), 3, goal=N, evaluate_every=1) as it:
+            await it.run_steps(it.devices(N))
+            await it.run_steps([*it.devices(N - 1), Boaster(N - 1, it.call)])
+            for replica in it.all:
+                await replica.catch_up()
+            names = [device.name for device in it.devices(N)]
+            (current,) = {replica.book.current.round_id for replica in it.all}
+            told = [[replica.standing.turned_away(name, replica.book.current, 0.0) for name in names]
+                    for replica in it.all]  # fmt: skip
+            assert told[0] == told[1] == told[2]
+            assert sum(reason == pb.RETRY_REASON_ROUND_FULL for reason in told[0]) == N // 2
+            # Too few come to the next round, and so nobody is left out of the one after it.
+            (device,) = it.devices(1, 100)
+            await device.check_in()
+            it.clock.now += it.all[0].plan.deadline_seconds
+            await it.go_on()
+            for replica in it.all:
+                await replica.catch_up()
+                assert replica.book.current.round_id != current
+                assert not any(replica.standing.turned_away(name, replica.book.current, 0.0) for name in names)
 
     run(story())
 

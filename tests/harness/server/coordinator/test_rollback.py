@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr_harness.cli import app
-from lightfr_harness.server.coordinator import publishing
+from lightfr_harness.server.coordinator import rollback
 from lightfr_harness.server.coordinator.database import StorageError
 from lightfr_harness.server.coordinator.folder import FolderError
 from tests.harness.server.coordinator.helpers import Crash, body_keys, is_in_files, run, small, upload_request
@@ -52,17 +52,17 @@ def test_a_version_that_is_not_remembered_is_named_with_those_that_are(tmp_path)
     run(train(tmp_path, 6))
     for version in (3, 8, 0):
         with pytest.raises(FolderError, match=f"version {version} is not kept here; choose one of 4, 5, 6, 7"):
-            publishing.roll_back(tmp_path, version)
+            rollback.roll_back(tmp_path, version)
 
 
 def test_a_folder_in_use_or_without_a_coordinator_is_refused(tmp_path):
     with pytest.raises(FolderError, match="no coordinator"):
-        publishing.roll_back(tmp_path, 1)
+        rollback.roll_back(tmp_path, 1)
 
     async def story():
         async with small(tmp_path):
             with pytest.raises(FolderError, match="another coordinator"):
-                publishing.roll_back(tmp_path, 1)
+                rollback.roll_back(tmp_path, 1)
 
     run(story())
 
@@ -83,7 +83,7 @@ def test_an_open_round_on_the_version_that_is_left_is_abandoned_and_forgotten(tm
 
     device = run(before())
     (key,) = body_keys(tmp_path)
-    assert publishing.roll_back(tmp_path, 1) == 2
+    assert rollback.roll_back(tmp_path, 1) == 2
     assert not is_in_files(tmp_path, key)
     run(after(device))
 
@@ -97,7 +97,7 @@ def test_a_crash_on_the_way_leaves_the_old_version_or_the_new_one(tmp_path):
         shutil.copytree(tmp_path / "origin", folder)
         crash.arm(after)
         with suppress(Crash, StorageError):
-            publishing.roll_back(folder, 2, crash)
+            rollback.roll_back(folder, 2, crash)
         crash.left = None
         versions.append(run(version_of(folder)))
     assert set(versions) == {3, 4}

@@ -118,6 +118,23 @@ def test_a_round_with_too_few_devices_lifts_the_suspicion_once():
     assert len(round_of(suspects, everybody, bytes([2]) * 16)) == 5
 
 
+def test_suspects_that_were_kept_are_left_out_named_and_lifted_as_before():
+    everybody = [f"d{i}" for i in range(10)]
+    for rounds in range(1, 6):
+        suspects, rng = Suspects(), random.Random(rounds)
+        for _ in range(rounds):
+            suspects.spoilt(["liar", *rng.sample(everybody, 5)])
+            suspects.good(rng.sample(everybody, 5))
+            if rng.random() < 0.3:
+                suspects.too_few()
+        kept = Suspects(suspects.as_json())
+        ids = [bytes([first]) * 16 for first in range(4)]
+        assert [round_of(kept, everybody, one) for one in ids] == [round_of(suspects, everybody, one) for one in ids]
+        assert kept.as_json() == suspects.as_json()
+        assert kept.spoilt(["liar"]) == suspects.spoilt(["liar"])
+    assert Suspects().as_json() == ""
+
+
 def test_a_spoilt_sum_of_others_begins_the_search_anew():
     suspects = Suspects()
     suspects.spoilt(["a", "b"])

@@ -13,7 +13,7 @@ from lightfr_harness.server.coordinator.database import StorageError
 from lightfr_harness.server.coordinator.deliveries import RoundFacts
 from lightfr_harness.server.coordinator.phases import ADVERTISING, SHARING, UPLOADING, PhaseResult
 from lightfr_harness.server.coordinator.plan import Plan
-from lightfr_harness.server.coordinator.rounds import ABANDONED, AGGREGATING, FINISHED, Round
+from lightfr_harness.server.coordinator.rounds import ABANDONED, AGGREGATING, FINISHED, OPEN, Round
 from lightfr_harness.server.coordinator.standing import Fault
 from lightfr_harness.server.coordinator.storage import RoundEnd, Storage
 from lightfr_harness.server.coordinator.stored import CatalogueChange
@@ -103,7 +103,7 @@ def test_a_device_has_one_place_in_all_cohorts_of_a_round(opened):
             assert await take_place(storage, first, "a")
             assert await take_place(storage, second, "a") is None
             first.state, first.ended_at = ABANDONED, 200.0
-            assert await storage.end_cohort(first, [])
+            assert await storage.end_cohort(first, [], "")
             assert await take_place(storage, second, "a")
 
     run(story())
@@ -236,12 +236,66 @@ def test_items_change_only_while_nobody_has_a_place(opened):
     run(story())
 
 
+def test_no_cohort_begins_in_a_round_that_has_ended_or_on_an_older_version(opened):
+    """Another process may be about to open one while this one ends the round or goes back."""
+
+    async def story():
+        first = new_round()
+        async with opened(first) as storage:
+            ended = replace(first, state=ABANDONED, ended_at=200.0)
+            assert await storage.end_round(RoundEnd([ended], None, new_round(2), [], frozenset()))
+            assert not await storage.open_round(new_round(1, index=1))
+            assert await storage.open_round(new_round(2, index=1))
+            assert await storage.roll_back(2, b"again", 1, 300.0)
+            assert not await storage.roll_back(2, b"again", 1, 300.0)
+            assert not await storage.open_round(new_round(2, index=2))
+            assert not await storage.open_round(new_round(3))
+            assert await storage.open_round(replace(new_round(3), model_version=2))
+            states = [one.state for one in await storage.read(lambda stored: stored.rounds())]
+            assert states == [ABANDONED, ABANDONED, ABANDONED, OPEN]
+
+    run(story())
+
+
+def test_a_list_waits_until_it_has_made_its_version_and_a_later_one_stays(opened):
+    async def story():
+        async with opened(new_round()) as storage:
+            await storage.offer_catalogue(b"earlier")
+            await storage.offer_catalogue(b"list")
+            digest = await storage.read(lambda stored: stored.next_catalogue_sha256())
+            assert digest == hashlib.sha256(b"list").hexdigest()
+            change = replace(CHANGE, model_version=2, sha256=digest)
+            assert await storage.change_catalogue(b"second", change, new_round())
+            assert await storage.read(lambda stored: stored.next_catalogue()) is None
+            await storage.offer_catalogue(b"later")
+            await storage.drop_catalogue(digest)
+            assert await storage.read(lambda stored: stored.next_catalogue()) == b"later"
+
+    run(story())
+
+
+def test_suspects_are_kept_with_the_end_of_a_cohort_until_there_are_none(opened):
+    async def story():
+        first = new_round()
+        async with opened(first) as storage:
+            ended = replace(first, state=ABANDONED, ended_at=200.0)
+            assert await storage.end_cohort(ended, [], "suspects")
+            assert not await storage.end_cohort(ended, [], "others")
+            assert await storage.read(lambda stored: stored.suspects()) == "suspects"
+            second = replace(new_round(1, index=1), ended_at=300.0)
+            assert await storage.open_round(second)
+            assert await storage.end_round(RoundEnd([second], None, new_round(2), [], frozenset()))
+            assert await storage.read(lambda stored: stored.suspects()) == ""
+
+    run(story())
+
+
 def test_another_schema_is_refused_with_a_sentence(opened, monkeypatch):
     async def story():
         async with opened(new_round()):
             pass
         monkeypatch.setattr("lightfr_harness.server.coordinator.cohort_storage.SCHEMA_VERSION", 99)
-        with pytest.raises(StorageError, match="another release: schema 7, this one reads 99"):
+        with pytest.raises(StorageError, match="another release: schema 8, this one reads 99"):
             async with opened():
                 pass
 

@@ -1,0 +1,102 @@
+"""Going back: an older version is published once more, as the newest. Of a folder, or of replicas while they run."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from lightfr.v1 import manifest_pb2
+from lightfr_harness.server.coordinator.folder import CrashPoint, FolderError, NextCatalogue, lock_folder, no_crash
+from lightfr_harness.server.coordinator.publishing import DELTAS_FROM_VERSIONS, Publisher, not_kept
+from lightfr_harness.server.coordinator.replica import lock_number
+from lightfr_harness.server.coordinator.runner import PUBLISHING
+from lightfr_harness.server.coordinator.shelf import Shelf, require_place
+from lightfr_harness.server.coordinator.storage import Storage
+
+# How long a replica that is publishing is waited for.
+_PATIENCE_SECONDS, _LOOK_SECONDS = 60.0, 0.2
+
+
+def roll_back(folder: Path, version: int, crash_point: CrashPoint = no_crash) -> int:
+    """Publish a remembered version anew, for a coordinator that is stopped; the new version's number.
+
+    A round that is open is abandoned, since it answers another version.
+    """
+    if not (folder / "coordinator.sqlite").exists():
+        raise FolderError(f"{folder} is not the folder of a coordinator: it has no coordinator.sqlite")
+    with lock_folder(folder):
+        return asyncio.run(_in_folder(folder, version, crash_point))
+
+
+async def _in_folder(folder: Path, version: int, crash_point: CrashPoint) -> int:
+    storage = Storage.in_file(folder / "coordinator.sqlite", lambda _: None, crash_point)
+    try:
+        publisher = Publisher(folder, crash_point=crash_point)
+        older = await _older(storage)
+        # A list of items that was taken up as the process ended is not to be taken up again.
+        changes = await storage.read(lambda stored: stored.catalogue_changes())
+        NextCatalogue(folder).recover(changes[-1].model_version)
+        return await _publish(storage, older, version, publisher.republish(older, version, time.time()))
+    finally:
+        await storage.close()
+
+
+def roll_back_replicas(database: str, version: int, shared: Path | None = None) -> int:
+    """As above, for replicas, which may run: each goes over to the new version as if another one had published it.
+
+    They share a folder, or else their files lie in the data base.
+    """
+    return asyncio.run(_in_database(database, version, shared))
+
+
+async def _in_database(database: str, version: int, shared: Path | None) -> int:
+    storage = Storage.in_postgres(database, lambda: None)
+    try:
+        async with _alone(storage):
+            older = await _older(storage)
+            await storage.read(lambda stored: require_place(stored, shared))
+            if shared is not None:
+                return await _publish(storage, older, version, Publisher(shared).republish(older, version, time.time()))
+            states = await storage.read(lambda stored: stored.states())
+            if version not in states:
+                raise not_kept(version, states)
+            with TemporaryDirectory() as folder:
+                publisher = Publisher(Path(folder))
+                storage.files = shelf = Shelf(publisher, storage)
+                wanted = [one for one in older if one.model_version == version]
+                await shelf.fetch_codes([*wanted, *older[:DELTAS_FROM_VERSIONS]])
+                state = await shelf.fetch_state(version)
+                manifest = publisher.republish(older, version, time.time(), state)
+                return await _publish(storage, older, version, manifest)
+    finally:
+        await storage.close()
+
+
+async def _older(storage: Storage) -> list[manifest_pb2.Manifest]:
+    manifests = await storage.read(lambda stored: stored.manifests())
+    if not manifests:
+        raise FolderError("there is no version yet: there is nothing to go back to")
+    return [manifest_pb2.Manifest.FromString(manifest) for manifest in manifests]
+
+
+async def _publish(storage: Storage, older: list[manifest_pb2.Manifest], version: int, manifest: bytes) -> int:
+    number = older[0].model_version + 1
+    if not await storage.roll_back(number, manifest, version, time.time()):
+        raise FolderError(f"a replica has published version {number} meanwhile: look at it, and try again")
+    return number
+
+
+@asynccontextmanager
+async def _alone(storage: Storage) -> AsyncIterator[None]:
+    """While no replica publishes: two that make the same version would write the same files of a shared folder."""
+    for _ in range(int(_PATIENCE_SECONDS / _LOOK_SECONDS)):
+        if await storage.database.try_lock(lock_number(PUBLISHING)):
+            break
+        await asyncio.sleep(_LOOK_SECONDS)
+    else:
+        raise FolderError("a replica has been publishing a version for a minute: try again when it is done")
+    yield  # The lock goes with the connection.
