@@ -306,12 +306,14 @@ class Watch:
         if n_bodies or any(rounds[round_id] < newest - REMEMBERED_ROUNDS for round_id in kept):
             self._world.fail("the data base keeps what should be gone")
 
-    def check_certificates(self, devices: Iterable[DeviceProgram]) -> None:
-        """A certificate that was due has been renewed by now."""
-        for device in devices:
-            is_due = device.age == "due" and device.revoked_at > self._world.clock.now
-            if is_due and device.certificate_ends() < EPOCH + _NEW_SECONDS:
-                self._world.fail(f"device {device.number} has not renewed its certificate")
+    def overdue(self, devices: Iterable[DeviceProgram]) -> list[int]:
+        """Devices that have not renewed their certificate, which was due from the beginning."""
+        return [
+            device.number
+            for device in devices
+            if device.age == "due" and device.revoked_at > self._world.clock.now
+            and device.certificate_ends() < EPOCH + _NEW_SECONDS
+        ]  # fmt: skip
 
     def check_rounds(self, coordinators: Iterable[Any]) -> None:
         """No phase lasts longer than its deadline."""

@@ -266,15 +266,19 @@ class World:
     def _is_well(self) -> bool:
         if self.forecast.has_hostile_coordinator:
             return True
-        return self.watch.counts["round_finished"] > self._rounds_before and not self._waits_for()
+        has_gone_on = self.watch.counts["round_finished"] > self._rounds_before and not self._waits_for()
+        return has_gone_on and not self.watch.overdue(self._devices.values())
 
     def _check_end(self) -> None:
         if not self._is_well():
             waiting = [device.number for device in self._waits_for()]
-            self.fail(f"the weather is calm, and devices {waiting} have not taken part since")
+            overdue = self.watch.overdue(self._devices.values())
+            self.fail(
+                f"the weather is calm, and devices {waiting} have not taken part since, or {overdue} have not renewed"
+                " their certificates"
+            )
         self.watch.check_storage()
         self.watch.check_bounds(self._devices.values(), self.folder)
-        self.watch.check_certificates(self._devices.values())
         self.watch.check_rounds(self.coordinators)
         for cohort in self.lying_cohorts:
             if hasattr(cohort, "_states") and cohort.read() - cohort.colluders:

@@ -53,9 +53,12 @@ class RoundRunner(RoundKeeper):
                 await self._wait(changed)
 
     async def _wait(self, changed: asyncio.Event) -> None:
-        deadlines = [one.deadline for one in self.book.cohorts if one.deadline is not None and one.state == OPEN]
+        now, cohorts = self._clock(), self.book.cohorts
+        deadlines = [one.deadline for one in cohorts if one.deadline is not None and one.state == OPEN]
+        if cohorts and self.book.deadline > now:
+            deadlines.append(self.book.deadline)
         # Somebody may put another list of items into the folder at any time.
-        timeout = min(max(min(deadlines, default=math.inf) - self._clock(), _LEAST_WAIT_SECONDS), LOOK_SECONDS)
+        timeout = min(max(min(deadlines, default=math.inf) - now, _LEAST_WAIT_SECONDS), LOOK_SECONDS)
         try:
             async with asyncio.timeout(timeout):
                 await changed.wait()
