@@ -118,11 +118,11 @@ class LyingCohort(Cohort):
         if self.phase == INCLUDING:
             step = {"included": bitmap_of(self.included[index], self.roster.size)}
             signed = secure_pb2.IncludedStep(**step, signature=self._key.sign(self._message(index)))
-            return secure_pb2.GetStepResponse(included=signed)
+            return secure_pb2.GetStepResponse(included=signed).SerializeToString()
         if self.phase == CONFIRMING:
             step = {"survivors": bitmap_of(self.survivors[index], self.roster.size)}
             signed = secure_pb2.SurvivorsStep(**step, signature=self._key.sign(self._message(index)))
-            return secure_pb2.GetStepResponse(survivors=signed)
+            return secure_pb2.GetStepResponse(survivors=signed).SerializeToString()
         return self._claimed(index)
 
     def _message(self, index):
@@ -141,10 +141,10 @@ class LyingCohort(Cohort):
         allowed = (self.included if self.phase == UPLOADING else self.survivors)[index]
         signers, signatures = forged_quorum(self.roster.size, allowed, true)
         if self.phase == UPLOADING:
-            return secure_pb2.GetStepResponse(
-                upload=secure_pb2.UploadStep(signers=signers, signatures=signatures)
-            )  # fmt: skip
-        return secure_pb2.GetStepResponse(reveal=secure_pb2.RevealStep(signers=signers, signatures=signatures))
+            upload = secure_pb2.UploadStep(signers=signers, signatures=signatures)
+            return secure_pb2.GetStepResponse(upload=upload).SerializeToString()
+        reveal = secure_pb2.RevealStep(signers=signers, signatures=signatures)
+        return secure_pb2.GetStepResponse(reveal=reveal).SerializeToString()
 
     def check(self, phase, device, request):
         return super().check(phase, device, request) if phase < INCLUDING else request

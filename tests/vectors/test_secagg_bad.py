@@ -47,7 +47,7 @@ def test_a_server_settles_and_signs_what_the_vector_has(server):
     names = ("vouchers", "roster_signature", "included", "included_signature", "included_signers", "survivors",
              "survivors_signature", "survivors_signers")  # fmt: skip
     assert {name: getattr(settled, name).hex() for name in names} == {name: ROUND[name] for name in names}
-    step = server.cohort.step_for(server.names[0])
+    step = secure_pb2.GetStepResponse.FromString(server.cohort.step_for(server.names[0]))
     assert step.reveal.signatures.hex() == ROUND["survivors_signatures"]
 
 

@@ -174,11 +174,10 @@ class SecureRound:
         """One device's part of a phase; False when it leaves."""
         with self._timed("server"):
             step = None if phase == ADVERTISING else self._cohort.step_for(self._names[i])
-            body = b"" if step is None else step.SerializeToString()
         with self._timed("devices"):
-            self._down_bytes += len(body)
+            self._down_bytes += len(step or b"")
             try:
-                request = self._begun(i) if step is None else self._answered(i, body)
+                request = self._begun(i) if step is None else self._answered(i, step)
             except PrivacyError:
                 return False
         with self._timed("server"):

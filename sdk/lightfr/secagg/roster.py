@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 ID_BYTES = 16
 PUBLIC_KEY_BYTES = 32
-ENTRY_BYTES = ID_BYTES + 3 * PUBLIC_KEY_BYTES
+_ENTRY = struct.Struct(f"{ID_BYTES}s" + 3 * f"{PUBLIC_KEY_BYTES}s")
+ENTRY_BYTES = _ENTRY.size
 VOUCHER_BYTES = MEMBERSHIP_BYTES - PUBLIC_KEY_BYTES + SIGNATURE_BYTES
 _SHA256_BYTES = 32
 
@@ -58,8 +59,7 @@ class RosterEntry:
     def from_bytes(cls, entry: bytes) -> RosterEntry:
         """Take 112 bytes apart."""
         require_bytes("a roster entry", entry, ENTRY_BYTES)
-        mask, share, member = (ID_BYTES + i * PUBLIC_KEY_BYTES for i in range(3))
-        return cls(entry[:mask], entry[mask:share], entry[share:member], entry[member:])
+        return cls(*_ENTRY.unpack(entry))
 
 
 @dataclass(frozen=True)

@@ -69,8 +69,8 @@ def _random_element(random: Callable[[int], bytes]) -> int:
 
 
 def _value_at(coefficients: Sequence[int], x: int) -> int:
-    """Horner's rule; the highest coefficient comes first."""
+    """Horner's rule; the highest coefficient comes first. One reduction is enough, for x is small."""
     value = 0
     for coefficient in coefficients:
-        value = (value * x + coefficient) % PRIME
-    return value
+        value = value * x + coefficient
+    return value % PRIME

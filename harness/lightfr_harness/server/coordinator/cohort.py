@@ -43,7 +43,7 @@ from lightfr_harness.server.coordinator.phases import (
 from lightfr_harness.server.coordinator.refusals import Refusal
 from lightfr_harness.server.rules.secagg import Included, settle_included
 
-DONE = secure_pb2.GetStepResponse(done=secure_pb2.RoundDone())
+DONE = secure_pb2.GetStepResponse(done=secure_pb2.RoundDone()).SerializeToString()
 
 
 class Cohort(Deliveries):
@@ -56,8 +56,8 @@ class Cohort(Deliveries):
         self.is_closing = False
         # How many deliveries of this phase are stored, as last heard: other processes may have taken some.
         self.heard = 0
-        # A phase, and what everybody is told in it.
-        self._told = ADVERTISING, secure_pb2.GetStepResponse()
+        # A phase, and what everybody is told in it: a GetStepResponse, serialised once for all.
+        self._told = ADVERTISING, b""
 
     def expected(self, phase: int) -> int:
         """How many devices may deliver in a phase that has begun."""
@@ -167,17 +167,18 @@ class Cohort(Deliveries):
 
     # What devices are told.
 
-    def step_for(self, device: str) -> secure_pb2.GetStepResponse | None:
-        """What the device must do now; None: wait. Raises Refusal when it is out of the round."""
+    def step_for(self, device: str) -> bytes | None:
+        """What the device must do now, a GetStepResponse; None: wait. Raises Refusal when it is out of the round."""
         if self.has_missed(device):
             raise Refusal(error_pb2.ERROR_REASON_ROUND_CLOSED, "the round has gone on without this device")
         if self.phase == ADVERTISING or device in self.delivered[self.phase]:
             return None
         if self.phase == ACKNOWLEDGING:
             inbox = self._inboxes[self._index(device)]
-            return secure_pb2.GetStepResponse(acknowledge=secure_pb2.AcknowledgeStep(sealed_shares=inbox))
+            acknowledge = secure_pb2.AcknowledgeStep(sealed_shares=inbox)
+            return secure_pb2.GetStepResponse(acknowledge=acknowledge).SerializeToString()
         if self._told[0] != self.phase:
-            self._told = self.phase, self._make_step()
+            self._told = self.phase, self._make_step().SerializeToString()
         return self._told[1]
 
     def _make_step(self) -> secure_pb2.GetStepResponse:

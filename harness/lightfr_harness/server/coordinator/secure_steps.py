@@ -128,8 +128,8 @@ class SecureSteps:
             raise Refusal(error_pb2.ERROR_REASON_UPLOAD_INVALID, "the round's privacy mode has no such step")
         return addressed
 
-    async def step(self, device: str, round_id: bytes, wait_seconds: float) -> secure_pb2.GetStepResponse:
-        """What the device must do next, as soon as there is something, or when to ask again."""
+    async def step(self, device: str, round_id: bytes, wait_seconds: float) -> bytes:
+        """A GetStepResponse: what the device must do next, as soon as there is something, or when to ask again."""
         turn = self._turn
         await self._follow(device, round_id, 0)
         addressed = self._addressed(round_id, device)
@@ -138,7 +138,7 @@ class SecureSteps:
             await self._wait(turn, min(wait_seconds, LONGEST_WAIT_SECONDS))
             step = _step(self._addressed(round_id, device), device)
         pace_ms = max(LEAST_WAIT_MS, 1000 * addressed.places // QUESTIONS_PER_SECOND)
-        return step or secure_pb2.GetStepResponse(wait_ms=pace_ms)
+        return step or secure_pb2.GetStepResponse(wait_ms=pace_ms).SerializeToString()
 
     async def _wait(self, turn: asyncio.Event, seconds: float) -> None:
         self._waiting += 1
@@ -209,7 +209,7 @@ def take_uploads(stored: Stored, current: Round) -> None:
         cohort.take(UPLOADING, device, hashlib.sha256(body).digest(), pb.UploadRequest.FromString(body))
 
 
-def _step(addressed: Round, device: str) -> secure_pb2.GetStepResponse | None:
+def _step(addressed: Round, device: str) -> bytes | None:
     """What a device with a place must do now; None: wait."""
     is_added_up = device in addressed.receipts and addressed.state in (AGGREGATING, FINISHED)
     if is_added_up or device in addressed.delivered[REVEALING]:

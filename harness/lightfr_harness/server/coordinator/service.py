@@ -137,7 +137,7 @@ class CoordinatorService:
         if request.max_wait_ms > LONGEST_STEP_WAIT_MS:
             raise malformed(f"max_wait_ms must be at most {LONGEST_STEP_WAIT_MS}, not {request.max_wait_ms}")
         seconds = min(request.max_wait_ms / 1000, _WAITING_SHARE * seconds_allowed.get())
-        return (await self._coordinator.steps.step(device, request.round_id, seconds)).SerializeToString()
+        return await self._coordinator.steps.step(device, request.round_id, seconds)
 
     async def get_round_status(self, device: str, body: bytes) -> bytes:
         request = parse(pb.GetRoundStatusRequest, body)

@@ -183,7 +183,7 @@ def steps_in_the_clear():
     @around(secure_steps.SecureSteps, "step")
     async def _(original, self, device, round_id, wait_seconds):
         if not self._is_masked and device in self._find(round_id).assigned:
-            return secure_pb2.GetStepResponse(wait_ms=1000)
+            return secure_pb2.GetStepResponse(wait_ms=1000).SerializeToString()
         return await original(self, device, round_id, wait_seconds)
 
 

@@ -134,7 +134,7 @@ def upload_after_the_first():
         if step is None and self.phase == INCLUDING:
             phase = self.settled
             self.settled = cohort.replace(phase, phase=INCLUDING + 1, included_signers=self._quorum(INCLUDING))
-            step, self.settled = self._make_step(), phase
+            step, self.settled = self._make_step().SerializeToString(), phase
         return step
 
 
