@@ -186,10 +186,14 @@ class Watch:
 
     # What servers say.
 
-    def asked(self, host: Host, name: str, device: str) -> int:
-        """A device asks, and the coordinator has let it in; a number for the question."""
-        if self._world.is_revoked(device):
+    def let_in(self, device: str | None) -> str | None:
+        """The coordinator has looked who sends a request. The rest of the request may come seconds later."""
+        if device is not None and self._world.is_revoked(device):
             self._world.fail("a revoked device was let in")
+        return device
+
+    def asked(self, host: Host, name: str, device: str) -> int:
+        """A device that was let in asks; a number for the question."""
         self.counts["asked"] += 1
         if name == "GetStep":
             self.waiting[self.counts["asked"]] = host

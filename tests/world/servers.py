@@ -146,7 +146,11 @@ class CoordinatorProgram:
         world.watch.restarted(made)
         running = loop.create_task(made.run())
         service = world.watch.service(host, CoordinatorService(made))
-        devices = HttpService(service, credentials.device_of, _METRICS, log, FOR_DEVICES)
+
+        def device_of(certificate: Any) -> str | None:
+            return world.watch.let_in(credentials.device_of(certificate))
+
+        devices = HttpService(service, device_of, _METRICS, log, FOR_DEVICES)
         runner = await served(devices.application(made.artifacts, made.have_artifact, made.artifact_kind))
         self._parts = devices, runner, running
         world.network.listeners.setdefault(COORDINATOR, []).append(Listener(host, loop, credentials, runner.server))
