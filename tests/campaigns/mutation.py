@@ -187,14 +187,13 @@ def _itself(code: CodeType) -> tuple[object, ...]:
 
 def _broken_functions(path: Path, broken: Mutant) -> dict[tuple[str, int], CodeType] | None:
     """The functions of a mutant by name and line, or None if more than the insides of functions is broken."""
-    pieces = {}
-    whole = _all_code(compile(path.read_text(), str(path), "exec"))
+    whole = list(_all_code(compile(path.read_text(), str(path), "exec")))
     parts = list(_all_code(compile(broken.tree, str(path), "exec")))
-    for old, new in zip(whole, parts, strict=True):
-        if not new.co_flags & CO_OPTIMIZED and _itself(old) != _itself(new):
-            return None
-        pieces[new.co_qualname, new.co_firstlineno] = new
-    return pieces if len(pieces) == len(parts) else None
+    pieces = {(part.co_qualname, part.co_firstlineno): part for part in parts}
+    if not len(whole) == len(parts) == len(pieces):
+        return None
+    outside = [pair for pair in zip(whole, parts, strict=True) if not pair[1].co_flags & CO_OPTIMIZED]
+    return pieces if all(_itself(old) == _itself(new) for old, new in outside) else None
 
 
 def _replace(functions: list[FunctionType], pieces: dict[tuple[str, int], CodeType]) -> None:
@@ -309,9 +308,11 @@ def _try_all(files: list[Path], tests: list[str], record: Record, sample: int, s
     before = {(file, number) for file, number, _ in plan if str(number) in record.of(file, seed)["survived"]}
     for file, number in before:
         del record.of(file, seed)["survived"][str(number)]
-    _in_a_process(
+    code = _in_a_process(
         lambda: _with_tests(tests, lambda session: _try_warm(session, plan, walks, record)), 10**6, quiet=False
     )
+    if code != 0:
+        raise SystemExit("the process with the loaded tests ended early: see above")
     record.of_file = json.loads(record.path.read_text())
     for file, number, broken in plan:
         state = record.of(file, seed)
