@@ -189,8 +189,10 @@ def _broken_functions(path: Path, broken: Mutant) -> dict[tuple[str, int], CodeT
     """The functions of a mutant by name and line, or None if more than the insides of functions is broken."""
     whole = list(_all_code(compile(path.read_text(), str(path), "exec")))
     parts = list(_all_code(compile(broken.tree, str(path), "exec")))
-    pieces = {(part.co_qualname, part.co_firstlineno): part for part in parts}
-    if not len(whole) == len(parts) == len(pieces):
+    # Comprehensions come with the functions that they are in.
+    named = [part for part in parts if ".0" not in part.co_varnames]
+    pieces = {(part.co_qualname, part.co_firstlineno): part for part in named}
+    if len(whole) != len(parts) or len(pieces) != len(named):
         return None
     outside = [pair for pair in zip(whole, parts, strict=True) if not pair[1].co_flags & CO_OPTIMIZED]
     return pieces if all(_itself(old) == _itself(new) for old, new in outside) else None

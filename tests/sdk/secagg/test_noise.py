@@ -11,6 +11,7 @@ from lightfr.errors import OutOfRangeError, PrivacyError
 from lightfr.secagg import noise
 from lightfr.secagg.noise import (
     COUNT_VARIANCE,
+    EVALUATION_VARIANCE,
     add_noise,
     add_ternary_noise,
     require_enough,
@@ -121,6 +122,15 @@ def test_ternary_noise_of_a_cohort_has_the_variance_8_however_large_it_is(device
 def test_the_noise_of_a_row_grows_with_its_length_beyond_96_bits(code_bits, variance):
     assert row_variance(code_bits) == variance
     assert 256 * 2 * ternary_threshold(256, row_variance(code_bits)) == 65536 * variance
+
+
+def test_the_room_of_ternary_noise_is_the_root_of_128_variances():
+    assert [ternary_room(8192, variance) for variance in (8, 9, 12, 21, 128)] == [32, 33, 39, 51, 128]
+    assert ternary_room(20, EVALUATION_VARIANCE) == 20
+
+
+def test_an_evaluation_has_the_variance_128():
+    assert 8192 * 2 * ternary_threshold(8192, EVALUATION_VARIANCE) == 65536 * 128
 
 
 def test_a_few_devices_add_as_much_ternary_noise_as_there_is():
