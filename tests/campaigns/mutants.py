@@ -1,4 +1,4 @@
-"""What may be broken in a module: a comparison, a boolean, arithmetic, a constant, arguments, a statement, a condition."""
+"""What may be broken in a module: comparisons, booleans, arithmetic, constants, arguments, statements, conditions."""
 
 from __future__ import annotations
 

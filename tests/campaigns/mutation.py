@@ -7,8 +7,8 @@ tests that walk its lines, the fastest first, up to the first that fails. That p
 the tests, and gets the broken functions; where no function but the module itself is broken, the process loads all
 anew. Nothing is written to the checkout. Programs that tests start run the module as it is.
 
-The record says which mutants were killed; a later run tries the others. `equivalent.toml` lists mutants that do what the
-code does, with the reasons; they are not tried.
+The record says which mutants were killed; a later run tries the others. `equivalent.toml` lists mutants that do what
+the code does, with the reasons; they are not tried.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ MIRRORS = {
     "sdk/lightfr/identities.py": ["tests/sdk/test_membership.py", "tests/sdk/device", "tests/sdk/secagg"],
     "sdk/lightfr/membership.py": ["tests/sdk/test_membership.py", "tests/sdk/device"],
     "sdk/lightfr/_wire": ["tests/sdk/wire", "tests/sdk/test_kept_rounds.py", "tests/sdk/client/test_sync.py"],
-    "sdk/lightfr/secagg": ["tests/sdk/secagg", "tests/sdk/test_views.py"],
+    "sdk/lightfr/secagg": ["tests/sdk/secagg", "tests/sdk/test_rounds.py", "tests/sdk/test_evaluation.py"],
     "sdk/lightfr/store": ["tests/sdk/store"],
     "harness/lightfr_harness/server/rules": ["tests/harness/server/rules"],
 }

@@ -213,10 +213,11 @@ def test_an_item_beyond_the_catalogue_is_refused_where_there_is_no_gate():
         round_vector(model, update_of(model, [3, 7])._replace(item_indices=array("I", [3, 100])), DEVICES)
 
 
-@pytest.mark.parametrize(("given", "clipped"), [((64, 0), (64, 0)), ((300, 0), (64, 0)), ((300, -1), (63, 0)), ((-300, 1), (-63, 0))])
+@pytest.mark.parametrize(
+    ("given", "clipped"), [((64, 0), (64, 0)), ((300, 0), (64, 0)), ((300, -1), (63, 0)), ((-300, 1), (-63, 0))]
+)
 def test_gradients_are_shortened_by_their_length_rounded_up(given, clipped):
     """The length of (300, 0) is 300, and that of (300, 1) a little more, which counts as 301; most is 8 * 8."""
     model = model_of(9, 8, **NOISY)
     update = update_of(model, [4])._replace(gradients=array("i", [*given, *[0] * 6]).tobytes())
     assert tuple(round_vector(model, update, DEVICES, no_noise)["rows"][32:34]) == clipped
-

@@ -103,7 +103,7 @@ def test_noise_is_added_to_what_is_there_over_pieces_of_any_length():
 
 @pytest.mark.parametrize("thousandths", [0, 499, 1_000_001])
 def test_deviations_outside_their_range_are_refused(thousandths):
-    with pytest.raises(OutOfRangeError, match="^noise in thousandths is .* 500 to 1000000"):
+    with pytest.raises(OutOfRangeError, match=r"^noise in thousandths is .* 500 to 1000000"):
         drawn(1, thousandths, bytes)
 
 
