@@ -35,6 +35,7 @@ from types import CodeType, FunctionType
 
 import coverage
 import pytest
+from hypothesis import Phase, settings
 
 from tests.campaigns.mutants import Mutant, count, mutant
 
@@ -52,8 +53,10 @@ MIRRORS = {
     "harness/lightfr_harness/server/rules": ["tests/harness/server/rules"],
 }
 # Loaded once, before the first mutant: what takes long to load and is none of ours.
-LIBRARIES = ["numpy", "hypothesis", "cryptography.x509", "google.protobuf.message", "typer.testing", "ssl"]
+LIBRARIES = ["numpy", "cryptography.x509", "google.protobuf.message", "typer.testing", "ssl"]
 PLAIN = ["-s", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:cov", "-W", "ignore:Module already imported"]
+# Nobody reads how a test failed, so nothing is done to show it well.
+PLAIN += ["--tb=native", "--hypothesis-profile=mutants"]
 MOST_BYTES = 8 * 2**30
 SURVIVED = 0
 
@@ -335,6 +338,7 @@ def main() -> None:
     tests = options.tests or mirror
     if not tests:
         parser.error(f"no tests mirror {options.module}: name some with --tests")
+    settings.register_profile("mutants", deadline=None, phases=[Phase.explicit, Phase.generate])
     for name in LIBRARIES:
         importlib.import_module(name)
     files = [module] if module.is_file() else sorted(f for f in module.rglob("*.py") if f.name != "__init__.py")
