@@ -256,6 +256,16 @@ def test_a_keystore_that_fails_leaves_the_store_as_it_was(folder):
         store.rate([("c", 1)])
 
 
+def test_opening_a_settled_store_saves_no_key(folder):
+    kept = []
+    keys = CallbackKey(lambda: kept[-1] if kept else None, kept.append, kept.clear)
+    with Store.open(folder, keys) as store:
+        store.rate([("a", 1)])
+    saved = len(kept)
+    Store.open(folder, keys).close()
+    assert len(kept) == saved
+
+
 def test_a_key_ring_that_lags_behind_opens_the_newer_store(folder, keys):
     """A keystore may lose its last saves, or be restored from a backup; only an older store is refused."""
     with Store.open(folder, keys) as store:

@@ -1,5 +1,6 @@
 """Somebody who can write the store's file, but has not its keys, is noticed."""
 
+import os
 import struct
 
 import pytest
@@ -65,8 +66,23 @@ def test_a_copy_from_before_a_rewrite_is_refused(path, keys, rotates, monkeypatc
 
 def test_a_removed_store_is_refused(path, keys):
     path.unlink()
-    with pytest.raises(errors.StoreRolledBackError):
+    with pytest.raises(errors.StoreRolledBackError) as caught:
         Store.open(path.parent, keys)
+    assert (caught.value.last_sequence, caught.value.anchor) == (0, 4)
+
+
+def test_a_removed_store_of_one_record_is_refused(tmp_path, keys):
+    with Store.open(tmp_path / "store", keys) as store:
+        store.rate([("item", 1)])
+    (tmp_path / "store" / "store.lfr").unlink()
+    with pytest.raises(errors.StoreRolledBackError):
+        Store.open(tmp_path / "store", keys)
+
+
+def test_a_refused_store_leaves_no_file_open(path, keys):
+    before = len(os.listdir("/proc/self/fd"))
+    require_refused(path, keys, path.read_bytes()[:-1])
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_every_cut_is_refused(path, keys):
