@@ -58,7 +58,7 @@ PLAIN = ["-s", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:cov", "-W",
 # Nobody reads how a test failed, so nothing is done to show it well.
 PLAIN += ["--tb=native", "--hypothesis-profile=mutants"]
 MOST_BYTES = 8 * 2**30
-SURVIVED = 0
+SURVIVED, KILLED, BROKE_THE_TOOL = 0, 1, 99
 
 
 # Processes.
@@ -69,7 +69,7 @@ def _in_a_process(work: Callable[[], int], limit_seconds: float, *, quiet: bool 
     child = os.fork()
     if child == 0:
         os.setsid()
-        code = 99
+        code = BROKE_THE_TOOL
         if quiet:
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, 1)
@@ -95,11 +95,11 @@ class _Loop:
 
     def __init__(self, work: Callable[[pytest.Session], int]) -> None:
         self.work = work
-        self.code = 99
+        self.code = KILLED  # Unless all could be loaded.
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        if not session.testsfailed:  # All could be loaded.
+        if not session.testsfailed:
             session.config.pluginmanager.unregister(name="terminalreporter")
             self.code = self.work(session)
         return True
@@ -152,9 +152,10 @@ def _walk(session: pytest.Session, files: list[Path], target: Path) -> int:
 
 
 def _learn_walks(files: list[Path], tests: list[str], target: Path) -> Walks:
+    target.unlink(missing_ok=True)
     code = _in_a_process(lambda: _with_tests(tests, lambda session: _walk(session, files, target)), 3600)
     if code != 0:
-        failed = target.read_text() if code == 1 else "they cannot be loaded"
+        failed = target.read_text() if target.exists() else "they cannot be loaded"
         raise SystemExit(f"the tests fail as they are: {failed}")
     return Walks(json.loads(target.read_text()))
 
@@ -171,7 +172,7 @@ def _sees_nothing(session: pytest.Session, chosen: list[str], walks: Walks) -> i
         resource.setrlimit(resource.RLIMIT_CPU, (int(limit), resource.RLIM_INFINITY))
         session.config.hook.pytest_runtest_protocol(item=items[name], nextitem=items.get(following))
         if session.testsfailed:
-            return 1
+            return KILLED
     return SURVIVED
 
 
@@ -287,8 +288,9 @@ def _try_warm(session: pytest.Session, plan: list[tuple[Path, int, Mutant]], wal
             _replace([f for f in living if f.__code__.co_filename == str(file)], pieces)
             return _sees_nothing(session, chosen, walks)
 
-        limit = 60 + 10 * sum(walks.seconds[test] for test in chosen)
-        record.add(file, number, _in_a_process(work, limit), broken.text)
+        code = _in_a_process(work, 60 + 10 * sum(walks.seconds[test] for test in chosen))
+        if code != BROKE_THE_TOOL:  # Where functions cannot be replaced, all is loaded anew.
+            record.add(file, number, code, broken.text)
     return 0
 
 
