@@ -1,13 +1,12 @@
 """The tool that breaks modules to try their tests: tests/campaigns/mutation.py."""
 
 import ast
+import json
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-from tests.campaigns.mutation import changes
+from tests.campaigns.mutants import changes
 
 SOURCE = """
 def place(x: int, most: int = 9) -> int:
@@ -47,15 +46,41 @@ def test_every_place_is_broken_once_and_types_are_left_alone():
     assert sum("raise" not in source for source in broken) == sum("log" not in source for source in broken) == 1
 
 
-@pytest.mark.parametrize(("seen", "survivors"), [("== 256", 0), ("> 9", 1)])
-def test_a_mutant_survives_tests_that_do_not_see_it(tmp_path, seen, survivors):
-    """The mutant of lightfr.cohorts that this seed draws makes 256 devices 257."""
-    tests = tmp_path / "test_cohorts.py"
-    tests.write_text(
-        f"from lightfr import cohorts\n\ndef test_it():\n    assert cohorts.DEFAULT_MINIMUM_COHORT {seen}\n"
-    )
+# Sees every mutant but two: one that loads a constant anew, and one within a function.
+TESTS = """
+import pytest
+from lightfr import cohorts
+from lightfr.errors import OutOfRangeError
+
+def test_limits():
+    assert (cohorts.MIN_DEVICES, cohorts.MAX_DEVICES) == (2, 8192)
+
+def test_requirement():
+    cohorts.require_minimum_cohort(2)
+    with pytest.raises(OutOfRangeError, match="^minimum_cohort"):
+        cohorts.require_minimum_cohort(8193)
+"""
+MORE_TESTS = """
+def test_the_rest():
+    assert cohorts.DEFAULT_MINIMUM_COHORT == 256
+    cohorts.require_minimum_cohort(8192)
+"""
+
+
+def try_cohorts(tests, record):
     command = [sys.executable, "-m", "tests.campaigns.mutation", "sdk/lightfr/cohorts.py", "--tests", str(tests)]
-    done = subprocess.run(
-        [*command, "--sample", "1"], cwd=Path(__file__).parent.parent, capture_output=True, text=True, timeout=120
-    )
-    assert done.stdout.splitlines()[-1].endswith(f"1 of 8 tried, {survivors} survived"), done.stdout + done.stderr
+    root = Path(__file__).parent.parent
+    done = subprocess.run([*command, "--record", str(record)], cwd=root, capture_output=True, text=True, timeout=120)
+    assert done.stdout, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_a_mutant_survives_until_a_test_sees_it(tmp_path):
+    tests, record = tmp_path / "test_cohorts.py", tmp_path / "record.json"
+    tests.write_text(TESTS)
+    assert try_cohorts(tests, record)[-1].endswith("8 of 8 tried, 0 equivalent, 2 survived")
+    tests.write_text(TESTS + MORE_TESTS)
+    lines = try_cohorts(tests, record)
+    assert lines[0].endswith("2 mutants"), "what was killed is not tried again"
+    assert lines[-1].endswith("8 of 8 tried, 0 equivalent, 0 survived")
+    assert sorted(json.loads(record.read_text())["sdk/lightfr/cohorts.py"]["killed"]) == list(range(8))

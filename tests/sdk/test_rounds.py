@@ -67,7 +67,10 @@ class Server:
 
     def take(self, number, outgoing):
         phase = PHASES[METHODS.index(outgoing.method)]
-        self.cohort.take(phase, str(number), b"", REQUESTS[outgoing.method].FromString(outgoing.request))
+        request = REQUESTS[outgoing.method].FromString(outgoing.request)
+        assert request.round_id == ROUND_ID
+        assert getattr(request, "manifest_sha256", DIGEST) == DIGEST
+        self.cohort.take(phase, str(number), b"", request)
 
     def step(self, method, number):
         """The answer to GetStep that makes a device send this method."""
@@ -263,6 +266,13 @@ def test_an_upload_in_the_clear_is_kept_and_sent_again():
 def test_an_upload_in_the_clear_above_the_servers_limit_is_not_made():
     with pytest.raises(ProtocolError, match="the server takes 20"):
         clear_round(upload_limit_bytes=20)
+
+
+def test_an_upload_of_exactly_the_servers_limit_is_made():
+    size = len(clear_round().outgoing.request)
+    assert clear_round(upload_limit_bytes=size).outgoing == clear_round().outgoing
+    with pytest.raises(ProtocolError, match=f"has {size} bytes"):
+        clear_round(upload_limit_bytes=size - 1)
 
 
 @pytest.mark.parametrize(

@@ -189,8 +189,8 @@ def test_an_update_that_does_not_fit_the_model_is_refused():
         (update._replace(item_indices=array("I", [3, 3])), InvalidInputError, "ascending"),
         (update._replace(upload_kind=model_pb2.UPLOAD_KIND_EXACT), InvalidInputError, "ternary"),
         (update._replace(upload_kind=model_pb2.UPLOAD_KIND_CODES), InvalidInputError, "ternary"),
-        (update._replace(code_bits=8), CodeLengthError, "8 bits"),
-        (update._replace(user_code=b""), CodeLengthError, "0 bits"),
+        (update._replace(code_bits=8), CodeLengthError, "8 bits, expected 16"),
+        (update._replace(user_code=b""), CodeLengthError, "0 bits, expected 16"),
         (update._replace(positive=b"\xff" * 4, nonzero=bytes(4)), InvalidInputError, "domain"),
     ]
     for bad, error, reason in cases:
@@ -204,4 +204,20 @@ def test_more_rows_than_the_bits_of_a_sum_have_room_for_are_refused(max_rows, mo
     update = update_of(model_of(100, 8, max_rows=most + 1), range(100))
     with pytest.raises(OutOfRangeError) as raised:
         round_vector(model_of(100, 8, max_rows=max_rows), update, DEVICES)
-    assert (raised.value.actual, raised.value.maximum) == (most + 1, most)
+    assert (raised.value.actual, raised.value.minimum, raised.value.maximum) == (most + 1, 0, most)
+
+
+def test_an_item_beyond_the_catalogue_is_refused_where_there_is_no_gate():
+    model = model_of(100, 16)
+    with pytest.raises(ItemIndexError):
+        round_vector(model, update_of(model, [3, 7])._replace(item_indices=array("I", [3, 100])), DEVICES)
+
+
+@pytest.mark.parametrize(
+    ("given", "clipped"), [((64, 0), (64, 0)), ((300, 0), (64, 0)), ((300, -1), (63, 0)), ((-300, 1), (-63, 0))]
+)
+def test_gradients_are_shortened_by_their_length_rounded_up(given, clipped):
+    """The length of (300, 0) is 300, and that of (300, 1) a little more, which counts as 301; most is 8 * 8."""
+    model = model_of(9, 8, **NOISY)
+    update = update_of(model, [4])._replace(gradients=array("i", [*given, *[0] * 6]).tobytes())
+    assert tuple(round_vector(model, update, DEVICES, no_noise)["rows"][32:34]) == clipped

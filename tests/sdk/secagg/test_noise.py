@@ -7,16 +7,21 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from lightfr.errors import OutOfRangeError
+from lightfr.errors import OutOfRangeError, PrivacyError
 from lightfr.secagg import noise
 from lightfr.secagg.noise import (
     COUNT_VARIANCE,
+    EVALUATION_VARIANCE,
     add_noise,
     add_ternary_noise,
+    require_enough,
     row_variance,
     ternary_room,
     ternary_threshold,
+    user_sum_thousandths,
+    weight_thousandths,
 )
+from lightfr.v1.model_pb2 import Noise
 from lightfr_harness.simulation.fleet import stream
 
 
@@ -98,8 +103,12 @@ def test_noise_is_added_to_what_is_there_over_pieces_of_any_length():
 
 @pytest.mark.parametrize("thousandths", [0, 499, 1_000_001])
 def test_deviations_outside_their_range_are_refused(thousandths):
-    with pytest.raises(OutOfRangeError, match="500 to 1000000"):
+    with pytest.raises(OutOfRangeError, match=r"^noise in thousandths is .* 500 to 1000000"):
         drawn(1, thousandths, bytes)
+
+
+def test_the_largest_deviation_reaches_12_of_itself():
+    assert drawn(1, 1_000_000, lambda n: b"\xff" * n).tolist() == [12_000]
 
 
 @pytest.mark.parametrize("devices", [12, 16, 64, 256, 512, 2000, 8192])
@@ -115,8 +124,18 @@ def test_the_noise_of_a_row_grows_with_its_length_beyond_96_bits(code_bits, vari
     assert 256 * 2 * ternary_threshold(256, row_variance(code_bits)) == 65536 * variance
 
 
+def test_the_room_of_ternary_noise_is_the_root_of_128_variances():
+    assert [ternary_room(8192, variance) for variance in (8, 9, 12, 21, 128)] == [32, 33, 39, 51, 128]
+    assert ternary_room(20, EVALUATION_VARIANCE) == 20
+
+
+def test_an_evaluation_has_the_variance_128():
+    assert 8192 * 2 * ternary_threshold(8192, EVALUATION_VARIANCE) == 65536 * 128
+
+
 def test_a_few_devices_add_as_much_ternary_noise_as_there_is():
     assert {ternary_threshold(devices, COUNT_VARIANCE) for devices in (1, 2, 12)} == {65536 // 3}
+    assert ternary_threshold(13, COUNT_VARIANCE) == 8 * 32768 // 13
 
 
 @pytest.mark.parametrize("n", [0, 1, 32768, 32769])
@@ -145,3 +164,23 @@ def test_the_sum_of_ternary_noise_leaves_its_room_with_a_chance_below_2_to_the_5
         total = np.convolve(total, one) if bit == "1" else total
     beyond = total[: max(0, devices - room)].sum() * 2
     assert beyond < 2**-51
+
+
+def test_the_deviations_of_a_device_in_mode_secagg_are_rounded_down():
+    """4 sqrt(n) and sqrt(n), in thousandths, for numbers of devices where a millionth more would be seen."""
+    assert (user_sum_thousandths(956), weight_thousandths(39)) == (123_676, 6_244)
+
+
+@pytest.mark.parametrize(("short", "is_enough"), [(None, True), ("rows", False), ("sums", False), ("counts", False)])
+def test_noise_is_enough_from_exactly_that_of_mode_secagg_on(short, is_enough):
+    """1,000 devices, 8 bits: the variances are 12 * 8 * 8, 455 and 8 of which a thousandth is for each."""
+    least = {"rows": 877, "sums": 675, "counts": 90}
+    if short:
+        least[short] -= 1
+    asked = Noise(**{f"{name}_thousandths": thousandths for name, thousandths in least.items()})
+    if is_enough:
+        require_enough(asked, 8, 1000)
+        require_enough(Noise(rows_thousandths=9800, sums_thousandths=9000, counts_thousandths=1000), 8, 8)
+    else:
+        with pytest.raises(PrivacyError, match="1000 devices"):
+            require_enough(asked, 8, 1000)

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from lightfr.errors import BufferSizeError, PrivacyError
 from lightfr.secagg import Roster, RosterEntry, VouchedEntry
 from lightfr.secagg.roster import least_neighbours, least_threshold
-from lightfr.secagg.views import bitmap_of, members, quorum
+from lightfr.secagg.views import bitmap_of, entry_message, members, quorum
 from tests.sdk.secagg.cohorts import NOW, new_member, raw_key
 
 ABOUT = ROUND_ID, MANIFEST, KIND = bytes(range(16)), b"m" * 32, 1
@@ -136,6 +136,17 @@ def test_a_membership_of_another_key_does_not_vouch_for_an_entry():
     vouched.require_member([raw_key(authority)], NOW)
     with pytest.raises(PrivacyError, match="another key"):
         replace(vouched, entry=entry).require_member([raw_key(authority)], NOW)
+
+
+def test_the_keys_of_an_entry_must_be_signed_for_its_round_unless_the_given_check_says_that_they_are():
+    member, (entry,) = new_member(Ed25519PrivateKey.generate()), some_entries(1)
+    entry = replace(entry, member_key=member.key.public)
+    message = entry_message(ROUND_ID, entry.peer_id, entry.mask_key, entry.share_key)
+    vouched = VouchedEntry(entry, member.membership, member.key.sign(message))
+    vouched.require_own_keys(ROUND_ID)
+    with pytest.raises(PrivacyError, match="of its own entry, does not fit"):
+        vouched.require_own_keys(bytes(16))
+    vouched.require_own_keys(bytes(16), lambda *_: True)
 
 
 def test_bitmaps_name_devices_from_the_low_bit_on():

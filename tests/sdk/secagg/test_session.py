@@ -163,6 +163,12 @@ def test_bytes_that_are_no_session_are_refused(stored):
         DeviceSession.from_bytes(stored)
 
 
+def test_a_session_of_another_release_is_refused_though_its_values_have_the_same_names():
+    stored = Cohort(2).sessions[0].to_bytes()
+    with pytest.raises(InvalidInputError):
+        DeviceSession.from_bytes(stored.replace(b"lightfr session v2", b"lightfr session v3"))
+
+
 def test_a_damaged_session_is_refused_without_repeating_it():
     stored = Cohort(2).sessions[0].to_bytes()
     with pytest.raises(InvalidInputError) as caught:

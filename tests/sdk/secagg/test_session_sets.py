@@ -98,6 +98,11 @@ def test_a_set_without_enough_neighbours_is_refused(sparse):
     sparse.cohort.sign_included_by(0, without(gone[:-1]))
 
 
+def test_in_a_complete_graph_half_of_the_neighbours_will_do():
+    """Of three devices two are a quorum, and then five eighths of the neighbours are not left."""
+    at("sign_included", 3).sign_included_by(0, b"\x03")
+
+
 # ---- agreement ----
 
 

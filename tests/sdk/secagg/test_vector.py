@@ -47,6 +47,12 @@ def test_with_an_epsilon_bits_leave_room_for_10_deviations_of_the_sum_and_no_wei
         assert block.bits <= 32
 
 
+def test_the_room_for_noise_is_rounded_up():
+    """354 devices and 10 deviations of 9 sqrt(354), 1693.4, are 2,048: one more than 12 bits have."""
+    noise = model_pb2.Noise(counts_thousandths=9000)
+    assert gate_blocks(9, 354, noise)[0].bits == 13
+
+
 @settings(max_examples=30)
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 32)), max_size=4), st.binary(min_size=32, max_size=32))
 def test_a_mask_that_is_subtracted_again_leaves_no_trace(shapes, key):
@@ -80,8 +86,9 @@ def test_packed_vectors_add_up():
 
 def test_packed_bytes_that_do_not_fit_are_refused_and_nothing_is_added():
     total = Vector([Block("a", 8, 1), Block("b", 3, 5)])
-    for bad, error in ((b"\xff\0", BufferSizeError), (b"\xff\0\x80", InvalidInputError)):
-        with pytest.raises(error):
+    sizes = (b"\xff\0", BufferSizeError, "^packed vector has 2 bytes, expected 3")
+    for bad, error, reason in (sizes, (b"\xff\0\x80", InvalidInputError, "a bit behind the last number")):
+        with pytest.raises(error, match=reason):
             total.add_packed(bad)
     assert total.pack() == bytes(3)
 

@@ -36,6 +36,7 @@ def test_the_key_file_of_version_1_is_overwritten_when_its_store_is_opened(folde
     with (folder / "ring.key").open("rb") as old:
         Store.open(folder, FileKey(folder / "ring.key")).close()
         assert not any(old.read())
+    Store.open(folder, FileKey(folder / "ring.key")).close()
 
 
 @pytest.mark.parametrize(

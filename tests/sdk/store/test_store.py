@@ -73,15 +73,15 @@ def test_a_change_too_large_for_one_record_is_refused(folder, keys, monkeypatch)
     slack_bytes = _log.MAX_RECORD_BYTES - _log.MAX_CHANGE_BYTES
     monkeypatch.setattr(_store, "MAX_CHANGE_BYTES", 1000)
     monkeypatch.setattr(_log, "MAX_RECORD_BYTES", 1000 + slack_bytes)
-    largest = bytes(729)  # 972 characters in base 64, and {"values":{"large":""}} around them
+    largest = bytes(729)  # 972 characters in base 64, and {"values":{"large_name":""}} around them: exactly 1000
     with Store.open(folder, keys) as store:
         with pytest.raises(errors.InvalidInputError, match="at most 1000 fit"):
-            store.put("large", largest + bytes(4))
-        store.put("large", largest)
+            store.put("large_name", largest + bytes(1))
+        store.put("large_name", largest)
         store.put("other", largest)
         store.rotate_key()
     with Store.open(folder, keys) as store:
-        assert store.get("large") == store.get("other") == largest
+        assert store.get("large_name") == store.get("other") == largest
 
 
 def test_changes_of_nothing_write_nothing(folder, keys):
@@ -117,9 +117,29 @@ def test_use_after_close_is_refused_and_closing_twice_is_fine(folder, keys):
     store = Store.open(folder, keys)
     store.close()
     store.close()
-    for use in (lambda: store.ratings, lambda: store.get("x"), lambda: store.rate([("a", 1)]), store.forget):
+    changes = (lambda: store.rate([("a", 1)]), lambda: store.unrate("a"), lambda: store.put("x", b""), store.rotate_key)
+    for use in (lambda: store.ratings, lambda: store.get("x"), *changes, store.require_open, store.forget):
         with pytest.raises(errors.StoreClosedError):
             use()
+
+
+def test_a_deleted_value_is_gone(folder, keys):
+    with Store.open(folder, keys) as store:
+        store.put("x", b"value")
+        store.delete("x")
+        assert store.get("x") is None
+
+
+def test_a_log_is_rewritten_as_soon_as_it_has_the_size_for_it(folder, keys, monkeypatch):
+    with Store.open(folder, keys) as store:
+        store.put("x", bytes(300))
+        size = store._log.length_bytes
+    for at, first in ((size + 1, 1), (size, 2)):
+        monkeypatch.setattr(_store, "_MIN_REWRITE_BYTES", at)
+        discard(folder, keys)
+        with Store.open(folder, keys) as store:
+            store.put("x", bytes(300))
+            assert store._log.header.first_sequence == first
 
 
 def test_files_and_folder_are_the_owners_alone_whatever_the_umask(folder, keys, tmp_path):
@@ -254,6 +274,16 @@ def test_a_keystore_that_fails_leaves_the_store_as_it_was(folder):
     with Store.open(folder, keys) as store:
         assert store.ratings in ({"a": 1}, {"a": 1, "b": 1})
         store.rate([("c", 1)])
+
+
+def test_opening_a_settled_store_saves_no_key(folder):
+    kept = []
+    keys = CallbackKey(lambda: kept[-1] if kept else None, kept.append, kept.clear)
+    with Store.open(folder, keys) as store:
+        store.rate([("a", 1)])
+    saved = len(kept)
+    Store.open(folder, keys).close()
+    assert len(kept) == saved
 
 
 def test_a_key_ring_that_lags_behind_opens_the_newer_store(folder, keys):

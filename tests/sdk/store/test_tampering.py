@@ -1,5 +1,6 @@
 """Somebody who can write the store's file, but has not its keys, is noticed."""
 
+import os
 import struct
 
 import pytest
@@ -65,8 +66,23 @@ def test_a_copy_from_before_a_rewrite_is_refused(path, keys, rotates, monkeypatc
 
 def test_a_removed_store_is_refused(path, keys):
     path.unlink()
-    with pytest.raises(errors.StoreRolledBackError):
+    with pytest.raises(errors.StoreRolledBackError) as caught:
         Store.open(path.parent, keys)
+    assert (caught.value.last_sequence, caught.value.anchor) == (0, 4)
+
+
+def test_a_removed_store_of_one_record_is_refused(tmp_path, keys):
+    with Store.open(tmp_path / "store", keys) as store:
+        store.rate([("item", 1)])
+    (tmp_path / "store" / "store.lfr").unlink()
+    with pytest.raises(errors.StoreRolledBackError):
+        Store.open(tmp_path / "store", keys)
+
+
+def test_a_refused_store_leaves_no_file_open(path, keys):
+    before = len(os.listdir("/proc/self/fd"))
+    require_refused(path, keys, path.read_bytes()[:-1])
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_every_cut_is_refused(path, keys):
@@ -137,13 +153,15 @@ def test_a_snapshot_that_was_renamed_but_not_anchored_must_be_whole(path, keys, 
 def test_a_newer_format_asks_for_an_upgrade(path, keys):
     data = bytearray(path.read_bytes())
     data[8:10] = struct.pack("<H", 2)
-    assert "upgrade lightfr" in str(require_refused(path, keys, bytes(data), errors.StoreVersionError))
+    refusal = require_refused(path, keys, bytes(data), errors.StoreVersionError)
+    assert str(refusal).startswith("the store has format version 2, this release reads up to 1: upgrade lightfr")
 
 
 def test_a_newer_key_ring_asks_for_an_upgrade(path, keys):
     secret, anchor = keys.load()
     keys.save(secret.replace(b'"version": 2', b'"version": 3'), anchor)
-    require_refused(path, keys, path.read_bytes(), errors.StoreVersionError)
+    refusal = require_refused(path, keys, path.read_bytes(), errors.StoreVersionError)
+    assert str(refusal).startswith("the key ring has format version 3, this release reads up to 2: upgrade lightfr")
 
 
 @pytest.mark.parametrize(
