@@ -76,7 +76,7 @@ class Server:
         """The answer to GetStep that makes a device send this method."""
         if self.cohort.phase < PHASES[METHODS.index(method)]:
             self.cohort.advance(self.key)
-        return secure.decode_step(self.cohort.step_for(str(number)).SerializeToString())
+        return secure.decode_step(self.cohort.step_for(str(number)))
 
     def sums(self):
         return self.cohort.finish()

@@ -7,7 +7,7 @@ import pytest
 from lightfr import Reason, RoundStage
 from lightfr.errors import ServerUnavailableError, StoreClosedError
 from tests.sdk.client.publisher import random_codes
-from tests.sdk.client.test_secure import COHORT, secure, together  # noqa: F401 # a fixture among them
+from tests.sdk.client.test_secure import COHORT, cohort_of, secure, together  # noqa: F401 # fixtures among them
 
 SECURE_STAGES = list(RoundStage)
 
