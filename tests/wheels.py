@@ -38,8 +38,8 @@ import importlib, importlib.metadata, pkgutil, sys
 package = importlib.import_module(sys.argv[1])
 names = [found.name for found in pkgutil.walk_packages(package.__path__, sys.argv[1] + ".")]
 for name in names:
-    # The second needs psycopg, of the extra `postgres`.
-    if not name.endswith(("__main__", ".coordinator.postgres")):
+    # The modules named postgres need psycopg, of the extra of that name.
+    if not name.endswith(("__main__", ".postgres")):
         importlib.import_module(name)
 print(len(names), "modules of", package.__path__[0])
 print(*(distribution.name for distribution in importlib.metadata.distributions()))
