@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from lightfr.v1 import coordinator_pb2 as pb
+from lightfr_harness.server.coordinator import runner
 from lightfr_harness.server.coordinator.options import SettingsError
 from lightfr_harness.server.coordinator.plan import Plan
 from lightfr_harness.server.coordinator.refusals import Refusal
@@ -156,5 +157,27 @@ def test_suspects_outlast_a_cohort_that_fails_alone(tmp_path):
             kept = await it.coordinator._storage.read(lambda stored: stored.suspects())
             assert kept == it.coordinator.standing.suspects
             assert "suspect-3" in kept
+
+    run(story())
+
+
+def test_a_round_that_waits_for_more_cohorts_looks_again_at_its_own_deadline(tmp_path, monkeypatch):
+    """No cohort is open whose deadline would wake it, and it does not count on looking now and then."""
+    monkeypatch.setattr(runner, "LOOK_SECONDS", 3600.0)
+
+    async def story():
+        clock = Clock()
+        async with secure(tmp_path, goal=N, cohorts=2, evaluate_every=0, clock=clock) as it:
+            devices = it.devices(N)
+            await seat(it, devices)
+            await step_all(it, devices)
+            book = it.coordinator.book
+            assert (len(book.cohorts), book.is_due(clock.now)) == (1, False)
+            clock.now = book.deadline - 0.1
+            # The bound is for a machine that is busy, and far below an hour.
+            await asyncio.wait_for(it.coordinator._wait(asyncio.Event()), 120)
+            clock.now = book.deadline
+            await it.go_on()
+            assert it.coordinator.version.manifest.model_version == 2
 
     run(story())
