@@ -233,6 +233,8 @@ class RoundParticipant:
 
     def _upload(self, step: secure.Upload, make_vector: MakeVector) -> bytes:
         session = self._session
+        # A server that asks too early gets neither the work of a vector nor an error that blames the app.
+        session.require_next("mask")
         vector = make_vector(self.kind, session.cohort)
         masked = session.mask(vector, *step)
         del vector

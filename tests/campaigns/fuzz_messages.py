@@ -13,6 +13,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lightfr.errors import InvalidInputError
 from tests.campaigns.device_targets import device_targets
 from tests.campaigns.mutations import Mutator
 from tests.campaigns.server_targets import server_targets
@@ -86,7 +87,9 @@ async def _outcome(target, slot, message):
     except target.allowed as error:
         text = str(error)
         name = getattr(error, "name", None) or type(error).__name__
-        return name, len(text) <= LONGEST_ERROR and text.isprintable()
+        # What a peer sends is never the fault of the app that called.
+        is_allowed = not isinstance(error, InvalidInputError) and len(text) <= LONGEST_ERROR and text.isprintable()
+        return name, is_allowed
     except Exception as error:
         return f"UNTYPED {type(error).__name__}", False
 

@@ -4,23 +4,20 @@ Every device keeps what it sent and what was acknowledged. After a kill it asks 
 sends the same bytes again, and holds the server to its word. In the end the model is computed anew from exactly the
 uploads that are in, and compared bit for bit with every version that the coordinator published.
 
-
     python -m tests.campaigns.kill_coordinator --kills 200 --seed 0 [--privacy secagg]
 """
 
-import argparse
 import hashlib
 import http.client
 import json
 import random
 import sqlite3
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -32,9 +29,11 @@ from lightfr.v1 import error_pb2, manifest_pb2
 from lightfr_harness.server.authority import Authority, Credentials
 from lightfr_harness.server.coordinator.options import ItemList, Settings, make_rule
 from lightfr_harness.server.coordinator.rounds import FINISHED
+from tests.campaigns.killing import kill_options, show, with_privacy, write_record
 from tests.certificates import client_context, client_pem
 from tests.harness.server.coordinator.helpers import BITS, CAPABILITIES, CHECK_IN, feed, upload_request
 from tests.harness.server.coordinator.live import COORDINATOR, PROTO, reason_of
+from tests.warm import Program
 
 N_DEVICES, N_THREADS, N_ITEMS = 12, 3, 200
 START_SECONDS = 60
@@ -139,6 +138,7 @@ def post(connection, method, body):
 class Campaign:
     def __init__(self, base, seed, privacy="clear"):
         self.base, self.random, self.privacy = base, random.Random(seed), privacy
+        self.log = base / "coordinator.log"
         self.authority = Authority.init(base / "ca", ["127.0.0.1"])
         (base / "items.tsv").write_text("".join(f"item-{i}\t{1000 - i}\n" for i in range(N_ITEMS)))
         kind = self._kind_of_device()
@@ -168,18 +168,20 @@ class Campaign:
 
     def options(self):
         return {
-            "authority": self.base / "ca", "catalogue": self.base / "items.tsv", "bits": BITS, "port": 0,
-            "enrollment-port": 0, "operations-port": 0, "goal": 4, "over-selection": 1.5, "deadline-seconds": 1,
+            "credentials": self.authority.coordinator, "catalogue": self.base / "items.tsv", "bits": BITS, "port": 0,
+            "enrollment-port": 0, "operations-port": 0, "goal": 4, "over-selection": 1.5,
+            "deadline-seconds": 1 if self.privacy == "clear" else 4,
             "gate-every": 1_000_000,
             "evaluate-every": 0,
             "privacy": self.privacy, "minimum": 1 if self.privacy == "clear" else 2,
         }  # fmt: skip
 
     def spawn(self):
-        command = [sys.executable, "-m", "lightfr_harness", "serve", str(self.base / "folder")]
+        command = ["serve", str(self.base / "folder")]
         for name, value in self.options().items():
             command += [f"--{name}", str(value)]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        with self.log.open("ab") as log:
+            return Program(command, log)
 
     def run_once(self, seconds, *, graceful=False):
         """Start, let devices work for a while, kill. Counts a start that fails as a torn state."""
@@ -188,18 +190,16 @@ class Campaign:
             line = process.stdout.readline()
             if not line:
                 self.summary.torn += 1
-                print(process.stderr.read()[-2000:], file=sys.stderr)
+                print(self.log.read_text()[-2000:], file=sys.stderr)
                 return
             self._work(urlsplit(json.loads(line)["server"]), process, seconds, graceful)
         finally:
-            process.kill()
-            process.communicate()
+            process.end()
 
     def kill_while_starting(self, seconds):
         process = self.spawn()
         time.sleep(seconds)
-        process.kill()
-        process.communicate()
+        process.end()
 
     def _work(self, address, process, seconds, graceful):
         stop, done = threading.Event(), threading.Event()
@@ -301,26 +301,22 @@ def run(kills, seed, base, progress=print, privacy="clear"):
     longest_seconds = 0.8 if privacy == "clear" else 4.0  # Seven steps take longer than one.
     for kill in range(1, kills + 1):
         if campaign.random.random() < 0.1:
-            campaign.kill_while_starting(campaign.random.uniform(0.0, 2.0))
+            campaign.kill_while_starting(campaign.random.uniform(0.0, 0.5))
         else:
             campaign.run_once(campaign.random.uniform(0.0, longest_seconds))
         campaign.summary.kills += 1
-        if kill % 10 == 0:
-            progress(f"{kill} of {kills} kills, {sum(len(d.acknowledged) for d in campaign.devices)} acknowledged")
+        progress(f"{kill} of {kills} kills, {sum(len(d.acknowledged) for d in campaign.devices)} acknowledged")
     campaign.run_once(1.0, graceful=True)
     campaign.audit()
     return campaign.summary
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--privacy", choices=["clear", "secagg"], default="clear")
-    arguments = parser.parse_args()
+    options = kill_options(__doc__, with_privacy)
     with tempfile.TemporaryDirectory() as folder:
-        summary = run(arguments.kills, arguments.seed, Path(folder), privacy=arguments.privacy)
-    print(summary)
+        summary = run(options.kills, options.seed, Path(folder), show, options.privacy)
+    print(f"\n{summary}")
+    write_record(options, asdict(summary))
     sys.exit(0 if summary.is_good() else 1)
 
 

@@ -27,7 +27,7 @@ from lightfr.errors import LightFRError
 from lightfr_harness.server.authority import Authority
 from lightfr_harness.server.coordinator.child import CoordinatorProcess
 from lightfr_harness.server.coordinator.phases import REVEALING
-from tests.campaigns.killing import kill_options, said_until_killed, show
+from tests.campaigns.killing import kill_options, said_until_killed, show, with_privacy, write_record
 
 ITEMS, OTHERS = 2_000, 4
 CLEAR = {"goal": 1, "privacy": "clear"}
@@ -182,9 +182,10 @@ def campaign(kills, seed=0, report=lambda line: None, privacy="clear"):
 
 
 def main():
-    options = kill_options(__doc__, has_privacy=True)
+    options = kill_options(__doc__, with_privacy)
     ratings, rounds = campaign(options.kills, options.seed, show, options.privacy)
     print(file=sys.stderr)
+    write_record(options, {"ratings_kept": ratings, "rounds": rounds})
     print(
         f"killed {options.kills} times (seed {options.seed}): {ratings} acknowledged ratings kept in order, "
         f"{rounds} rounds counted by the device, none twice, 0 torn"

@@ -8,25 +8,26 @@ has two versions, and every published version is what the uploads of its round m
     python -m tests.campaigns.kill_replicas --kills 200 --postgres-kills 20 --seed 0
 """
 
-import argparse
 import itertools
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections import defaultdict
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from lightfr_harness.server.coordinator.rounds import FINISHED
 from lightfr_harness.server.coordinator.stored import Stored
 from tests.campaigns.kill_coordinator import N_THREADS, START_SECONDS, Campaign
+from tests.campaigns.killing import kill_options, show, write_record
 from tests.haproxy import Balancer, free_port
 from tests.harness.server.coordinator.helpers import feed
 from tests.postgres import Postgres
+from tests.warm import Program
 
 # Sums of two cohorts are merely added, so that the audit can add up all uploads of a round.
 COHORTS, GOAL = 2, 4
@@ -44,27 +45,24 @@ class ReplicaCampaign(Campaign):
         self.processes = [None] * replicas
 
     def command(self, number):
-        command = [sys.executable, "-m", "lightfr_harness", "serve", str(self.base / f"replica-{number}")]
+        command = ["serve", str(self.base / f"replica-{number}")]
         options = self.options() | {
-            "port": self.ports[number], "database": self.database, "credentials": self.base / "ca" / "coordinator",
+            "port": self.ports[number], "database": self.database,
             "cohorts": COHORTS, "goal": GOAL, "over-selection": 1, "deadline-seconds": 6,
         }  # fmt: skip
-        del options["authority"]
         for name, value in options.items():
             command += [f"--{name}", str(value)]
         return command
 
     def start(self, number):
-        log = (self.base / f"replica-{number}.log").open("ab")
-        self.processes[number] = subprocess.Popen(self.command(number), stdout=subprocess.DEVNULL, stderr=log)
-        log.close()
+        with (self.base / f"replica-{number}.log").open("ab") as log:
+            self.processes[number] = Program(self.command(number), log)
 
     def kill_one(self):
         """A random one, and start it again."""
         self.start_ended()
         number = self.random.randrange(len(self.processes))
-        self.processes[number].kill()
-        self.processes[number].wait()
+        self.processes[number].end()
         self.start(number)
         self.summary.kills += 1
         self._wait_for(number)
@@ -129,7 +127,7 @@ class ReplicaCampaign(Campaign):
                 self.kill_postgres()
             if kill % 10 == 0:
                 self._note_version_if_served()
-                progress(f"{kill} of {kills} kills, {sum(len(d.acknowledged) for d in self.devices)} acknowledged")
+            progress(f"{kill} of {kills} kills, {sum(len(d.acknowledged) for d in self.devices)} acknowledged")
 
     def _wait_until_served(self):
         for _ in range(START_SECONDS * 5):
@@ -146,12 +144,10 @@ class ReplicaCampaign(Campaign):
         return True
 
     def close(self):
-        for process in self.processes:
-            if process is not None and process.poll() is None:
-                process.terminate()
-        for process in self.processes:
-            if process is not None:
-                process.wait()
+        for process in filter(None, self.processes):
+            process.terminate()
+        for process in filter(None, self.processes):
+            process.wait()
         self.balancer.close()
 
     @contextmanager
@@ -217,15 +213,15 @@ def run(kills, postgres_kills, seed, base, replicas=3, progress=print):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--postgres-kills", type=int, default=20)
-    parser.add_argument("--replicas", type=int, default=3)
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
+    def more(parser):
+        parser.add_argument("--postgres-kills", type=int, default=20)
+        parser.add_argument("--replicas", type=int, default=3)
+
+    options = kill_options(__doc__, more)
     with tempfile.TemporaryDirectory() as folder:
-        summary = run(arguments.kills, arguments.postgres_kills, arguments.seed, Path(folder), arguments.replicas)
-    print(summary)
+        summary = run(options.kills, options.postgres_kills, options.seed, Path(folder), options.replicas, show)
+    print(f"\n{summary}")
+    write_record(options, asdict(summary))
     sys.exit(0 if summary.is_good() else 1)
 
 

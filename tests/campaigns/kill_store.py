@@ -12,7 +12,7 @@ from pathlib import Path
 
 from lightfr.keys import FileKey
 from lightfr.store import Store, _store
-from tests.campaigns.killing import kill_options, said_until_killed, show
+from tests.campaigns.killing import kill_options, said_until_killed, show, write_record
 from tests.sdk.store.sessions import Model, content
 
 
@@ -74,6 +74,7 @@ def main():
     options = kill_options(__doc__)
     done = campaign(options.kills, options.seed, show)
     print(file=sys.stderr)
+    write_record(options, {"operations_kept": done})
     print(f"killed {options.kills} times (seed {options.seed}): all {done} acknowledged operations kept, in order")
 
 

@@ -1,21 +1,18 @@
-"""Real processes that are killed at random moments. They fork from a server that has imported what they need."""
+"""Real processes that are killed at random moments, and what campaigns with them have in common."""
 
 import argparse
-import multiprocessing
+import json
 import sys
 import time
+from pathlib import Path
 
-_CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload([
-    "lightfr.client", "lightfr.kept_rounds", "lightfr.store", "lightfr_harness.server.authority",
-    "lightfr_harness.server.coordinator.child", "tests.sdk.store.sessions",
-])  # fmt: skip
+from tests.warm import CONTEXT
 
 
 def said_until_killed(work, arguments, delay_s):
     """Have `work(*arguments, say)` done in a process, and kill that so long after its first word; all that it said."""
-    ours, theirs = _CONTEXT.Pipe(duplex=False)
-    process = _CONTEXT.Process(target=_work, args=(work, arguments, theirs), daemon=True)
+    ours, theirs = CONTEXT.Pipe(duplex=False)
+    process = CONTEXT.Process(target=_work, args=(work, arguments, theirs), daemon=True)
     process.start()
     theirs.close()
     said = []
@@ -36,13 +33,25 @@ def _work(work, arguments, pipe):
     work(*arguments, pipe.send)
 
 
-def kill_options(description, *, has_privacy=False):
+def with_privacy(parser):
+    parser.add_argument("--privacy", choices=["clear", "secagg"], default="clear")
+
+
+def kill_options(description, add_more=lambda parser: None):
     parser = argparse.ArgumentParser(description=description.split("\n")[0])
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
-    if has_privacy:
-        parser.add_argument("--privacy", choices=["clear", "secagg"], default="clear")
+    parser.add_argument("--record", type=Path, help="what came of it, as JSON")
+    add_more(parser)
     return parser.parse_args()
+
+
+def write_record(options, came_of_it):
+    """Write options and outcome, if a record is asked for."""
+    if options.record:
+        asked = {name: value for name, value in vars(options).items() if name != "record"}
+        options.record.parent.mkdir(parents=True, exist_ok=True)
+        options.record.write_text(json.dumps({**asked, **came_of_it}, indent=1) + "\n")
 
 
 def show(line):

@@ -106,8 +106,9 @@ class Campaign(kill_coordinator.Campaign):
         return Uploader if self.privacy == "clear" else self.trusting(MaskedUploader)
 
     def options(self):
-        """The client knows one port. Later starts name no list."""
-        options = {**super().options(), "port": self.port}
+        """The client knows one port, and enrols at the authority beside. Later starts name no list."""
+        options = {**super().options(), "port": self.port, "authority": self.authority.folder}
+        del options["credentials"]
         if self.folder.exists():
             del options["catalogue"]
         return options

@@ -153,6 +153,17 @@ def test_an_upload_that_was_kept_cannot_be_made_anew_with_another_vector():
         restarted(participants[1]).answer(step, vector_of(1))
 
 
+def test_a_server_that_asks_for_the_upload_before_the_roster_gets_no_vector_and_the_device_leaves():
+    """An error of another kind would blame the app, and the device would go back to this round for ever."""
+    server = Server()
+    participant = begun(server)[0]
+    made = []
+    with pytest.raises(PrivacyError, match="step 'mask' was asked for where 'share' is next") as refused:
+        participant.answer(secure.Upload(b"", b""), lambda *asked: made.append(asked))
+    assert made == []
+    assert participant.is_over_after(refused.value)
+
+
 def test_the_kept_values_have_the_names_and_forms_that_a_restart_finds():
     participant = one(kind=coordinator.EVALUATION)
     values = participant.values()

@@ -262,11 +262,15 @@ class DeviceSession:
         )  # fmt: skip
         return RevealedShares(_stored(sorted(seeds)), _stored(mask_keys))
 
-    def _begin(self, step: str) -> SessionState:
+    def require_next(self, step: str) -> None:
+        """Raise PrivacyError unless this step is next."""
         if self._state.next_step != step:
             raise PrivacyError(
                 f"step '{step}' was asked for where '{self._state.next_step}' is next: each is done once and in order"
             )
+
+    def _begin(self, step: str) -> SessionState:
+        self.require_next(step)
         return self._state
 
     def _own_entry(self) -> RosterEntry:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 from lightfr.errors import LightFRError
 
@@ -22,19 +22,24 @@ class ServerProcess:
 
     def __init__(self, command: list[str], log: Path, module: str) -> None:
         """Take the arguments of a command, and the module to run, which may be one that wraps ours."""
-        self._command, self._log = [sys.executable, "-m", module, *command], log
+        self.arguments, self._module, self._log = command, module, log
         self.addresses: dict[str, str] = {}
 
     def start(self) -> Self:
         """Start it and wait until it listens; call again after a kill to resume."""
         with self._log.open("ab") as log:
-            self.process = subprocess.Popen(self._command, stdout=subprocess.PIPE, stderr=log, text=True)
+            self.process = self.spawn(log)
         line = self.process.stdout.readline() if self.process.stdout else ""
         if not line:
             self._close()
             raise ServerFailedError(f"the server ended with {self.process.wait()}; its log is {self._log}")
         self.addresses = json.loads(line)
         return self
+
+    def spawn(self, log: BinaryIO) -> subprocess.Popen[str]:
+        """Begin the process, whose output is a pipe."""
+        command = [sys.executable, "-m", self._module, *self.arguments]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
 
     def stop(self, how: int = signal.SIGTERM) -> int:
         """End it and return its exit code."""
