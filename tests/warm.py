@@ -5,9 +5,11 @@ That process is started afresh by multiprocessing, so a program shares nothing w
 
 import multiprocessing
 import os
+import runpy
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from multiprocessing.reduction import DupFd
 
 from lightfr_harness.server.coordinator import child
@@ -23,11 +25,13 @@ CONTEXT.set_forkserver_preload([
 
 
 class Program:
-    """`lightfr-harness` with some arguments, as subprocess.Popen would run it: its output is a pipe, its errors a file."""
+    """`python -m MODULE ARGUMENTS` as subprocess.Popen would run it: its output is a pipe, its errors go to a file."""
 
-    def __init__(self, arguments, errors):
+    def __init__(self, arguments, errors, module="lightfr_harness"):
         read, write = os.pipe()
-        self._process = CONTEXT.Process(target=_run, args=(arguments, DupFd(write), DupFd(errors.fileno())), daemon=True)
+        files = DupFd(write), DupFd(errors.fileno())
+        how = module, arguments, dict(os.environ), *files
+        self._process = CONTEXT.Process(target=_run, args=how, daemon=True)
         self._process.start()
         os.close(write)
         self.pid = self._process.pid
@@ -47,8 +51,10 @@ class Program:
         return self._process.exitcode
 
     def send_signal(self, number):
+        # It may have ended since, and the process that it was forked from has told nobody yet.
         if self._process.exitcode is None:
-            os.kill(self.pid, number)
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
     def terminate(self):
         self.send_signal(signal.SIGTERM)
@@ -63,23 +69,46 @@ class Program:
         self.stdout.close()
 
 
-def _run(arguments, output, errors):
+def _run(module, arguments, environment, output, errors):
+    os.environ.clear()
+    os.environ.update(environment)
     os.dup2(output.detach(), 1)
     os.dup2(errors.detach(), 2)
-    sys.argv = ["lightfr-harness", *arguments]
-    from lightfr_harness.cli import app
-
-    app()
+    sys.argv = [module, *arguments]
+    runpy.run_module(module, run_name="__main__")
 
 
 class _Warm:
     def spawn(self, log):
-        return Program(self.arguments, log)
-
-
-class CoordinatorProcess(_Warm, child.CoordinatorProcess):
-    """`lightfr-harness serve`."""
+        return Program(self.arguments, log, self.module)
 
 
 class AuthorityProcess(_Warm, child.AuthorityProcess):
     """`lightfr-harness ca serve`."""
+
+
+class CoordinatorProcess(_Warm, child.CoordinatorProcess):
+    """`lightfr-harness serve`; if it has an authority, that is started by us and not by it, and outlives its kills."""
+
+    def __init__(self, folder, authority, catalogue, *, enrollment_port=0, **options):
+        self._authority = None
+        if authority:
+            self._authority = AuthorityProcess(authority, port=enrollment_port, host=options.get("host", "127.0.0.1"))
+            options["credentials"] = authority / "coordinator"
+        super().__init__(folder, None, catalogue, **options)
+
+    def start(self):
+        super().start()
+        if self._authority:
+            self.addresses |= self._authority.addresses
+        return self
+
+    def __enter__(self):
+        if self._authority:
+            self._authority.start()
+        return super().__enter__()
+
+    def __exit__(self, *error):
+        super().__exit__(*error)
+        if self._authority:
+            self._authority.__exit__(*error)

@@ -22,10 +22,10 @@ from urllib.parse import urlsplit
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import enrollment_pb2
 from lightfr_harness.server.authority import Authority
-from lightfr_harness.server.coordinator.child import CoordinatorProcess
 from tests.campaigns.fuzz_messages import resident_bytes
 from tests.certificates import client_context, client_pem, member_key, signing_request
 from tests.harness.server.coordinator.helpers import CAPABILITIES
+from tests.warm import CoordinatorProcess
 
 # All of 127.0.0.0/8 is this machine: the attacker's address need not be that of the honest.
 ATTACKER, HONEST = "127.0.0.2", "127.0.0.1"

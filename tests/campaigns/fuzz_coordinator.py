@@ -25,12 +25,12 @@ from lightfr import Device, FileKey
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import enrollment_pb2, secure_pb2, update_pb2
 from lightfr_harness.server.authority import Authority
-from lightfr_harness.server.coordinator.child import CoordinatorProcess
 from tests.campaigns.fuzz_messages import GROWTH_LIMIT_BYTES, resident_bytes
 from tests.campaigns.http_mutations import CANARY, HttpMutator, request
 from tests.campaigns.mutations import Mutator
 from tests.certificates import client_context, client_pem, signing_request
 from tests.harness.server.coordinator.helpers import CAPABILITIES
+from tests.warm import CoordinatorProcess
 
 THREADS = 8
 # A good request is answered within this; spoiled HTTP that is waited for is given up after the shorter time.

@@ -2,10 +2,14 @@
 
 Each must be refused with the side's own type of error, or taken because it is still valid. Anything else is a finding,
 printed with the bytes that lead to it. Exit code 1 when there is one, or when memory grows.
+
+A run goes on behind the messages that the record counts, so that several runs add up. Delete the record to begin anew.
 """
 
 import argparse
 import asyncio
+import json
+import multiprocessing
 import sys
 import tempfile
 import time
@@ -18,7 +22,9 @@ from tests.campaigns.device_targets import device_targets
 from tests.campaigns.mutations import Mutator
 from tests.campaigns.server_targets import server_targets
 
-# What a million messages may add to the memory of the process once it is warm. Receipts of 16 rounds are among it.
+# A process takes so many messages of a kind at a time, and tells what came of them.
+PIECE = 500_000
+# What a piece may add to the memory of the process once it is warm. Receipts of 16 rounds are among it.
 GROWTH_LIMIT_BYTES = 64 * 2**20
 # Messages before the memory is first looked at: caches, code and one of every kind of object.
 WARM_MESSAGES = 20_000
@@ -28,24 +34,21 @@ SHOWN_FINDINGS = 20
 
 @dataclass
 class Report:
-    """What came of the messages of one target."""
+    """What came of some messages of one target."""
 
     name: str
     outcomes: Counter = field(default_factory=Counter)
     findings: list = field(default_factory=list)
+    # Of a processor.
     seconds: float = 0.0
     start_bytes: int = 0
     peak_bytes: int = 0
 
-    @property
-    def is_good(self):
-        return not self.findings and self.peak_bytes - self.start_bytes <= GROWTH_LIMIT_BYTES
-
-    def __str__(self):
-        outcomes = ", ".join(f"{name} {count}" for name, count in self.outcomes.most_common())
-        memory = f"{self.start_bytes / 2**20:.0f} to {self.peak_bytes / 2**20:.0f} MB"
-        lines = [f"{self.name}: {sum(self.outcomes.values())} messages, {self.seconds:.0f} s, {memory}: {outcomes}"]
-        return "\n".join(lines + [f"  FINDING {finding}" for finding in self.findings[:SHOWN_FINDINGS]])
+    def close(self, seconds):
+        """Note what it took; memory that grew is a finding."""
+        self.seconds = seconds
+        if self.peak_bytes - self.start_bytes > GROWTH_LIMIT_BYTES:
+            self.findings.append(f"memory grew from {self.start_bytes} to {self.peak_bytes} bytes")
 
 
 def resident_bytes(pid="self"):
@@ -53,17 +56,17 @@ def resident_bytes(pid="self"):
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096
 
 
-async def campaign(target, messages, seed):
-    """Try a number of messages on one target."""
-    report, started = Report(target.name), time.perf_counter()
+async def campaign(target, numbers, seed):
+    """Try the messages of a range of numbers on one target."""
+    report, started = Report(target.name), time.process_time()
     folder = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - durable writes would wait for a disk
     with tempfile.TemporaryDirectory(dir=folder) as made:
         async with target.opened(made):
             mutator = Mutator(target.limit_bytes)
-            for first in range(0, messages, target.slots):
-                await _batch(target, mutator, report, seed, range(first, min(first + target.slots, messages)))
+            for first in range(0, len(numbers), target.slots):
+                await _batch(target, mutator, report, seed, numbers[first : first + target.slots])
                 _sample_memory(report, first)
-    report.seconds = time.perf_counter() - started
+    report.close(time.process_time() - started)
     return report
 
 
@@ -103,20 +106,75 @@ def _sample_memory(report, number):
     report.peak_bytes = max(report.peak_bytes, size)
 
 
+class Record:
+    """What came of all messages so far, by kind; written whenever more is known."""
+
+    def __init__(self, path, seed):
+        self._path = path
+        self.kinds = json.loads(path.read_text())["kinds"] if path and path.exists() else {}
+        self._seed = seed
+
+    def messages(self, name):
+        return self.kinds.get(name, {}).get("messages", 0)
+
+    def add(self, report):
+        known = self.kinds.get(report.name, {"messages": 0, "cpu_seconds": 0.0, "outcomes": {}, "findings": []})
+        self.kinds[report.name] = {
+            "messages": known["messages"] + sum(report.outcomes.values()),
+            "cpu_seconds": round(known["cpu_seconds"] + report.seconds, 1),
+            "outcomes": dict((Counter(known["outcomes"]) + report.outcomes).most_common()),
+            "findings": known["findings"] + report.findings,
+        }
+        if self._path:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._path.write_text(json.dumps({"seed": self._seed, "kinds": self.kinds}, indent=1) + "\n")
+
+
+def _targets():
+    return {target.name: target for target in server_targets() + device_targets()}
+
+
+def _piece(asked):
+    name, numbers, seed = asked
+    return asyncio.run(campaign(_targets()[name], numbers, seed))
+
+
+def _pieces(names, record, messages, seed):
+    """What is left to do, of all kinds in turn, so that a run that is stopped has tried each about as often."""
+    left = {name: range(record.messages(name), messages) for name in names}
+    while any(left.values()):
+        for name in names:
+            if left[name]:
+                yield name, left[name][:PIECE], seed
+                left[name] = left[name][PIECE:]
+
+
 def main(arguments=None):
     """Run the campaign; the exit code."""
-    targets = {target.name: target for target in server_targets() + device_targets()}
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--messages", type=int, default=1_000_000, help="messages for each target")
+    names = sorted(_targets())
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--messages", type=int, default=1_000_000, help="messages of each kind, with those of the record"
+    )
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--rpc", choices=sorted(targets), action="append", help="only these")
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--record", type=Path, help="what came of it, as JSON; a run goes on with what is there")
+    parser.add_argument("--kind", choices=names, action="append", help="only these")
     options = parser.parse_args(arguments)
-    is_good = True
-    for name in options.rpc or targets:
-        report = asyncio.run(campaign(targets[name], options.messages, options.seed))
-        print(report, flush=True)
-        is_good &= report.is_good
-    return 0 if is_good else 1
+    record = Record(options.record, options.seed)
+    pieces = _pieces(options.kind or names, record, options.messages, options.seed)
+    # A new process for each piece, so that what one leaves behind is not taken for growth of the next.
+    with multiprocessing.get_context("spawn").Pool(options.processes, maxtasksperchild=1) as pool:
+        for report in pool.imap(_piece, pieces):
+            record.add(report)
+            outcomes = ", ".join(f"{name} {count}" for name, count in report.outcomes.most_common())
+            print(
+                f"{report.name}: {record.messages(report.name)} messages, {report.seconds:.0f} CPU s: {outcomes}",
+                flush=True,
+            )
+            for finding in report.findings[:SHOWN_FINDINGS]:
+                print(f"  FINDING {finding}", flush=True)
+    return 1 if any(kind["findings"] for kind in record.kinds.values()) else 0
 
 
 if __name__ == "__main__":

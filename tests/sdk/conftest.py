@@ -7,7 +7,7 @@ import pytest
 
 from lightfr_harness.server.authority import Authority
 from tests.sdk.client.publisher import COORDINATED_ITEMS
-from tests.warm import AuthorityProcess, CoordinatorProcess
+from tests.warm import CoordinatorProcess
 
 
 @pytest.fixture(scope="session")
@@ -17,47 +17,40 @@ def authority(tmp_path_factory):
     made.close()
 
 
-@pytest.fixture(scope="session")
-def enrollment(authority):
-    """The address at which the authority really serves."""
-    with AuthorityProcess(authority.folder) as process:
-        yield process.addresses
-
-
 @contextmanager
-def coordinators_of(authority, enrollment, tmp_path_factory):
+def coordinators_of(authority, tmp_path_factory):
     """Yield what starts coordinators, whose keyword arguments are options of `serve`; all are stopped at the end."""
     with ExitStack() as started:
 
         def start(items=COORDINATED_ITEMS, **options):
             folder = tmp_path_factory.mktemp("coordinator")
             (folder / "items.tsv").write_text("".join(f"{item}\n" for item in items))
-            how = {"privacy": "clear", "credentials": authority.coordinator, **options}
-            process = started.enter_context(CoordinatorProcess(folder / "data", None, folder / "items.tsv", **how))
-            process.addresses |= enrollment
-            return process
+            how = {"privacy": "clear", **options}
+            return started.enter_context(
+                CoordinatorProcess(folder / "data", authority.folder, folder / "items.tsv", **how)
+            )
 
         yield start
 
 
 @pytest.fixture
-def start_coordinator(authority, enrollment, tmp_path_factory):
+def start_coordinator(authority, tmp_path_factory):
     """Coordinators that live as long as the test: idle ones would take time from all that follow."""
-    with coordinators_of(authority, enrollment, tmp_path_factory) as start:
+    with coordinators_of(authority, tmp_path_factory) as start:
         yield start
 
 
 @pytest.fixture(scope="module")
-def start_shared_coordinator(authority, enrollment, tmp_path_factory):
+def start_shared_coordinator(authority, tmp_path_factory):
     """Coordinators that live as long as the tests of a file."""
-    with coordinators_of(authority, enrollment, tmp_path_factory) as start:
+    with coordinators_of(authority, tmp_path_factory) as start:
         yield start
 
 
 @pytest.fixture(scope="session")
-def coordinator(authority, enrollment, tmp_path_factory):
+def coordinator(authority, tmp_path_factory):
     """One for all tests that only sync, rate and recommend."""
-    with coordinators_of(authority, enrollment, tmp_path_factory) as start:
+    with coordinators_of(authority, tmp_path_factory) as start:
         # No round ends while the tests run, so that there is one version.
         yield start(goal=1000, deadline_seconds=36_000)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from typing import Any
 
 from lightfr_harness.server.coordinator.options import ItemList, Settings
 from lightfr_harness.server.coordinator.plan import Plan
@@ -15,6 +16,13 @@ N_ITEMS = 24
 BITS = 64
 # How strong a storm is, by how often a world has it. Rates below are those of strength 1.
 _STRENGTHS = ((0.0, 10), (0.5, 30), (1.5, 45), (4.0, 15))
+
+
+# Of mode secagg+dp: in thousandths.
+_NOISE: dict[str, Any] = {
+    "privacy": "secagg+dp",
+    "noise_rows_thousandths": 400_000, "noise_sums_thousandths": 300_000, "noise_counts_thousandths": 50_000,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -79,7 +87,9 @@ class Forecast:
             cohorts=cohorts,
         )
         gate = 1 if has_counts else 2
-        settings = Settings(bits=BITS, gate=gate, seed=seed, integer_ids=False, privacy=mode)
+        # A draw of its own, so that the other worlds stay what they were.
+        noise = _NOISE if mode == "secagg" and random.Random(f"noise {seed}").random() < 0.2 else {}
+        settings = Settings(bits=BITS, gate=gate, seed=seed, integer_ids=False, **{"privacy": mode, **noise})
         return cls(
             seed, n_devices, settings, plan,
             replicas=0 if is_lied_to or draw.random() < 0.65 else draw.randint(2, 3),

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 
 from lightfr_harness.conformance.vectors import DEFAULT_FOLDER, Vectors
 from lightfr_harness.conformance.world import World
-from lightfr_harness.server.coordinator.child import CoordinatorProcess
+from tests.warm import CoordinatorProcess
 
 
 def coordinator(kit, folder, module="lightfr_harness"):

@@ -22,7 +22,7 @@ class ServerProcess:
 
     def __init__(self, command: list[str], log: Path, module: str) -> None:
         """Take the arguments of a command, and the module to run, which may be one that wraps ours."""
-        self.arguments, self._module, self._log = command, module, log
+        self.arguments, self.module, self._log = command, module, log
         self.addresses: dict[str, str] = {}
 
     def start(self) -> Self:
@@ -38,7 +38,7 @@ class ServerProcess:
 
     def spawn(self, log: BinaryIO) -> subprocess.Popen[str]:
         """Begin the process, whose output is a pipe."""
-        command = [sys.executable, "-m", self._module, *self.arguments]
+        command = [sys.executable, "-m", self.module, *self.arguments]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
 
     def stop(self, how: int = signal.SIGTERM) -> int:
@@ -84,8 +84,10 @@ class CoordinatorProcess(ServerProcess):
 class AuthorityProcess(ServerProcess):
     """`lightfr-harness ca serve`: an authority alone."""
 
-    def __init__(self, folder: Path, *, port: int = 0, module: str = "lightfr_harness") -> None:
-        command = ["ca", "serve", str(folder), "--port", str(port)]
+    def __init__(
+        self, folder: Path, *, port: int = 0, host: str = "127.0.0.1", module: str = "lightfr_harness"
+    ) -> None:
+        command = ["ca", "serve", str(folder), "--host", host, "--port", str(port)]
         super().__init__(command, folder.with_name(f"{folder.name}.log"), module)
 
 

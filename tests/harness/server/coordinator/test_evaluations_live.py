@@ -15,13 +15,13 @@ from lightfr import RoundStage
 from lightfr.errors import LightFRError
 from lightfr.rankings import RankBy, Rankings
 from lightfr.results import RankedBy
-from lightfr_harness.server.coordinator.child import CoordinatorProcess
 from lightfr_harness.server.coordinator.plan import EVALUATION
 from tests.adversary.live import clients_of, in_threads
 from tests.harness.server.coordinator.helpers import BITS, ITEMS, N_ITEMS
 from tests.harness.server.coordinator.live import Live
 from tests.harness.server.coordinator.secure import SECURE
 from tests.harness.server.coordinator.test_two_processes import until
+from tests.warm import CoordinatorProcess
 
 N = 5
 RATED = 8
