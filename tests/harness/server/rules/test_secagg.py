@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from lightfr.secagg import RevealedShares, Vector, gate_blocks, shamir
 from lightfr.secagg.views import members
+from lightfr_harness.server.rules.plausible import ImplausibleSumError, require_plausible_counts
 from lightfr_harness.server.rules.secagg import MaskedSum, MissingSharesError, SecureSumError, settle_included
 from lightfr_harness.server.rules.uploads import UploadError
 from tests.adversary.cohort import remembered_signatures
@@ -180,6 +181,21 @@ def test_a_device_that_reveals_false_shares_is_corrected_and_named(field):
     assert_exact(cohort, cohort.total.finish())
     # A single false share of a mask key does not say which of the two lied.
     assert cohort.total.faulty() == ({2} if field == "seeds" else set())
+
+
+def test_a_false_share_among_just_enough_gives_a_sum_that_is_not_plausible():
+    """Nobody can see it in the shares: any six values lie on a polynomial. The mask that comes off is another one."""
+    cohort, n_items = Cohort(10), 200
+    cohort.blocks = gate_blocks(n_items, 10)
+    cohort.vector = lambda i: rated_vector(cohort.blocks, [1] * n_items)
+    uploaded(cohort)
+    for i in alive(cohort)[:6]:
+        shares = cohort.reveal_by(i)
+        cohort.total.reveal(i, shares._replace(seeds=spoilt(shares.seeds)) if i == 2 else shares)
+    counts = cohort.total.finish()["counts"].astype(np.int64)
+    assert cohort.total.faulty() == set()
+    with pytest.raises(ImplausibleSumError):
+        require_plausible_counts(counts, 10)
 
 
 def test_a_device_whose_shares_do_not_fit_together_ends_the_round_and_is_named():
