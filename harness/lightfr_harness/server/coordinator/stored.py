@@ -231,9 +231,12 @@ class Stored:
         devices = [device for (device,) in self._connection.execute(query, (round_id, phase)) if device not in without]
         query, cipher = f"{query.replace('device', 'body', 1)} AND device = ?", None
         for device in sorted(devices):
-            ((body,),) = self._connection.execute(query, (round_id, phase, device)).fetchall()
+            row = self._connection.execute(query, (round_id, phase, device)).fetchone()
+            if row is None or row[0] is None:
+                # Another process may have ended the round since the last query: see read_of.
+                raise StorageError("what devices sent is gone: restore the data base")
             cipher = cipher or cipher_of(self._connection, round_id)
-            yield device, unsealed(cipher, body)
+            yield device, unsealed(cipher, row[0])
 
     def digests(self, round_id: bytes, phase: int) -> dict[str, bytes]:
         """Device to digest of what it delivered in a phase."""

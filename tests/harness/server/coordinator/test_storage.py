@@ -220,6 +220,27 @@ def test_what_was_sent_can_be_read_until_the_end_and_receipts_stay(opened):
     run(story())
 
 
+def test_what_another_process_takes_away_while_it_is_read_is_missing_and_no_error_of_the_code(opened):
+    """A replica that starts reads a round that another one ends: seed 31 of tests.campaigns.kill_replicas."""
+
+    def read(stored, round_id):
+        found = stored.deliveries(round_id, ADVERTISING)
+        next(found)
+        stored._connection.execute("UPDATE deliveries SET body = NULL WHERE round_id = ?", (round_id,))
+        next(found)
+
+    async def story():
+        current = new_round()
+        async with opened(current) as storage:
+            for device in ("a", "b"):
+                await take_place(storage, current, device)
+                await deliver(storage, current, device, keys=(device.encode(),))
+            with pytest.raises(StorageError, match="what devices sent is gone"):
+                await storage.read(lambda stored: read(stored, current.round_id))
+
+    run(story())
+
+
 def test_items_change_only_while_nobody_has_a_place(opened):
     async def story():
         current = new_round()
