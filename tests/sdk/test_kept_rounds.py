@@ -1,13 +1,15 @@
 """How a client drives a round: what is kept, when it is sent, and what ends it."""
 
 import threading
+from types import SimpleNamespace
 
 import pytest
 
 from lightfr._wire import secure
 from lightfr.budget import Budget
 from lightfr.errors import PrivacyError, RefusedError, ServerUnavailableError
-from lightfr.kept_rounds import Driver, kept_round
+from lightfr.kept_rounds import Driver, Offer, kept_round
+from lightfr.participation import Reason
 from lightfr.rounds import ClearRound, RoundParticipant
 from lightfr.views import views_in
 from tests.sdk.test_rounds import METHODS, Server, begun, clear_round, one, vector_of
@@ -103,6 +105,16 @@ def test_a_device_that_is_stopped_leaves_and_waits_no_more(monkeypatch, store):
     assert store.values == {}
 
 
+def test_an_offer_that_is_cancelled_between_two_rounds_checks_in_no_more(store):
+    """The round that was begun before is over for this device; without a channel, any call would be an error."""
+    stop, user = threading.Event(), SimpleNamespace(model=None, store=store)
+    store.update(one().values())
+    stop.set()
+    offer = Offer(user, None, terms=None, ledger=None, trusted=None, progress=None, stop=stop)
+    assert offer.make().reason is Reason.CANCELLED
+    assert store.values == {}
+
+
 @pytest.mark.parametrize("error", [PrivacyError("no"), RefusedError("x", "OVERLOADED", "busy")])
 def test_an_error_that_ends_the_round_is_raised_and_the_keys_are_gone(monkeypatch, store, masked, error):
     Script(monkeypatch, [error])
@@ -183,6 +195,16 @@ def test_the_seven_steps_are_walked_in_order_and_what_was_told_can_be_kept(monke
     assert run(current, store, make_vector=vector_of(0)) == (True, METHODS)
     assert walking.server.sums()["user_sum"].tolist() == [10] * 8
     assert current.view().survivors == b"\x0f"
+
+
+def test_an_offer_that_is_cancelled_between_two_rounds_checks_in_no_more(store):
+    """The round that was begun before is over for this device; without a channel, any call would be an error."""
+    stop, user = threading.Event(), SimpleNamespace(model=None, store=store)
+    store.update(one().values())
+    stop.set()
+    offer = Offer(user, None, terms=None, ledger=None, trusted=None, progress=None, stop=stop)
+    assert offer.make().reason is Reason.CANCELLED
+    assert store.values == {}
 
 
 @pytest.mark.parametrize("error", [PrivacyError("no"), RefusedError("x", "ROUND_CLOSED", "late")])
