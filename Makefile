@@ -113,12 +113,13 @@ bench-ray: $(VENV)/installed-ray ## Train 100,000 devices in actors of Ray: one 
 	for workers in 1 2; do $(BIN)/lightfr-harness train --synthetic 100000x20000x2000000 --recency off --rounds 2 \
 	  --fraction 0.4 --engine ray --workers $$workers; done
 
-kill: $(VENV)/installed ## Kill the store, the device and the coordinator 200 times each, also while items change, and look for anything lost (takes minutes)
-	$(BIN)/python -m tests.campaigns.kill_store --kills 200
-	$(BIN)/python -m tests.campaigns.kill_device --kills 200
-	$(BIN)/python -m tests.campaigns.kill_device --kills 200 --privacy secagg
-	$(BIN)/python -m tests.campaigns.kill_coordinator --kills 200
-	$(BIN)/python -m tests.campaigns.kill_coordinator --kills 200 --privacy secagg
+KILLS ?= 200
+kill: $(VENV)/installed ## Kill the store, the device and the coordinator KILLS=200 times each, also while items change, and look for anything lost (takes minutes)
+	$(BIN)/python -m tests.campaigns.kill_store --kills $(KILLS) --record build/kill-store.json
+	$(BIN)/python -m tests.campaigns.kill_device --kills $(KILLS) --record build/kill-device.json
+	$(BIN)/python -m tests.campaigns.kill_device --kills $(KILLS) --privacy secagg --record build/kill-device-secagg.json
+	$(BIN)/python -m tests.campaigns.kill_coordinator --kills $(KILLS) --record build/kill-coordinator.json
+	$(BIN)/python -m tests.campaigns.kill_coordinator --kills $(KILLS) --privacy secagg --record build/kill-coordinator-secagg.json
 	$(BIN)/python -m tests.campaigns.living_catalogue --updates 10 --kills 6
 	$(BIN)/python -m tests.campaigns.living_catalogue --updates 10 --kills 6 --privacy secagg
 
@@ -134,7 +135,7 @@ test-postgres: postgres-there $(VENV)/installed-postgres ## Try the storage of t
 	LIGHTFR_POSTGRES=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile tests/harness/server/authority/test_authority.py tests/harness/server/authority/test_enrollment.py tests/harness/server/authority/test_postgres.py tests/harness/server/coordinator/test_storage.py tests/harness/server/coordinator/test_shelf.py tests/harness/server/coordinator/test_replicas.py tests/harness/server/coordinator/test_replicas_files.py tests/harness/server/coordinator/test_replicas_commands.py tests/harness/server/coordinator/test_replicas_killed.py
 
 kill-replicas: postgres-there $(VENV)/installed-postgres ## Kill replicas 200 times and PostgreSQL 20 times, and look for anything lost (takes half an hour)
-	$(BIN)/python -m tests.campaigns.kill_replicas --kills 200 --postgres-kills 20
+	$(BIN)/python -m tests.campaigns.kill_replicas --kills 200 --postgres-kills 20 --record build/kill-replicas.json
 
 equal-replicas: postgres-there $(VENV)/installed-postgres ## Hold 2 and 3 replicas to one coordinator on SQLite, bit for bit, with 1,200 devices in 4 cohorts, and kill 200 times (takes an hour)
 	$(BIN)/python -m tests.campaigns.equal_replicas --replicas 2
@@ -173,9 +174,10 @@ bench-accuracy: $(VENV)/installed ## Train the accuracy table on MovieLens-100K 
 bench-load: $(VENV)/installed ## Load a coordinator: 150 new mutual-TLS check-ins and uploads a second, 2,000 kept connections
 	$(BIN)/lightfr-harness bench load
 
-fuzz: $(VENV)/installed ## Spoil a million messages of each kind, and 20,000 requests to a live coordinator (an hour or so)
-	$(BIN)/python -m tests.campaigns.fuzz_coordinator
-	$(BIN)/python -m tests.campaigns.fuzz_messages
+# Messages that the record has are not tried again: MESSAGES=10000000 goes on where the last run ended.
+fuzz: $(VENV)/installed ## Spoil MESSAGES=1000000 messages of each kind, and 20,000 requests to a live coordinator (an hour or so)
+	$(BIN)/python -m tests.campaigns.fuzz_coordinator --record build/fuzz-coordinator.json
+	$(BIN)/python -m tests.campaigns.fuzz_messages --messages $(or $(MESSAGES),1000000) --processes $(or $(PROCESSES),2) --record build/fuzz.json
 
 fuzz-c: ## Fuzz every public function of the C library with libFuzzer, ASan and UBSan, RUNS=100000 of each target (needs clang)
 	@$(MAKE) --no-print-directory -C csrc fuzz

@@ -28,6 +28,7 @@ from lightfr_harness.server.authority import Authority
 from tests.campaigns.fuzz_messages import GROWTH_LIMIT_BYTES, resident_bytes
 from tests.campaigns.http_mutations import CANARY, HttpMutator, request
 from tests.campaigns.mutations import Mutator
+from tests.campaigns.recording import write_record
 from tests.certificates import client_context, client_pem, signing_request
 from tests.harness.server.coordinator.helpers import CAPABILITIES
 from tests.warm import CoordinatorProcess
@@ -278,6 +279,7 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--requests", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--record", type=Path, help="what came of it, as JSON")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         outcomes, findings, facts = campaign(options.requests, options.seed, Path(folder))
@@ -286,6 +288,7 @@ def main(arguments=None):
     print(", ".join(f"{name} {count}" for name, count in outcomes.most_common()))
     for finding in findings[:20]:
         print(f"  FINDING {finding}")
+    write_record(options, {**facts, "outcomes": outcomes, "findings": findings})
     return 1 if findings else 0
 
 

@@ -29,7 +29,8 @@ from lightfr.v1 import error_pb2, manifest_pb2
 from lightfr_harness.server.authority import Authority, Credentials
 from lightfr_harness.server.coordinator.options import ItemList, Settings, make_rule
 from lightfr_harness.server.coordinator.rounds import FINISHED
-from tests.campaigns.killing import kill_options, show, with_privacy, write_record
+from tests.campaigns.killing import kill_options, show, with_privacy
+from tests.campaigns.recording import write_record
 from tests.certificates import client_context, client_pem
 from tests.harness.server.coordinator.helpers import BITS, CAPABILITIES, CHECK_IN, feed, upload_request
 from tests.harness.server.coordinator.live import COORDINATOR, PROTO, reason_of

@@ -26,7 +26,8 @@ from lightfr import Budget, Device, FileKey
 from lightfr.errors import LightFRError
 from lightfr_harness.server.authority import Authority
 from lightfr_harness.server.coordinator.phases import REVEALING
-from tests.campaigns.killing import kill_options, said_until_killed, show, with_privacy, write_record
+from tests.campaigns.killing import kill_options, said_until_killed, show, with_privacy
+from tests.campaigns.recording import write_record
 from tests.warm import CoordinatorProcess
 
 ITEMS, OTHERS = 2_000, 4

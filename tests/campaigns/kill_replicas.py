@@ -23,7 +23,8 @@ from urllib.parse import urlsplit
 from lightfr_harness.server.coordinator.rounds import FINISHED
 from lightfr_harness.server.coordinator.stored import Stored
 from tests.campaigns.kill_coordinator import N_THREADS, START_SECONDS, Campaign
-from tests.campaigns.killing import kill_options, show, write_record
+from tests.campaigns.killing import kill_options, show
+from tests.campaigns.recording import write_record
 from tests.haproxy import Balancer, free_port
 from tests.harness.server.coordinator.helpers import feed
 from tests.postgres import Postgres

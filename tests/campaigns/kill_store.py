@@ -12,7 +12,8 @@ from pathlib import Path
 
 from lightfr.keys import FileKey
 from lightfr.store import Store, _store
-from tests.campaigns.killing import kill_options, said_until_killed, show, write_record
+from tests.campaigns.killing import kill_options, said_until_killed, show
+from tests.campaigns.recording import write_record
 from tests.sdk.store.sessions import Model, content
 
 

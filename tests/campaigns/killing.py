@@ -1,7 +1,6 @@
 """Real processes that are killed at random moments, and what campaigns with them have in common."""
 
 import argparse
-import json
 import sys
 import time
 from pathlib import Path
@@ -44,14 +43,6 @@ def kill_options(description, add_more=lambda parser: None):
     parser.add_argument("--record", type=Path, help="what came of it, as JSON")
     add_more(parser)
     return parser.parse_args()
-
-
-def write_record(options, came_of_it):
-    """Write options and outcome, if a record is asked for."""
-    if options.record:
-        asked = {name: value for name, value in vars(options).items() if name != "record"}
-        options.record.parent.mkdir(parents=True, exist_ok=True)
-        options.record.write_text(json.dumps({**asked, **came_of_it}, indent=1) + "\n")
 
 
 def show(line):

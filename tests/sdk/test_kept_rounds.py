@@ -197,16 +197,6 @@ def test_the_seven_steps_are_walked_in_order_and_what_was_told_can_be_kept(monke
     assert current.view().survivors == b"\x0f"
 
 
-def test_an_offer_that_is_cancelled_between_two_rounds_checks_in_no_more(store):
-    """The round that was begun before is over for this device; without a channel, any call would be an error."""
-    stop, user = threading.Event(), SimpleNamespace(model=None, store=store)
-    store.update(one().values())
-    stop.set()
-    offer = Offer(user, None, terms=None, ledger=None, trusted=None, progress=None, stop=stop)
-    assert offer.make().reason is Reason.CANCELLED
-    assert store.values == {}
-
-
 @pytest.mark.parametrize("error", [PrivacyError("no"), RefusedError("x", "ROUND_CLOSED", "late")])
 def test_a_round_that_fails_after_the_roster_leaves_its_view(monkeypatch, store, error):
     walking = Walking(monkeypatch, error)
