@@ -41,6 +41,9 @@ class Coordinator(RoundRunner):
         if is_new and not await self._keep_place(current, device):
             return self.retry(pb.RETRY_REASON_ROUND_FULL)
         await self._storage.settled()
+        if device not in current.assigned:
+            # The device asked twice at once, and the place that the first request took could not be kept.
+            return self.retry(pb.RETRY_REASON_ROUND_FULL)
         self.metrics.check_ins.labels("assignment").inc()
         return pb.CheckInResponse(assignment=self._assignment(current, device, self._clock()))
 

@@ -307,3 +307,17 @@ def test_the_largest_legal_upload_is_within_its_limit_and_what_is_larger_is_ille
             await it.upload("a", largest)
 
     run(story())
+
+
+def test_a_device_that_asks_twice_at_once_for_a_place_that_another_process_took_is_told_to_come_back(tmp_path):
+    """World 8017: the second request saw the place of the first one, which could not be kept."""
+
+    async def story():
+        async with small(tmp_path) as it:
+            full = "UPDATE rounds SET places_taken = places"
+            await it.coordinator._storage.database.submit(lambda connection: connection.execute(full))
+            answers = await asyncio.gather(it.check_in("a"), it.check_in("a"))
+            assert [answer.retry_window.reason for answer in answers] == [pb.RETRY_REASON_ROUND_FULL] * 2
+            assert it.coordinator.book.current.assigned == {}
+
+    run(story())
