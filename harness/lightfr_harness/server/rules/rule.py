@@ -55,7 +55,6 @@ class AggregationRule(ABC):
         codes = rng.integers(0, 256, (self.n_items, code_bits // 8), dtype=np.uint8)
         self.has_own_row = self.open_rows
         shared = rng.integers(0, 256, code_bits // 8, dtype=np.uint8)
-        codes[self.device_counts < gate] = shared
         self.own_codes = np.vstack([codes[self.has_own_row], shared])
         self.begin_round()
 
