@@ -145,7 +145,7 @@ class AggregationRule(ABC):
         old_index_of_new: npt.NDArray[np.int64],
         removed: npt.NDArray[np.bool_],
         device_counts: npt.NDArray[np.int64],
-        seed: int = 0,
+        seed: int,
     ) -> None:
         """Go over to another catalogue, and begin a round. -1 as the old index says that an item joins.
 

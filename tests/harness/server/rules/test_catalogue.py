@@ -32,7 +32,7 @@ def test_the_smaller_of_two_refreshes_is_how_many_devices_counted():
 def test_counts_of_a_first_refresh_go_with_items_that_stay_the_first_among_them():
     rule = make(np.zeros(4, int))
     rule.set_gate(np.array([7, 8, 9, 6]), 1)
-    rule.change_items(np.array([2, -1, 0, 1, 3]), np.array([0, 0, 0, 1, 0], bool), np.zeros(5, int))
+    rule.change_items(np.array([2, -1, 0, 1, 3]), np.array([0, 0, 0, 1, 0], bool), np.zeros(5, int), 1)
     assert rule.state()["first_counts"].tolist() == [9, 0, 7, 0, 6]
 
 

@@ -82,18 +82,18 @@ def test_first_codes_without_a_closed_item_leave_the_shared_row_as_it_is():
 def test_another_catalogue_needs_as_many_counts_and_removed_items_as_it_has(removed, counts):
     rule = make([9, 9, 9], 5)
     with pytest.raises(InvalidInputError, match="must be as many as the new catalogue has"):
-        rule.change_items(np.array([0, 1]), removed, counts)
+        rule.change_items(np.array([0, 1]), removed, counts, 1)
 
 
 def test_the_first_and_the_last_item_of_the_old_catalogue_may_stay_alone():
     rule = make([9, 9, 9], 5)
     before = rule.codes.copy()
-    rule.change_items(np.array([2, 0]), np.zeros(2, bool), np.array([9, 9]))
+    rule.change_items(np.array([2, 0]), np.zeros(2, bool), np.array([9, 9]), 1)
     assert np.array_equal(rule.codes, before[[2, 0, 3]])
 
 
 def test_a_catalogue_may_lose_all_its_items():
     rule = make([9, 9, 9], 5)
     shared = rule.codes[-1].copy()
-    rule.change_items(np.zeros(0, int), np.zeros(0, bool), np.zeros(0, int))
+    rule.change_items(np.zeros(0, int), np.zeros(0, bool), np.zeros(0, int), 1)
     assert np.array_equal(rule.codes, [shared])
