@@ -48,7 +48,8 @@ class Both:
         old = np.array([index_of.get(item, -1) for item in self.ids])
         removed = np.array([item not in items for item in self.ids])
         kept = np.where(old >= 0, self.ours.device_counts[old], 0)
-        self.ours.change_items(old, removed, [items.get(item, 0) for item in self.ids] if any(items.values()) else kept)
+        counts = [items.get(item, 0) for item in self.ids] if any(items.values()) else kept
+        self.ours.change_items(old, removed, counts, seed=0)
         assert self.devices.removed == set(np.flatnonzero(removed))
         self.require_same()
 

@@ -101,7 +101,7 @@ class CatalogueRule(AggregationRule):
         old_index_of_new: npt.NDArray[np.int64],
         removed: npt.NDArray[np.bool_],
         device_counts: npt.NDArray[np.int64],
-        seed: int = 0,
+        seed: int,
     ) -> None:
         """Go over to another catalogue; the counts of a first gate refresh are 0 for items that join."""
         super().change_items(old_index_of_new, removed, device_counts, seed)

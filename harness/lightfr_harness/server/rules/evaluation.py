@@ -56,7 +56,7 @@ def variance_of(noise: model_pb2.Noise | None, devices: int) -> float:
 def require_plausible_hits(hits: Numbers, survivors: int) -> None:
     """Raise ImplausibleSumError unless so many devices can have said this, but for the noise of mode SECAGG."""
     reach = ternary_room(survivors, EVALUATION_VARIANCE)
-    if int(hits.min(initial=0)) < -reach or int(hits.max(initial=0)) > survivors + reach:
+    if int(hits.min()) < -reach or int(hits.max()) > survivors + reach:
         raise ImplausibleSumError("a number of an evaluation is below zero or above the number of devices")
 
 

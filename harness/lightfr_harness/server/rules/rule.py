@@ -55,7 +55,6 @@ class AggregationRule(ABC):
         codes = rng.integers(0, 256, (self.n_items, code_bits // 8), dtype=np.uint8)
         self.has_own_row = self.open_rows
         shared = rng.integers(0, 256, code_bits // 8, dtype=np.uint8)
-        codes[self.device_counts < gate] = shared
         self.own_codes = np.vstack([codes[self.has_own_row], shared])
         self.begin_round()
 
@@ -146,7 +145,7 @@ class AggregationRule(ABC):
         old_index_of_new: npt.NDArray[np.int64],
         removed: npt.NDArray[np.bool_],
         device_counts: npt.NDArray[np.int64],
-        seed: int = 0,
+        seed: int,
     ) -> None:
         """Go over to another catalogue, and begin a round. -1 as the old index says that an item joins.
 

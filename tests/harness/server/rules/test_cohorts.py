@@ -137,3 +137,25 @@ def test_clipped_sums_are_combined_too():
         np.array([20 * 4 * N]),
     )  # fmt: skip
     assert after(rule) == after(plain)
+
+
+def as_documented(sums, sizes):
+    """docs/protocol.md, "Rounds of many cohorts", in Python's integers."""
+    means = [(2**20 * one + n // 2) // n for one, n in zip(sums, sizes, strict=True)]
+    total = 0
+    for place, (mean, n) in enumerate(zip(means, sizes, strict=True)):
+        others = means[:place] + means[place + 1 :]
+        total += n * max(min(0, *others), min(mean, max(0, *others)))
+    return (total + 2**19) // 2**20
+
+
+@pytest.mark.parametrize("n_cohorts", [3, 4, 7])
+@pytest.mark.parametrize("largest", [5, 300, 2**19])
+def test_three_cohorts_and_more_become_the_number_of_the_document(n_cohorts, largest):
+    """As far as half a million devices each, where the rounding of an average shows in the sum."""
+    rng = np.random.default_rng(n_cohorts)
+    for _ in range(20):
+        sizes = rng.integers(1, largest + 1, n_cohorts).tolist()
+        sums = rng.integers(-20, 21, (n_cohorts, 25))
+        expected = [as_documented(said, sizes) for said in sums.T.tolist()]
+        assert combined(list(sums), sizes).tolist() == expected

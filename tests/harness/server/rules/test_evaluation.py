@@ -46,6 +46,16 @@ def test_candidates_are_few_and_all_different_and_have_popularity_and_chance(bit
     assert {ranking.recency for ranking in candidates if ranking.by == RankBy.CODES} == set(Recency)
 
 
+@pytest.mark.parametrize(("has_counts", "priors", "refined"), [(True, [0, 8, 32, 128], 8), (False, [0], 0)])
+def test_codes_come_with_each_recency_and_each_prior_and_from_128_bits_on_refined(has_counts, priors, refined):
+    plain = [
+        Ranking(RankBy.CODES, p, r, refine=False) for r in (Recency.OFF, Recency.WEAK, Recency.STRONG) for p in priors
+    ]
+    also = [Ranking(RankBy.CODES, refined, r, refine=True) for r in (Recency.OFF, Recency.WEAK, Recency.STRONG)]
+    assert candidates_for(120, has_counts=has_counts) == [*plain, POPULARITY, CHANCE]
+    assert candidates_for(128, has_counts=has_counts) == [*plain, *also, POPULARITY, CHANCE]
+
+
 def test_rankings_are_read_from_a_manifest_as_they_were_written():
     candidates = candidates_for(256, has_counts=True)
     read = Rankings.of(manifest_pb2.Manifest(candidates=to_messages(candidates)))
@@ -104,9 +114,40 @@ def test_showing_what_is_disliked_counts_against_a_ranking():
     assert it.nets(0).tolist() == [70 / 250, 90 / 250, 50 / 250, 15 / 250]
 
 
+def test_nets_and_opinions_of_all_groups_are_those_of_their_sums():
+    dislikes = (50, (40, 30), (0, 0), (40, 20), (10, 5))
+    it = evaluated((LIKES_CODES, dislikes), (LIKES_POPULARITY, NONE))
+    assert (it.opinions(), it.opinions(0), it.opinions(1)) == (450, 250, 200)
+    assert it.nets().tolist() == [120 / 450, 150 / 450, 160 / 450, 35 / 450]
+
+
+def test_a_group_without_opinions_counts_as_one_opinion():
+    it = evaluated((NONE, NONE), ((-7, (1, 1), (0, 0), (0, 0), (0, 0)), NONE))
+    assert [it.opinions(group) for group in (0, 1, None)] == [1, 1, 1]
+    assert it.nets(1).tolist() == [1, 0, 0, 0]
+
+
+def test_the_sums_of_other_candidates_are_not_taken():
+    with pytest.raises(ValueError, match="reshape"):
+        Evaluated.of(CANDIDATES, evaluated(candidates=CANDIDATES[:3]).sums.ravel())
+
+
 def test_the_first_of_equals_is_chosen_and_chance_never():
     same = (200, (150, 90), (150, 90), (100, 60), (180, 120))
     assert evaluated((same, NONE)).best()[0] == CODES
+
+
+@pytest.mark.parametrize(("shown", "expected"), [(20, POPULARITY), (21, CODES)])
+def test_of_few_devices_no_more_than_a_quarter_is_asked(shown, expected):
+    """Of 40 opinions, codes and popularity have (20 + shown) / 80 and 20 / 80."""
+    one = (40, (shown, 20), (0, 0), (10, 10), (0, 0))
+    assert evaluated((one, NONE)).best()[0] == expected
+
+
+@pytest.mark.parametrize(("noise", "expected"), [(512, CODES), (513, POPULARITY)])
+def test_no_more_than_a_quarter_is_asked_as_long_as_the_noise_is_that_of_four_evaluations(noise, expected):
+    one = (70, (30, 30), (0, 0), (0, 0), (0, 0))
+    assert Evaluated(CANDIDATES, evaluated((one, NONE)).sums, noise).best()[0] == expected
 
 
 @pytest.mark.parametrize(("shown", "expected"), [(7100, POPULARITY), (7238, POPULARITY), (7242, CODES)])
@@ -123,6 +164,28 @@ def test_figures_are_those_of_each_groups_ranking_together():
     figures = evaluated((LIKES_CODES, dislikes), (LIKES_POPULARITY, NONE)).figures([CODES, POPULARITY, CODES, CODES])
     assert (figures.opinions, figures.dislikes) == (400, 50)
     assert (figures.hr, figures.ndcg, figures.disliked_hr) == (310 / 400, 210 / 400, 40 / 50)
+
+
+def test_intervals_are_those_of_who_was_asked_and_of_the_noise():
+    """1.96 deviations; each of the two numbers of a share has the noise of four groups."""
+    figures = evaluated((LIKES_CODES, NONE), (LIKES_POPULARITY, NONE)).figures([CODES, POPULARITY, CODES, CODES])
+    assert figures.hr_within == pytest.approx(1.96 * (0.775 * 0.225 / 400 + 2 * 4 * 128 / 400**2) ** 0.5)
+    assert figures.ndcg_within == pytest.approx(1.96 * (0.525 * 0.475 / 400 + 2 * 4 * 128 / 400**2) ** 0.5)
+    assert figures.shares() == {
+        "hit_rate": 0.775,
+        "hit_rate_within": figures.hr_within,
+        "ndcg": 0.525,
+        "ndcg_within": figures.ndcg_within,
+        "disliked_hit_rate": 0,
+    }
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_figures_of_no_opinion_are_those_of_one(n):
+    one = (n, (1, 1), (0, 0), (0, 0), (0, 0))
+    figures = evaluated((one, one)).figures([CODES] * 4)
+    assert (figures.opinions, figures.dislikes) == (1, 1)
+    assert (figures.hr, figures.ndcg, figures.disliked_hr) == (1, 1, 1)
 
 
 def test_intervals_hold_what_the_share_is_in_nineteen_of_twenty_rounds():
@@ -159,14 +222,13 @@ def test_the_noise_of_each_mode_is_known():
     assert variance_of(model_pb2.Noise(counts_thousandths=2000), 500) == 2000
 
 
-@pytest.mark.parametrize(("number", "is_plausible"), [(-128, True), (-129, False), (628, True), (629, False)])
-def test_a_number_that_so_many_devices_cannot_reach_is_implausible(number, is_plausible):
-    hits = np.array([0, 250, number])
-    if is_plausible:
-        require_plausible_hits(hits, 500)
-    else:
-        with pytest.raises(ImplausibleSumError):
-            require_plausible_hits(hits, 500)
+@pytest.mark.parametrize(("devices", "reach"), [(1, 1), (50, 50), (127, 127), (129, 128), (500, 128)])
+def test_a_number_that_so_many_devices_cannot_reach_is_implausible(devices, reach):
+    for number in (-reach, devices + reach):
+        require_plausible_hits(np.array([0, 1, number]), devices)
+    for number in (-reach - 1, devices + reach + 1):
+        with pytest.raises(ImplausibleSumError, match="below zero or above the number of devices"):
+            require_plausible_hits(np.array([0, 1, number]), devices)
 
 
 def test_few_devices_can_choose_in_a_trial_but_not_through_the_noise_of_secagg_dp():

@@ -143,8 +143,8 @@ def test_an_item_that_comes_back_is_closed_and_starts_anew():
     rule.memory[:] = 4
     gone = rule.codes[1].copy()
     stay = np.arange(3)
-    rule.change_items(stay, np.array([False, True, False]), np.full(3, 9))
-    rule.change_items(stay, np.zeros(3, bool), rule.device_counts)
+    rule.change_items(stay, np.array([False, True, False]), np.full(3, 9), 3)
+    rule.change_items(stay, np.zeros(3, bool), rule.device_counts, 4)
     assert rule.open_rows.tolist() == [True, False, True]
     rule.change_items(stay, np.zeros(3, bool), np.full(3, 9), 5)
     assert rule.open_rows.all()
@@ -155,7 +155,7 @@ def test_an_item_that_comes_back_is_closed_and_starts_anew():
 def test_counts_of_a_first_refresh_move_with_their_items_and_are_zero_for_those_that_join():
     rule = make(np.zeros(3, int))
     rule.set_gate(np.array([9, 1, 9]), 1)
-    rule.change_items(np.array([2, -1, 0, 1]), np.array([False, False, True, False]), np.zeros(4, int))
+    rule.change_items(np.array([2, -1, 0, 1]), np.array([False, False, True, False]), np.zeros(4, int), 1)
     assert rule.awaits_refresh
     rule.set_gate(np.full(4, 9), 2)
     assert rule.open_rows.tolist() == [True, False, False, False]
@@ -166,7 +166,7 @@ def test_old_indices_that_no_catalogue_can_have_change_nothing(old):
     rule = make(np.full(3, 9))
     before = {name: value.copy() for name, value in rule.state().items()}
     with pytest.raises(InvalidInputError, match="old ind"):
-        rule.change_items(np.array(old), np.zeros(2, bool), np.zeros(2, int))
+        rule.change_items(np.array(old), np.zeros(2, bool), np.zeros(2, int), 1)
     assert all(np.array_equal(value, before[name]) for name, value in rule.state().items())
 
 

@@ -1,5 +1,7 @@
 """What a cohort cannot have said is not learnt from; what it can have said is."""
 
+from math import isqrt
+
 import numpy as np
 import pytest
 
@@ -10,11 +12,13 @@ from lightfr_harness.server.rules.plausible import (
     ImplausibleSumError,
     cut,
     implausible_rows,
+    require_plausible_clipped,
     require_plausible_counts,
     require_plausible_energy,
     require_plausible_users,
     shortened,
 )
+from tests.harness.server.rules import plain_bounds as plain
 
 N, ITEMS, BITS = 256, 300, 64
 # Of a fleet of 1,000: the most popular item is rated by half of it, the last by ten.
@@ -232,3 +236,141 @@ def test_noisy_counts_below_zero_or_above_the_devices_spoil_a_refresh():
     for counts in ([-66], [256 + 66]):
         with pytest.raises(ImplausibleSumError, match="count"):
             require_plausible_counts(np.array(counts), 256, NOISE)
+
+
+# What is plausible at the most, and one more than that: docs/protocol.md.
+
+FLEETS = [
+    (COUNTS, 1000, N),
+    (COUNTS, 0, N),
+    (np.array([1, 1, 2, 3]), 3, 2),
+    (np.array([40, 12, 7, 1]), 40, 24),
+    (np.array([900, 880, 30, 29, 2]), 1001, 500),
+    (np.array([0, 100, 3000]), 90_000, 3000),
+    (np.array([1]), 0, 40),
+]
+
+
+def squares(energy, shape):
+    """Rows with exactly so much in them, about the same in most numbers; the last number is 0."""
+    rows = np.zeros(shape, np.int64)
+    most = max(rows.size - 10, 0)
+    rows.flat[:most] = isqrt(energy // (most + 1))
+    for place in range(most, rows.size):
+        rows.flat[place] = isqrt(energy - int((rows**2).sum()))
+    assert rows.flat[-1] == 0
+    return rows
+
+
+@pytest.mark.parametrize("bits", [8, 64, 104, 256])
+@pytest.mark.parametrize(("counts", "devices", "n"), FLEETS)
+def test_a_row_may_say_as_much_as_the_devices_that_can_have_rated_it_and_no_more(counts, devices, n, bits):
+    for row, most in enumerate(plain.row_bounds(counts.tolist(), devices, n, bits)):
+        rows = np.zeros((len(counts), bits), np.int64)
+        rows[row, row % bits] = -most if row % 2 else most
+        assert not implausible_rows(rows, Counts(counts, devices), n).any()
+        rows[row, row % bits] += -1 if row % 2 else 1
+        assert np.flatnonzero(implausible_rows(rows, Counts(counts, devices), n)).tolist() == [row]
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_bad", "is_spoilt"), [(2, 2, False), (299, 3, True), (300, 3, False), (3, 3, True)]
+)
+def test_three_implausible_rows_that_are_more_than_one_in_a_hundred_spoil_the_sum(n_rows, n_bad, is_spoilt):
+    rows, counts = np.zeros((n_rows, BITS), np.int64), Counts(np.full(n_rows, 100), 1000)
+    rows[:n_bad] = 10_000
+    if is_spoilt:
+        with pytest.raises(ImplausibleSumError, match=f"{n_bad} of {n_rows} rows say more than their devices can"):
+            implausible_rows(rows, counts, N)
+    else:
+        assert implausible_rows(rows, counts, N).sum() == n_bad
+
+
+@pytest.mark.parametrize("bits", [8, 104])
+@pytest.mark.parametrize(
+    ("counts", "devices"), [([70, 900, 35, 20, 880], 1001), ([9, 5, 9, 5, 2, 1], 0), ([500, 2], 501)]
+)
+def test_each_half_of_the_rows_may_have_as_much_in_it_as_is_usual_and_no_more(counts, devices, bits):
+    order = sorted(range(len(counts)), key=counts.__getitem__)
+    for half in (order[: len(order) // 2], order[len(order) // 2 :]):
+        for n in (64, 1000):
+            rows = np.zeros((len(counts), bits), np.int64)
+            rows[half] = squares(plain.half_energy(half, counts, devices, n, bits), (len(half), bits))
+            require_plausible_energy(rows, Counts(np.array(counts), devices), n)
+            rows[half[-1], -1] = 1
+            with pytest.raises(ImplausibleSumError, match="rows together say more"):
+                require_plausible_energy(rows, Counts(np.array(counts), devices), n)
+
+
+def test_cohorts_below_64_devices_are_not_judged_by_what_is_usual():
+    rows, counts = np.full((20, BITS), 1000), Counts(np.full(20, 10), 100)
+    require_plausible_energy(rows, counts, 63)
+    with pytest.raises(ImplausibleSumError):
+        require_plausible_energy(rows, counts, 64)
+
+
+@pytest.mark.parametrize("n", [1, N])
+def test_weights_and_user_sums_may_be_as_large_as_devices_and_noise_make_them(n):
+    for weight in (26 * n, 70 * n):
+        most = weight + 24 * n
+        require_plausible_users(np.array([most, -most]), weight, n)
+        for user_sum in ([0, most + 1], [-most - 1, 0]):
+            with pytest.raises(ImplausibleSumError, match="user sum is larger than its weight"):
+                require_plausible_users(np.array(user_sum), weight, n)
+    for weight in (26 * n - 1, 70 * n + 1):
+        with pytest.raises(ImplausibleSumError, match="weight is not what so many devices have"):
+            require_plausible_users(np.zeros(BITS, np.int64), weight, n)
+
+
+def test_a_refresh_of_a_catalogue_without_items_is_plausible():
+    require_plausible_counts(np.zeros(0, np.int64), N)
+
+
+@pytest.mark.parametrize(("counts", "devices", "n"), FLEETS)
+def test_numbers_are_cut_at_what_is_usual_for_the_counts_of_their_rows(counts, devices, n):
+    rows = np.random.default_rng(n).integers(-n - 40, n + 40, (len(counts), 16))
+    assert cut(rows, Counts(counts, devices), n).tolist() == plain.cut(rows.tolist(), counts.tolist(), devices, n)
+
+
+@pytest.mark.parametrize("n", [2, 127, 128, 1000])
+@pytest.mark.parametrize("n_rows", [1, 2, 5, 40])
+def test_trails_are_shortened_by_the_most_eighths_that_keep_them_as_short_as_others(n_rows, n):
+    rng = np.random.default_rng(n_rows * n)
+    for _ in range(20):
+        counts = rng.integers(1, 500, n_rows)
+        loud = 1 + 60 * (rng.random((n_rows, 1)) < 0.3)
+        rows, trails = (rng.integers(-reach, reach, (n_rows, 16)) * loud for reach in (12, 12_000))
+        result = shortened(rows, trails, Counts(counts, 500), n)
+        assert result.tolist() == plain.shortened(rows.tolist(), trails.tolist(), counts.tolist(), n)
+
+
+def test_a_trail_that_is_exactly_as_long_as_it_may_be_is_not_shortened():
+    """Among rows of nothing 16 numbers of 128 devices may have 16 * 256 in them, which are 16 times 16 squared."""
+    rows = np.zeros((9, 16), np.int64)
+    rows[0], rows[1] = 16, 32
+    rows[2, 0] = isqrt(17 * 256 - 1)
+    rows[3, :2] = 64, 16
+    result = shortened(rows, np.zeros((9, 16), np.int64), Counts(np.full(9, 9), 100), 128)
+    # Four eighths of 32 are as long; 17 * 256 = 64^2 + 16^2 are too long, and seven eighths of them are not.
+    assert result[:3].tolist() == [[16] * 16, [16] * 16, rows[2].tolist()]
+    assert result[3, :3].tolist() == [56, 14, 0]
+
+
+def test_no_rows_are_not_shortened():
+    nothing = np.zeros((0, 16), np.int64)
+    assert shortened(nothing, nothing, Counts(np.zeros(0, np.int64), 100), N).shape == (0, 16)
+
+
+@pytest.mark.parametrize("shape", [(2, 8), (7, 104)])
+@pytest.mark.parametrize("n", [1, 63, 64, 500])
+def test_clipped_rows_together_may_say_as_much_as_devices_that_agree_in_half_and_noise(shape, n):
+    most, user_sum = plain.clipped_energy(n, shape[1], shape[0] * shape[1], 34_000), np.zeros(shape[1], np.int64)
+    rows = squares(most, shape)
+    require_plausible_clipped(rows, user_sum, NOISE, n)
+    rows[-1, -1] = 1
+    with pytest.raises(ImplausibleSumError, match="rows together say more"):
+        require_plausible_clipped(rows, user_sum, NOISE, n)
+
+
+def test_clipped_sums_of_no_rows_are_judged_by_their_users():
+    require_plausible_clipped(np.zeros((0, BITS), np.int64), np.zeros(BITS, np.int64), NOISE, N)

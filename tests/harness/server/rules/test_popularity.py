@@ -1,5 +1,8 @@
 """Counts become the steps of a manifest's prior."""
 
+from itertools import accumulate
+from math import log
+
 import numpy as np
 import pytest
 
@@ -64,3 +67,45 @@ def test_items_that_left_have_no_say_and_steps_go_by_index_all_the_same():
     assert steps(prior_of(counts, removed=removed)) == [(0, 111), (3, 38), (5, 11), (6, 0)]
     assert steps(prior_of(np.array([0, 5]), removed=np.array([True, False]))) == [(0, 29)]
     assert prior_of(np.array([5, 0]), removed=np.array([True, False])) is None
+
+
+def as_documented(counts, least):
+    """docs/protocol.md, "The prior": the popularity of each item."""
+    values = [16 * log(1 + (c if c >= least else 0)) for c in counts]
+    before, n = [0, *accumulate(values)], len(values)
+    # Of all numbers that never rise the nearest: the least over the first of the largest over the last of all means.
+    most = [[0.0] * n for _ in range(n)]
+    for first in range(n):
+        largest = 0.0
+        for last in reversed(range(first, n)):
+            largest = max(largest, (before[last + 1] - before[first]) / (last + 1 - first))
+            most[first][last] = largest
+    levels = [round(min(most[first][i] for first in range(i + 1))) for i in range(n)]
+    width = next(d for d in range(1, 1024) if len({level // d for level in levels}) <= 64)
+    if width == 1:
+        return levels
+    return [min(level // width * width + width // 2, max(levels)) for level in levels]
+
+
+def of_steps(n_steps):
+    """Counts whose popularities are 690, 686 and so on: so many."""
+    return np.exp((690 - 4 * np.arange(n_steps)) / 16).astype(np.int64)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_priors_are_those_of_the_document(seed):
+    rng = np.random.default_rng(seed)
+    counts = np.exp(np.linspace(4 * rng.random() + 10 * (seed % 4), 0, 90) + rng.normal(0, 0.3, 90)).astype(np.int64)
+    assert by_row(prior_of(counts, 2 + seed), 90).tolist() == as_documented(counts.tolist(), 2 + seed)
+
+
+@pytest.mark.parametrize("n", [64, 65, 127, 128, 129])
+def test_sixty_four_levels_stay_as_they_are_and_more_become_the_middles_of_the_narrowest_intervals(n):
+    counts = of_steps(n)
+    told = by_row(prior_of(counts), n).tolist()
+    assert told == as_documented(counts.tolist(), 1)
+    assert (told == [690 - 4 * i for i in range(n)]) == (n == 64)
+
+
+def test_a_single_item_has_one_step():
+    assert steps(prior_of(np.array([1000]))) == [(0, 111)]

@@ -254,3 +254,57 @@ def test_who_complains_about_most_others_is_left_out_named_and_not_believed(ten)
 def test_a_few_complaints_leave_out_nobody(ten):
     unopened = {i: frozenset({2} - {i}) if i < 2 else frozenset() for i in range(10)}
     assert settle_included(ten, everybody(10), unopened).devices == set(range(10))
+
+
+def settled(roster, senders, acknowledged, complaints=()):
+    """Who goes on and who is at fault, of (holder, owner) complaints."""
+    unopened = {i: frozenset(owner for holder, owner in complaints if holder == i) for i in acknowledged}
+    return settle_included(roster, {i: [j for j in range(10) if j != i] for i in senders}, unopened)
+
+
+@pytest.mark.parametrize(
+    ("senders", "n_complaints", "is_liar"),
+    [
+        (range(10), 4, False),  # of 9 senders
+        (range(10), 5, True),
+        (range(1, 10), 4, False),  # of 8
+        (range(1, 10), 5, True),
+        ([9], 1, False),  # of one, but not two at least
+        ([8, 9], 1, False),
+        ([8, 9], 2, True),
+        ([7, 8, 9], 2, True),
+        ([6, 7, 8, 9], 2, False),
+    ],
+)
+def test_who_complains_about_more_than_half_of_its_senders_and_about_two_at_least_lies(
+    ten, senders, n_complaints, is_liar
+):
+    complaints = [(0, owner) for owner in range(10 - n_complaints, 10)]
+    it = settled(ten, senders, range(10), complaints)
+    assert it.faulty == ({0} if is_liar else set())
+    assert it.devices == set(senders) - it.faulty
+
+
+@pytest.mark.parametrize(("n_complaints", "is_faulty"), [(1, False), (2, False), (3, True), (4, True)])
+def test_more_complaints_than_half_of_the_spare_shares_leave_their_sender_out_as_faulty(ten, n_complaints, is_faulty):
+    """Nine holders and the sender have 10 shares, of which 6 are needed."""
+    it = settled(ten, range(10), range(10), [(holder, 7) for holder in range(n_complaints)])
+    assert (7 in it.faulty, 7 in it.devices) == (is_faulty, not is_faulty)
+    assert it.devices >= set(range(10)) - {7}
+
+
+def test_as_many_shares_as_are_needed_must_have_opened(ten):
+    """Each of six that acknowledged has six shares with its own."""
+    everybody_of_six = settled(ten, range(10), range(6))
+    assert (everybody_of_six.devices, everybody_of_six.faulty) == (set(range(6)), set())
+    one_did_not_open = settled(ten, range(10), range(6), [(0, 5)])
+    assert (one_did_not_open.devices, one_did_not_open.faulty) == (set(range(5)), set())
+    nobody_of_five = settled(ten, range(10), range(5))
+    assert (nobody_of_five.devices, nobody_of_five.faulty) == (set(), set())
+
+
+def test_a_complaint_of_who_got_no_share_does_not_count(ten):
+    holders = {i: [j for j in range(10) if j != i] for i in range(10)}
+    holders[7] = [1, 2, 3, 4, 5, 6]
+    unopened = {i: frozenset({7}) if i in (0, 8, 9) else frozenset() for i in range(10)}
+    assert settle_included(ten, holders, unopened).devices == set(range(10))
