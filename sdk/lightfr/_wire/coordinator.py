@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _DAY_MS = 86_400_000
 _SMALL_ANSWER_BYTES = 4_096
 _CERTIFICATES_LIMIT_BYTES = 65_536
+# Around the largest signed manifest in its answer.
+_TAG_AND_LENGTH_BYTES = 4
 ROUND_ID_BYTES = 16
 UPLOAD_ID_BYTES = 16
 UPLOAD_KINDS = (model_pb2.UPLOAD_KIND_TERNARY, model_pb2.UPLOAD_KIND_EXACT, model_pb2.UPLOAD_KIND_CODES)
@@ -65,7 +67,7 @@ def get_manifest(channel: Channel, known_model_version: int) -> bytes | None:
     request = coordinator_pb2.GetManifestRequest(
         capabilities=_capabilities(), known_model_version=known_model_version
     ).SerializeToString()
-    body = channel.call("CoordinatorService/GetManifest", request, SIGNED_LIMIT_BYTES + 16)
+    body = channel.call("CoordinatorService/GetManifest", request, SIGNED_LIMIT_BYTES + _TAG_AND_LENGTH_BYTES)
     answer = decode(coordinator_pb2.GetManifestResponse, body)
     return answer.signed_manifest.SerializeToString() if answer.HasField("signed_manifest") else None
 
