@@ -4,6 +4,7 @@ import base64
 import json
 import socket
 import ssl
+import threading
 from contextlib import suppress
 from types import SimpleNamespace
 
@@ -161,6 +162,58 @@ def test_who_has_no_connection_has_nothing_to_interrupt(serve):
     server, channel = serve(lambda *_: (200, {"Content-Type": "application/proto"}, b""))
     channel.interrupt()
     assert server.requests == []
+
+
+def test_a_channel_that_was_stopped_begins_no_call_nor_does_one_that_was_made_from_it(serve):
+    server, channel = serve(lambda *_: (200, {}, b"x"))
+    channel.stop = threading.Event()
+    other = channel.to(server.url, 5.0)
+    assert (channel.call(CALL, b"", 1), other.call(CALL, b"", 1)) == (b"x", b"x")
+    channel.stop.set()
+    for stopped in (channel, other):
+        with pytest.raises(ServerUnavailableError, match="the call was interrupted"):
+            stopped.call(CALL, b"", 1)
+    other.close()
+    assert len(server.requests) == 2
+
+
+def test_a_call_that_fails_after_the_channel_was_stopped_is_not_tried_again(serve):
+    stop = threading.Event()
+    server, channel = serve(lambda *_: stop.set() or error("unavailable", 503))
+    channel.stop = stop
+    with pytest.raises(ServerUnavailableError, match="503"):
+        channel.call(CALL, b"", 0)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_a_call_that_waits_is_woken_up_and_tries_again_unless_the_channel_was_stopped(serve, is_stopped):
+    asked, go_on, results = threading.Event(), threading.Event(), []
+
+    def hold_the_first(*_):
+        if not asked.is_set():
+            asked.set()
+            go_on.wait(20)
+        return 200, {}, b"x"
+
+    def call():
+        try:
+            results.append(channel.call(CALL, b"", 1))
+        except ServerUnavailableError:
+            results.append("interrupted")
+
+    server, channel = serve(hold_the_first)
+    channel.stop = threading.Event()
+    waiting = threading.Thread(target=call)
+    waiting.start()
+    assert asked.wait(20)
+    if is_stopped:
+        channel.stop.set()
+    channel.interrupt()
+    waiting.join(20)
+    go_on.set()
+    assert results == (["interrupted"] if is_stopped else [b"x"])
+    assert len(server.requests) == (1 if is_stopped else 2)
 
 
 def test_a_refusal_carries_connects_code_and_the_finer_reason(serve):
