@@ -45,9 +45,9 @@ EQUIVALENT = Path(__file__).with_name("equivalent.toml")
 MIRRORS = {
     "sdk/lightfr/rounds.py": ["tests/sdk/test_rounds.py", "tests/sdk/secagg"],
     "sdk/lightfr/device.py": ["tests/sdk/device"],
-    "sdk/lightfr/identities.py": ["tests/sdk/test_membership.py", "tests/sdk/device", "tests/sdk/secagg"],
+    "sdk/lightfr/identities.py": ["tests/sdk/test_identities.py", "tests/sdk/test_membership.py", "tests/sdk/device"],
     "sdk/lightfr/membership.py": ["tests/sdk/test_membership.py", "tests/sdk/device"],
-    "sdk/lightfr/_wire": ["tests/sdk/wire", "tests/sdk/test_kept_rounds.py", "tests/sdk/client/test_sync.py"],
+    "sdk/lightfr/_wire": ["tests/sdk/wire", "tests/sdk/test_rounds.py", "tests/sdk/client/test_cancel.py"],
     "sdk/lightfr/secagg": ["tests/sdk/secagg", "tests/sdk/test_rounds.py", "tests/sdk/test_evaluation.py"],
     "sdk/lightfr/store": ["tests/sdk/store"],
     "harness/lightfr_harness/server/rules": ["tests/harness/server/rules"],

@@ -101,10 +101,14 @@ def one(**how):
     return RoundParticipant.begin(place(**how), Server().trusted(), 2)
 
 
-def walk(server, participants, last, between=lambda participant: participant):
-    """Take all devices through the steps up to `last`; `between` may replace a participant before each step."""
-    for method in METHODS[: METHODS.index(last) + 1]:
-        for number in range(COHORT):
+def walk(server, participants, last, between=lambda participant: participant, left_before=()):
+    """Take all devices through the steps up to `last`; `between` may replace a participant before each step.
+
+    `left_before` is a step, and the number of a device that does not take it, nor any that follows.
+    """
+    for at, method in enumerate(METHODS[: METHODS.index(last) + 1]):
+        left = left_before[1:] if left_before and at >= METHODS.index(left_before[0]) else ()
+        for number in sorted({*range(COHORT)} - {*left}):
             participants[number] = between(participants[number])
             if method != "AdvertiseKeys":
                 assert participants[number].answer(server.step(method, number), vector_of(number))
@@ -193,6 +197,27 @@ def test_a_view_has_what_the_server_told_so_far():
     assert (view.round_id, view.manifest_sha256, view.kind) == (ROUND_ID, DIGEST, coordinator.TRAINING)
     assert view.roster_digest == server.cohort.roster.digest
     assert view.included == view.survivors == b"\x0f"
+
+
+@pytest.mark.parametrize(
+    ("left_before", "others"),
+    [
+        ((), [None, None, 3, 3, 3, 3, 3, 3]),
+        (("ShareKeys", 3), [None, None, 3, 3, 2, 2, 2, 2]),
+        (("Upload", 3), [None, None, 3, 3, 3, 3, 2, 2]),
+    ],
+)
+def test_a_device_can_say_how_many_others_are_in_its_round_as_the_server_last_told_it(left_before, others):
+    server, told = Server(), []
+    participants = begun(server)
+
+    def noted(participant):
+        if participant is participants[0]:
+            told.append(participant.others)
+        return restarted(participant)
+
+    walk(server, participants, "RevealShares", noted, left_before)
+    assert [*told, participants[0].others] == others
 
 
 @pytest.mark.parametrize("missing", ["secure_round", "secure_session", "secure_outgoing"])

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from lightfr._wire.channel import Channel
 
 _DAY_MS = 86_400_000
-_SMALL_ANSWER_BYTES = 4_096
+SMALL_ANSWER_BYTES = 4_096
 _CERTIFICATES_LIMIT_BYTES = 65_536
+# Around the largest signed manifest in its answer.
+_TAG_AND_LENGTH_BYTES = 4
 ROUND_ID_BYTES = 16
 UPLOAD_ID_BYTES = 16
 UPLOAD_KINDS = (model_pb2.UPLOAD_KIND_TERNARY, model_pb2.UPLOAD_KIND_EXACT, model_pb2.UPLOAD_KIND_CODES)
@@ -65,7 +67,7 @@ def get_manifest(channel: Channel, known_model_version: int) -> bytes | None:
     request = coordinator_pb2.GetManifestRequest(
         capabilities=_capabilities(), known_model_version=known_model_version
     ).SerializeToString()
-    body = channel.call("CoordinatorService/GetManifest", request, SIGNED_LIMIT_BYTES + 16)
+    body = channel.call("CoordinatorService/GetManifest", request, SIGNED_LIMIT_BYTES + _TAG_AND_LENGTH_BYTES)
     answer = decode(coordinator_pb2.GetManifestResponse, body)
     return answer.signed_manifest.SerializeToString() if answer.HasField("signed_manifest") else None
 
@@ -76,7 +78,7 @@ def check_in(channel: Channel, known_model_version: int, privacy_modes: Sequence
         capabilities=_capabilities(privacy_modes), known_model_version=known_model_version
     ).SerializeToString()
     answer = decode(
-        coordinator_pb2.CheckInResponse, channel.call("CoordinatorService/CheckIn", request, _SMALL_ANSWER_BYTES)
+        coordinator_pb2.CheckInResponse, channel.call("CoordinatorService/CheckIn", request, SMALL_ANSWER_BYTES)
     )
     if answer.WhichOneof("answer") == "assignment":
         return _assignment(answer.assignment)
@@ -121,7 +123,7 @@ def encode_upload(assignment: Assignment, upload_id: bytes, row_update: bytes) -
 
 def upload(channel: Channel, request: bytes) -> None:
     """Send a serialised UploadRequest; returns when the server says that it is durable."""
-    body = channel.call("CoordinatorService/Upload", request, _SMALL_ANSWER_BYTES)
+    body = channel.call("CoordinatorService/Upload", request, SMALL_ANSWER_BYTES)
     receipt = decode(coordinator_pb2.UploadResponse, body)
     require(receipt.request_sha256 == hashlib.sha256(request).digest(), "a receipt is for another upload")
 

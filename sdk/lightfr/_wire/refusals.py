@@ -14,12 +14,14 @@ from lightfr.v1 import error_pb2
 
 _DETAIL = error_pb2.ErrorDetail.DESCRIPTOR.full_name
 _PREFIX = "ERROR_REASON_"
-# What a server may make a client print.
 _LONGEST_MESSAGE = 200
 
 
 def refusal(status: int, body: bytes) -> LightFRError:
-    """Return the exception for an answer that is not 200. Without a Connect error in it, its status decides."""
+    """Return the exception for an answer that is not 200. Without a Connect error in it, its status decides.
+
+    Of the server's own words it shows 200 characters, and of its wire versions 16.
+    """
     code, message, detail = _parse(body)
     known = detail.reason in error_pb2.ErrorReason.values()
     reason = error_pb2.ErrorReason.Name(detail.reason).removeprefix(_PREFIX) if known else "UNSPECIFIED"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from lightfr._wire.coordinator import decode, require, upload
+from lightfr._wire.coordinator import SMALL_ANSWER_BYTES, decode, require, upload
 from lightfr.v1 import coordinator_pb2, secure_pb2
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 # The server may hold an answer so long; less than the timeout of a call.
 MAX_WAIT_MS = 15_000
-_EMPTY_ANSWER_BYTES = 64
 # A roster of 8,192 devices with its vouchers. No other step is larger.
 _STEP_LIMIT_BYTES = 8192 * (112 + 136) + 4096
 _DAY_MS = 86_400_000
@@ -132,7 +131,7 @@ def send(channel: Channel, method: str, request: bytes) -> None:
     if method == "Upload":
         upload(channel, request)
     else:
-        channel.call(f"CoordinatorService/{method}", request, _EMPTY_ANSWER_BYTES)
+        channel.call(f"CoordinatorService/{method}", request, SMALL_ANSWER_BYTES)
 
 
 def next_step(channel: Channel, round_id: bytes) -> Step:

@@ -8,7 +8,7 @@ from inspect import signature
 import pytest
 from cryptography import x509
 
-from lightfr import Client, Device, DeviceStatus, FileKey, RatingScale
+from lightfr import Client, Device, DeviceStatus, FileKey, RatingScale, _files
 from lightfr.errors import EnrollmentError, InvalidInputError, StoreWriteError
 from tests.sdk.store.faults import CrashError, Files
 
@@ -103,6 +103,15 @@ def test_forgetting_overwrites_private_keys_before_it_removes_them(device):
     other_name.hardlink_to(device.identity)
     device.forget()
     assert set(other_name.read_bytes()) == {0}
+
+
+def test_a_forgotten_device_does_not_come_back_with_a_loss_of_power(tmp_path, monkeypatch):
+    files = Files(monkeypatch)
+    for name in ("notes.txt", *FILES):
+        _files.save(tmp_path / name, SECRET)
+    Device(tmp_path, "https://localhost:1").forget()
+    files.lose_power(tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == ["notes.txt"]
 
 
 @pytest.mark.parametrize("fault", ["refuse", "crash"])

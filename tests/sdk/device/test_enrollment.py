@@ -180,6 +180,22 @@ def test_an_expired_identity_is_replaced(coordinator, authority, invitation, tmp
         assert client.sync()
 
 
+def test_an_identity_is_replaced_from_the_second_on_in_which_it_ends(authority, tmp_path, monkeypatch):
+    """As a membership has ended from that second on."""
+    device, address = Device(tmp_path, "https://localhost:1"), "https://localhost:1"
+    make_identity(authority, device.identity)
+    (tmp_path / "server").write_text(address)
+    invited = tmp_path / "invitation.json"
+    invited.write_text(json.dumps(authority.invite(address, address, 600)))
+    monkeypatch.setattr(calls, "enroll", lambda *_: lose(None))
+    ends = device.status().certificate_ends.timestamp()
+    monkeypatch.setattr("time.time", lambda: ends - 0.001)
+    assert Device.enroll(invited, tmp_path) == device
+    monkeypatch.setattr("time.time", lambda: ends)
+    with pytest.raises(ServerUnavailableError):
+        Device.enroll(invited, tmp_path)
+
+
 BAD_INVITATIONS = [
     b"",
     b"{}",
@@ -207,10 +223,10 @@ def test_an_invitation_that_is_not_there_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("field", ["server", "enrollment"])
-def test_an_address_that_is_none_is_refused(coordinator, invitation, tmp_path, field):
+def test_an_address_that_is_none_is_refused_before_anything_is_written(coordinator, invitation, tmp_path, field):
     with pytest.raises(InvalidInputError, match="https://host:port"):
         Device.enroll(changed(invitation(coordinator), **{field: "http://localhost:1"}), tmp_path / "device")
-    assert not (tmp_path / "device/identity.pem").exists()
+    assert not (tmp_path / "device").exists()
 
 
 def test_a_trust_that_is_none_is_refused(coordinator, invitation, tmp_path):

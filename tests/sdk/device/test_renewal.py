@@ -9,7 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -87,6 +88,41 @@ def test_an_identity_that_is_none_has_no_life_and_is_not_renewed(garbage, cut):
             parse_certificate(KEY + pem("CERTIFICATE", content))
         with suppress(ValueError, IndexError):
             parse_certificate(content)
+
+
+class Nowhere:
+    """Stands for a channel to the coordinator, from which a way to the authority is asked."""
+
+    host = "127.0.0.1"
+
+    def to(self, server, timeout_seconds):
+        raise AssertionError("there is no address")
+
+
+DAY = 86_400
+
+
+@pytest.mark.parametrize(("life_days", "due_days"), [(365, 60), (200, 60), (180, 60), (90, 30), (3, 1)])
+def test_a_renewal_is_due_with_fewer_than_60_days_left_or_a_third_of_a_shorter_life(
+    authority, tmp_path, monkeypatch, caplog, life_days, due_days
+):
+    """One that is due is seen to be tried: it fails at once, where the address of the authority is not known."""
+    (tmp_path / "identity.pem").write_bytes(KEY + pem("CERTIFICATE", certificate_for(timedelta(days=life_days))))
+    identity = Identity(tmp_path / "identity.pem", Trust(authority.folder / "trust.pem"))
+    ends = NOW.timestamp() // 1 + life_days * DAY
+    for left, is_due in ((life_days * DAY, False), (due_days * DAY, False), (due_days * DAY - 0.001, True)):
+        monkeypatch.setattr("time.time", lambda left=left: ends - left)
+        caplog.clear()
+        identity.renew_if_due(Nowhere())
+        expected = [f"{NOT_RENEWED}: EnrollmentError. {ADVICE}"] if is_due else []
+        assert [record.getMessage() for record in caplog.records] == expected
+
+
+def certificate_for(life):
+    """A certificate that begins now, DER."""
+    key, name = new_key(), x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "1" * 32)])
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 1).not_valid_before(NOW).not_valid_after(NOW + life)
+    return builder.sign(key, SHA256()).public_bytes(Encoding.DER)
 
 
 @pytest.fixture
@@ -279,9 +315,6 @@ def test_what_is_left_of_a_renewal_that_was_over_is_not_used_for_the_next(open_c
 
 
 def request_of(private_key):
-    from cryptography.hazmat.primitives.hashes import SHA256
-    from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
-
     builder = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([]))
     return builder.sign(load_pem_private_key(private_key, None), SHA256()).public_bytes(Encoding.PEM)
 

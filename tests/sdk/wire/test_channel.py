@@ -1,56 +1,31 @@
-"""Calls and downloads: what is retried, what is refused, and what an error says."""
+"""Calls: what is retried, what is refused, and what an error says."""
 
 import base64
-import hashlib
 import json
 import socket
+import ssl
+import threading
+from contextlib import suppress
+from types import SimpleNamespace
 
 import pytest
 
 from lightfr._wire import channel as channels
-from lightfr._wire import coordinator, tls
+from lightfr._wire import tls
 from lightfr._wire.channel import Channel
-from lightfr._wire.downloads import download
 from lightfr.errors import (
-    ArtifactError,
     IdentityRefusedError,
     ProtocolError,
     RefusedError,
+    ServerNotTrustedError,
     ServerUnavailableError,
-    StoreWriteError,
     UpdateRequiredError,
 )
-from lightfr.v1 import coordinator_pb2, error_pb2, manifest_pb2
-from tests.certificates import client_pem, credentials_of
-from tests.sdk.wire.servers import ScriptedServer
+from lightfr.v1 import error_pb2
+from tests.campaigns.device_targets import WholeAnswer
 
 CALL = "CoordinatorService/GetManifest"
-
-
-@pytest.fixture(scope="module")
-def identity(authority, tmp_path_factory):
-    return client_pem(authority, tmp_path_factory.mktemp("identity"))
-
-
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch):
-    monkeypatch.setattr(channels, "_FIRST_PAUSE", 0.001)
-
-
-@pytest.fixture
-def serve(authority, identity):
-    """Start a server with this script and open a channel to it."""
-    started = []
-
-    def start(answer):
-        server = ScriptedServer(credentials_of(authority).context(), answer)
-        started.append((server.__enter__(), Channel(server.url, tls.context(authority.folder / "trust.pem", identity))))
-        return started[-1]
-
-    yield start
-    for server, channel in started:
-        channel.close()
-        server.__exit__()
+pytestmark = pytest.mark.usefixtures("impatient")
 
 
 def error(code, status, *, reason=0, **fields):
@@ -66,7 +41,9 @@ def test_a_call_is_a_connect_unary_request(serve):
     assert (verb, path, body) == ("POST", "/lightfr.v1.CoordinatorService/GetManifest", b"in")
     assert headers["Content-Type"] == "application/proto"
     assert headers["Connect-Protocol-Version"] == "1"
-    assert float(headers["Connect-Timeout-Ms"]) / 1000 < channels._SOCKET_TIMEOUT_SECONDS
+    assert headers["Connect-Timeout-Ms"] == "30000", "as the protocol says of our device"
+    assert channels._SOCKET_TIMEOUT_SECONDS > 30, "the server gives up first"
+    assert "Accept-Encoding" not in headers, "answers are not compressed"
 
 
 def test_one_connection_serves_many_calls(serve):
@@ -93,6 +70,14 @@ def test_an_answer_above_its_limit_is_refused_and_the_connection_given_up(serve)
     with pytest.raises(ProtocolError):
         channel.call(CALL, b"", 100)
     assert server.connections == 2
+
+
+@pytest.mark.parametrize("size_bytes", [100, 101, 102, 1000])
+def test_of_an_answer_that_is_too_long_one_byte_beyond_the_limit_is_read(size_bytes):
+    answer = WholeAnswer(bytes(size_bytes))
+    with suppress(ProtocolError):
+        assert channels._read(answer, 100) == bytes(100)
+    assert answer.tell() == min(size_bytes, 101)
 
 
 def test_an_answer_that_breaks_off_is_asked_for_again(serve):
@@ -154,6 +139,19 @@ def test_a_server_that_recovers_is_not_given_up(serve):
     assert channel.call(CALL, b"", 9) == b"at last"
 
 
+def test_between_tries_a_device_waits_for_a_random_time_that_may_be_twice_as_long_each_time(serve, monkeypatch):
+    """At first up to half a second."""
+    pauses, slept = [], []
+    monkeypatch.setattr(channels, "_FIRST_PAUSE", 0.5)
+    monkeypatch.setattr("random.uniform", lambda low, high: pauses.append((low, high)) or len(pauses))
+    monkeypatch.setattr(channels, "time", SimpleNamespace(sleep=slept.append))
+    _, channel = serve(lambda *_: error("unavailable", 503))
+    with pytest.raises(ServerUnavailableError):
+        channel.call(CALL, b"", 0)
+    assert pauses == [(0, 0.5), (0, 1.0)]
+    assert slept == [1, 2]
+
+
 def test_nobody_there_is_unavailable(authority, identity):
     channel = Channel("https://localhost:1", tls.context(authority.folder / "trust.pem", identity))
     with pytest.raises(ServerUnavailableError, match="ConnectionRefusedError"):
@@ -164,6 +162,58 @@ def test_who_has_no_connection_has_nothing_to_interrupt(serve):
     server, channel = serve(lambda *_: (200, {"Content-Type": "application/proto"}, b""))
     channel.interrupt()
     assert server.requests == []
+
+
+def test_a_channel_that_was_stopped_begins_no_call_nor_does_one_that_was_made_from_it(serve):
+    server, channel = serve(lambda *_: (200, {}, b"x"))
+    channel.stop = threading.Event()
+    other = channel.to(server.url, 5.0)
+    assert (channel.call(CALL, b"", 1), other.call(CALL, b"", 1)) == (b"x", b"x")
+    channel.stop.set()
+    for stopped in (channel, other):
+        with pytest.raises(ServerUnavailableError, match="the call was interrupted"):
+            stopped.call(CALL, b"", 1)
+    other.close()
+    assert len(server.requests) == 2
+
+
+def test_a_call_that_fails_after_the_channel_was_stopped_is_not_tried_again(serve):
+    stop = threading.Event()
+    server, channel = serve(lambda *_: stop.set() or error("unavailable", 503))
+    channel.stop = stop
+    with pytest.raises(ServerUnavailableError, match="503"):
+        channel.call(CALL, b"", 0)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_a_call_that_waits_is_woken_up_and_tries_again_unless_the_channel_was_stopped(serve, is_stopped):
+    asked, go_on, results = threading.Event(), threading.Event(), []
+
+    def hold_the_first(*_):
+        if not asked.is_set():
+            asked.set()
+            go_on.wait(20)
+        return 200, {}, b"x"
+
+    def call():
+        try:
+            results.append(channel.call(CALL, b"", 1))
+        except ServerUnavailableError:
+            results.append("interrupted")
+
+    server, channel = serve(hold_the_first)
+    channel.stop = threading.Event()
+    waiting = threading.Thread(target=call)
+    waiting.start()
+    assert asked.wait(20)
+    if is_stopped:
+        channel.stop.set()
+    channel.interrupt()
+    waiting.join(20)
+    go_on.set()
+    assert results == (["interrupted"] if is_stopped else [b"x"])
+    assert len(server.requests) == (1 if is_stopped else 2)
 
 
 def test_a_refusal_carries_connects_code_and_the_finer_reason(serve):
@@ -218,141 +268,24 @@ def test_what_a_server_says_is_printed_short_and_without_control_characters(serv
     assert len(str(refused.value)) < 500
 
 
-def test_a_receipt_for_other_bytes_is_no_receipt(serve):
-    answer = coordinator_pb2.UploadResponse(upload_id=bytes(16), request_sha256=bytes(32)).SerializeToString()
-    _, channel = serve(lambda *_: (200, {}, answer))
-    with pytest.raises(ProtocolError, match="another upload"):
-        coordinator.upload(channel, b"request")
-
-
 @pytest.mark.parametrize(
-    "answer",
+    ("reason", "kind"),
     [
-        coordinator_pb2.CheckInResponse(),
-        coordinator_pb2.CheckInResponse(assignment=coordinator_pb2.Assignment(round_id=bytes(15))),
-        coordinator_pb2.CheckInResponse(
-            assignment=coordinator_pb2.Assignment(round_id=bytes(16), manifest_sha256=bytes(31), deadline_ms=5)
-        ),
-        coordinator_pb2.CheckInResponse(
-            assignment=coordinator_pb2.Assignment(round_id=bytes(16), manifest_sha256=bytes(32))
-        ),
-        coordinator_pb2.CheckInResponse(retry_window=coordinator_pb2.RetryWindow(earliest_ms=2, latest_ms=1)),
-        coordinator_pb2.CheckInResponse(retry_window=coordinator_pb2.RetryWindow(latest_ms=86_400_001)),
+        ("SSLV3_ALERT_CERTIFICATE_EXPIRED", IdentityRefusedError),
+        ("TLSV13_ALERT_CERTIFICATE_REQUIRED", IdentityRefusedError),
+        ("TLSV1_ALERT_UNKNOWN_CA", IdentityRefusedError),
+        ("UNKNOWN_CA", IdentityRefusedError),
+        ("TLSV1_ALERT_PROTOCOL_VERSION", ServerNotTrustedError),
+        ("UNSUPPORTED_PROTOCOL", ServerNotTrustedError),
+        ("WRONG_VERSION_NUMBER", ServerNotTrustedError),
+        ("TLSV1_ALERT_INTERNAL_ERROR", ServerUnavailableError),
+        ("NO_CERTIFICATE_SET", ServerUnavailableError),
+        ("UNEXPECTED_EOF_WHILE_READING", ServerUnavailableError),
+        (None, ServerUnavailableError),
     ],
 )
-def test_a_check_in_answer_outside_its_domain_is_refused(serve, answer):
-    _, channel = serve(lambda *_: (200, {}, answer.SerializeToString()))
-    with pytest.raises(ProtocolError):
-        coordinator.check_in(channel, 0, [])
-
-
-def test_an_unknown_reason_to_wait_still_means_wait(serve):
-    window = coordinator_pb2.RetryWindow(earliest_ms=1000, latest_ms=2000, reason=99)
-    _, channel = serve(lambda *_: (200, {}, coordinator_pb2.CheckInResponse(retry_window=window).SerializeToString()))
-    assert coordinator.check_in(channel, 0, []) == coordinator.RetryWindow(1.0, 2.0, "round_full")
-
-
-CONTENT = bytes(range(256)) * 1000
-NAME = hashlib.sha256(CONTENT).hexdigest()
-ARTIFACT = manifest_pb2.Artifact(sha256=bytes.fromhex(NAME), size_bytes=len(CONTENT))
-
-
-def ranged(_verb, path, headers, _body):
-    """A server that does ranges."""
-    assert path == f"/artifacts/{NAME}"
-    if "Range" not in headers:
-        return 200, {}, CONTENT
-    assert headers["If-Range"] == f'"{NAME}"'
-    start = int(headers["Range"].removeprefix("bytes=").removesuffix("-"))
-    return 206, {"Content-Range": f"bytes {start}-{len(CONTENT) - 1}/{len(CONTENT)}"}, CONTENT[start:]
-
-
-def test_a_download_is_checked_and_named_by_its_digest(serve, tmp_path):
-    server, channel = serve(ranged)
-    assert download(channel, ARTIFACT, tmp_path).read_bytes() == CONTENT
-    assert [file.name for file in tmp_path.iterdir()] == [NAME]
-    download(channel, ARTIFACT, tmp_path)
-    assert len(server.requests) == 1
-
-
-@pytest.mark.parametrize("have", [1, 65_536, len(CONTENT) - 1, len(CONTENT)])
-def test_a_download_goes_on_at_the_byte_where_it_broke(serve, tmp_path, have):
-    server, channel = serve(ranged)
-    (tmp_path / f"{NAME}.part").write_bytes(CONTENT[:have])
-    assert download(channel, ARTIFACT, tmp_path).read_bytes() == CONTENT
-    asked = [headers["Range"] for _, _, headers, _ in server.requests]
-    assert asked == ([f"bytes={have}-"] if have < len(CONTENT) else [])
-
-
-def test_a_server_without_ranges_sends_the_whole_again(serve, tmp_path):
-    _, channel = serve(lambda *_: (200, {}, CONTENT))
-    (tmp_path / f"{NAME}.part").write_bytes(b"something else")
-    assert download(channel, ARTIFACT, tmp_path).read_bytes() == CONTENT
-
-
-def test_a_part_that_is_longer_than_the_whole_is_begun_anew(serve, tmp_path):
-    _, channel = serve(ranged)
-    (tmp_path / f"{NAME}.part").write_bytes(CONTENT + b"!")
-    assert download(channel, ARTIFACT, tmp_path).read_bytes() == CONTENT
-
-
-def test_a_download_that_breaks_off_again_and_again_still_ends(serve, tmp_path):
-    """Each answer promises all and stops after 40,000 bytes."""
-
-    def stingy(*request):
-        status, headers, content = ranged(*request)
-        if len(content) <= 40_000:
-            return status, headers, content
-        return status, {**headers, "Content-Length": str(len(content)), "Connection": "close"}, content[:40_000]
-
-    server, channel = serve(stingy)
-    assert download(channel, ARTIFACT, tmp_path).read_bytes() == CONTENT
-    assert len(server.requests) == 7
-
-
-def test_a_download_without_progress_is_given_up_and_its_beginning_kept(serve, tmp_path):
-    broken = {"Content-Length": str(len(CONTENT)), "Connection": "close"}
-    answers = iter([(200, broken, CONTENT[:9])])
-    nothing = (503, {"Connection": "close"}, b"")
-    server, channel = serve(lambda *_: next(answers, nothing))
-    with pytest.raises(ServerUnavailableError):
-        download(channel, ARTIFACT, tmp_path)
-    assert (tmp_path / f"{NAME}.part").read_bytes() == CONTENT[:9]
-    assert len(server.requests) == 4
-
-
-@pytest.mark.parametrize("wrong", [CONTENT[:-1] + b"?", CONTENT + b"?"])
-def test_other_content_than_the_manifest_names_is_thrown_away(serve, tmp_path, wrong):
-    _, channel = serve(lambda *_: (200, {}, wrong))
-    with pytest.raises(ArtifactError):
-        download(channel, ARTIFACT, tmp_path)
-    assert not (tmp_path / NAME).exists()
-
-
-def test_a_download_without_end_is_stopped_at_the_size_of_the_manifest(serve, tmp_path):
-    """The server says nothing about the length and goes on: the disk must not fill up."""
-    endless = {"Content-Length": None, "Connection": "close"}
-    _, channel = serve(lambda *_: (200, endless, CONTENT * 20))
-    with pytest.raises(ArtifactError, match=f"longer than the {len(CONTENT)} bytes"):
-        download(channel, ARTIFACT, tmp_path)
-    assert sum(file.stat().st_size for file in tmp_path.iterdir()) <= len(CONTENT)
-
-
-def test_a_part_that_went_bad_on_disk_is_not_kept_and_the_next_try_succeeds(serve, tmp_path):
-    _, channel = serve(ranged)
-    (tmp_path / f"{NAME}.part").write_bytes(b"?" * 100)
-    with pytest.raises(ArtifactError):
-        download(channel, ARTIFACT, tmp_path)
-    assert download(channel, ARTIFACT, tmp_path).read_bytes() == CONTENT
-
-
-def test_a_full_disk_is_not_blamed_on_the_server(serve, tmp_path, monkeypatch):
-    from lightfr import _files
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    _, channel = serve(ranged)
-    monkeypatch.setattr(_files, "write", full)
-    with pytest.raises(StoreWriteError, match="No space left"):
-        download(channel, ARTIFACT, tmp_path)
+def test_what_openssl_says_tells_whose_turn_it_is(reason, kind):
+    """The device's, whose certificate was refused; nobody's, since the server is too old; or that of time."""
+    told = ssl.SSLError(1, "text that may change")
+    told.reason = reason
+    assert type(channels._explained(told)) is kind

@@ -2,6 +2,7 @@
 
 import os
 import resource
+import select
 import socket
 import ssl
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import threading
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 from cryptography import x509
@@ -198,6 +200,43 @@ def test_waiting_for_the_verdict_does_not_wait_for_the_silence(authority, tmp_pa
     monkeypatch.setattr(tls, "_SILENCE", 3600)
     with ScriptedServer(credentials_of(authority).context(), ok) as server:
         assert call(server, trust_of(authority), client_pem(authority, tmp_path)) == b"answer"
+
+
+class Handshaken:
+    """Stands for a socket after its handshake: each record that is read takes half a second to come.
+
+    `ticket_after` is the number of the record that brings the ticket; the others bring nothing to the application.
+    """
+
+    def __init__(self, ticket_after):
+        self.now, self.patience, self._ticket_after, self._records = 100.0, [], ticket_after, 0
+
+    @property
+    def session(self):
+        return SimpleNamespace(has_ticket=self._records >= self._ticket_after) if self._records else None
+
+    def recv(self, _):
+        self._records += 1
+        raise ssl.SSLWantReadError
+
+    def register(self, sock, events):
+        assert (sock, events) == (self, select.POLLIN)
+
+    def poll(self, milliseconds):
+        self.patience.append(milliseconds)
+        self.now += min(0.5, milliseconds / 1000)
+        return [self]
+
+
+@pytest.mark.parametrize(
+    ("ticket_after", "patience"), [(1, [2000]), (3, [2000, 1500, 1000]), (9, [2000, 1500, 1000, 500])]
+)
+def test_a_device_waits_for_a_ticket_for_two_seconds_in_all_whatever_else_comes(monkeypatch, ticket_after, patience):
+    sock = Handshaken(ticket_after)
+    monkeypatch.setattr(tls, "time", SimpleNamespace(monotonic=lambda: sock.now))
+    monkeypatch.setattr(tls, "select", SimpleNamespace(poll=lambda: sock, POLLIN=select.POLLIN))
+    tls._await_verdict(sock)
+    assert sock.patience == patience
 
 
 @pytest.mark.parametrize(
