@@ -6,7 +6,7 @@ from contextlib import nullcontext
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lightfr import UserCode
@@ -118,6 +118,7 @@ def test_no_field_of_a_server_turns_off_the_noise_of_mode_secagg():
 
 @settings(max_examples=30)
 @given(st.integers(1, 100), st.sets(st.integers(0, 99)))
+@example(5, {5})
 def test_a_gate_refresh_says_1_for_each_rated_item(n_items, rated):
     interactions = Interactions((item, 7) for item in rated)
     if rated and max(rated) >= n_items:
