@@ -49,6 +49,13 @@ def test_each_step_is_done_once_and_in_order():
             go_on()
 
 
+def test_a_session_knows_the_size_of_its_cohort_from_the_roster():
+    cohort = Cohort(N)
+    assert cohort.sessions[0].cohort == 0
+    cohort.share()
+    assert cohort.sessions[0].cohort == N
+
+
 def test_a_fresh_session_has_nothing_to_share():
     cohort = Cohort(2)
     with pytest.raises(PrivacyError, match="'advertise' is next"):
