@@ -60,10 +60,13 @@ def test_requirement():
     with pytest.raises(OutOfRangeError, match="^minimum_cohort"):
         cohorts.require_minimum_cohort(8193)
 """
-MORE_TESTS = """
-def test_the_rest():
-    assert cohorts.DEFAULT_MINIMUM_COHORT == 256
+TEST_OF_THE_FUNCTION = """
+def test_most():
     cohorts.require_minimum_cohort(8192)
+"""
+TEST_OF_THE_CONSTANT = """
+def test_default():
+    assert cohorts.DEFAULT_MINIMUM_COHORT == 256
 """
 
 
@@ -79,8 +82,10 @@ def test_a_mutant_survives_until_a_test_sees_it(tmp_path):
     tests, record = tmp_path / "test_cohorts.py", tmp_path / "record.json"
     tests.write_text(TESTS)
     assert try_cohorts(tests, record)[-1].endswith("8 of 8 tried, 0 equivalent, 2 survived")
-    tests.write_text(TESTS + MORE_TESTS)
+    tests.write_text(TESTS + TEST_OF_THE_FUNCTION)
     lines = try_cohorts(tests, record)
     assert lines[0].endswith("2 mutants"), "what was killed is not tried again"
-    assert lines[-1].endswith("8 of 8 tried, 0 equivalent, 0 survived")
+    assert lines[-1].endswith("8 of 8 tried, 0 equivalent, 1 survived")
+    tests.write_text(TESTS + TEST_OF_THE_FUNCTION + TEST_OF_THE_CONSTANT)
+    assert try_cohorts(tests, record)[-1].endswith("8 of 8 tried, 0 equivalent, 0 survived")
     assert sorted(json.loads(record.read_text())["sdk/lightfr/cohorts.py"]["killed"]) == list(range(8))

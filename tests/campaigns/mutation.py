@@ -306,15 +306,14 @@ def _try_cold(file: Path, broken: Mutant, tests: list[str], walks: Walks) -> int
 
 def _try_all(files: list[Path], tests: list[str], record: Record, sample: int, seed: int) -> None:
     plan = list(_planned(files, record, sample, seed))
+    for file, number, _ in plan:
+        record.of(file, seed)["survived"].pop(str(number), None)
     record.write()
     if not plan:
         return
     kept = record.path.with_suffix(".walks")
     walks = _learn_walks(files, tests, kept)
     print(f"{len(walks.seconds)} tests take {sum(walks.seconds.values()):.0f} s; {len(plan)} mutants", flush=True)
-    before = {(file, number) for file, number, _ in plan if str(number) in record.of(file, seed)["survived"]}
-    for file, number in before:
-        del record.of(file, seed)["survived"][str(number)]
     code = _in_a_process(
         lambda: _with_tests(tests, lambda session: _try_warm(session, plan, walks, record)), 10**6, quiet=False
     )
