@@ -100,3 +100,13 @@ def test_sums_without_a_weight_move_the_rows_by_what_devices_say_of_them_alone(w
     rule.finish_round()
     assert rule.memory[:2].tolist() == (256 * rows).tolist()
     assert not rule.mean_user.any()
+
+
+def test_sums_beyond_2_to_the_26_count_as_that_many():
+    rule, rows = make(np.full(2, 9), gate=0), np.zeros((2, F), np.int64)
+    rows[0, :4] = 2**18, 2**18 + 1, -(2**18), -(2**18) - 1
+    rows[1, :4] = 2**18 - 1, 2**22, -(2**18) + 1, -(2**22)
+    rule.add_sums(rows.ravel(), np.zeros(F, np.int64), np.array([0]))
+    rule.finish_round()
+    assert rule.memory[0, :4].tolist() == [2**26, 2**26, -(2**26), -(2**26)]
+    assert rule.memory[1, :4].tolist() == [2**26 - 256, 2**26, -(2**26) + 256, -(2**26)]

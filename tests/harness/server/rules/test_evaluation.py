@@ -116,8 +116,8 @@ def test_showing_what_is_disliked_counts_against_a_ranking():
 
 def test_nets_and_opinions_of_all_groups_are_those_of_their_sums():
     dislikes = (50, (40, 30), (0, 0), (40, 20), (10, 5))
-    it = evaluated((LIKES_CODES, dislikes), (LIKES_POPULARITY, NONE))
-    assert (it.opinions(), it.opinions(0), it.opinions(1)) == (450, 250, 200)
+    it = evaluated((LIKES_CODES, dislikes), (NONE, NONE), (LIKES_POPULARITY, NONE))
+    assert (it.opinions(), it.opinions(0), it.opinions(2)) == (450, 250, 200)
     assert it.nets().tolist() == [120 / 450, 150 / 450, 160 / 450, 35 / 450]
 
 

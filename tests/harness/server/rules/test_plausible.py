@@ -356,6 +356,15 @@ def test_a_trail_that_is_exactly_as_long_as_it_may_be_is_not_shortened():
     assert result[3, :3].tolist() == [56, 14, 0]
 
 
+def test_a_trail_may_be_three_times_as_long_as_the_middle_one_and_what_is_free():
+    """The middle one has 16 numbers of 256, 4096 together; 16 are free."""
+    for length, is_shorter in ((16 + 3 * 4096, False), (17 + 3 * 4096, True)):
+        rows = np.zeros((3, 16), np.int64)
+        rows[1], rows[2] = 256, squares(256 * length, 16)
+        result = shortened(rows, np.zeros((3, 16), np.int64), Counts(np.ones(3, np.int64), 100), 128)
+        assert result.tolist() == [*rows[:2].tolist(), ((7 * rows[2] + 4) // 8 if is_shorter else rows[2]).tolist()]
+
+
 def test_no_rows_are_not_shortened():
     nothing = np.zeros((0, 16), np.int64)
     assert shortened(nothing, nothing, Counts(np.zeros(0, np.int64), 100), N).shape == (0, 16)

@@ -293,6 +293,14 @@ def test_more_complaints_than_half_of_the_spare_shares_leave_their_sender_out_as
     assert it.devices >= set(range(10)) - {7}
 
 
+@pytest.mark.parametrize(("n_complaints", "is_faulty"), [(1, False), (2, True)])
+def test_half_of_the_spare_shares_is_rounded_down(n_complaints, is_faulty):
+    """Of 8 shares 5 are needed: there are 3 to spare."""
+    unopened = {i: frozenset({7} if i < n_complaints else ()) for i in range(8)}
+    it = settle_included(Cohort(8).roster, everybody(8), unopened)
+    assert (7 in it.faulty, 7 in it.devices) == (is_faulty, not is_faulty)
+
+
 def test_as_many_shares_as_are_needed_must_have_opened(ten):
     """Each of six that acknowledged has six shares with its own."""
     everybody_of_six = settled(ten, range(10), range(6))
