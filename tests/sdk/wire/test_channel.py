@@ -63,6 +63,15 @@ def test_a_connection_that_the_server_closed_meanwhile_is_opened_anew(serve, mon
     assert (len(server.requests), server.connections) == (2, 2)
 
 
+def test_another_identity_is_shown_from_the_next_request_on(serve, authority, identity):
+    server, channel = serve(lambda *_: (200, {}, b"x"))
+    channel.call(CALL, b"", 1)
+    channel.use_identity(tls.context(authority.folder / "trust.pem", identity))
+    channel.call(CALL, b"", 1)
+    channel.call(CALL, b"", 1)
+    assert (len(server.requests), server.connections) == (3, 2)
+
+
 def test_an_answer_above_its_limit_is_refused_and_the_connection_given_up(serve):
     server, channel = serve(lambda *_: (200, {}, bytes(200)))
     with pytest.raises(ProtocolError, match="longer than 100 bytes"):
@@ -112,6 +121,14 @@ def test_a_refusal_without_end_is_a_refusal(serve, monkeypatch):
     _, channel = serve(lambda *_: (409, {}, b"x" * (channels._ERROR_LIMIT_BYTES + 1)))
     with pytest.raises(ProtocolError, match="409"):
         channel.call(CALL, b"", 5)
+
+
+@pytest.mark.parametrize(("size_bytes", "code"), [(65_536, "aborted"), (65_537, "HTTP 409")])
+def test_a_refusal_is_read_up_to_the_size_that_the_protocol_states_and_no_further(serve, size_bytes, code):
+    _, channel = serve(lambda *_: (409, {}, b'{"code": "aborted"' + b" " * (size_bytes - 19) + b"}"))
+    with pytest.raises(RefusedError) as refused:
+        channel.call(CALL, b"", 5)
+    assert refused.value.code == code
 
 
 def test_an_answer_whose_end_cannot_be_told_is_refused(serve):

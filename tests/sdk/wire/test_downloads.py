@@ -125,6 +125,13 @@ def test_a_download_without_progress_is_given_up_and_its_beginning_kept(serve, t
     assert len(server.requests) == 4
 
 
+def test_one_byte_is_progress_enough_to_go_on(serve, tmp_path):
+    broken = {"Content-Length": str(len(CONTENT)), "Connection": "close"}
+    answers = iter([(200, broken, CONTENT[:1])])
+    _, channel = serve(lambda *request: next(answers, None) or ranged(*request))
+    assert download(channel, ARTIFACT, tmp_path, tries=1).read_bytes() == CONTENT
+
+
 @pytest.mark.parametrize("tries", [1, 3])
 def test_a_server_that_brings_nothing_is_asked_as_often_as_it_may_fail(serve, tmp_path, tries):
     server, channel = serve(lambda *_: (503, {}, b""))
