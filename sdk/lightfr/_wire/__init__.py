@@ -12,14 +12,15 @@ __all__ = ["address_of", "decode_round_model", "encode_update"]
 
 
 def address_of(server: str) -> tuple[str, int]:
-    """Return host and port of 'https://host:port'; raises InvalidInputError for anything else."""
+    """Return host and port of 'https://host:port', where the port may be left out; else raises InvalidInputError."""
     from urllib.parse import urlsplit
 
     try:
         parts = urlsplit(server)
-        host, port = parts.hostname, parts.port or 443
+        host, port = parts.hostname, 443 if parts.port is None else parts.port
     except ValueError as error:
         raise InvalidInputError("the server's address is not https://host:port") from error
-    if parts.scheme != "https" or not host or parts.path not in ("", "/") or parts.query or parts.username:
+    more = parts.path.removeprefix("/") or parts.query or parts.fragment or "@" in parts.netloc
+    if parts.scheme != "https" or not host or not port or more:
         raise InvalidInputError("the server's address is not https://host:port")
     return host, port

@@ -17,8 +17,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from lightfr._wire import address_of, tls
 from lightfr._wire import channel as channels
-from lightfr._wire import tls
 from lightfr._wire.channel import Channel
 from lightfr.errors import (
     IdentityRefusedError,
@@ -289,8 +289,17 @@ def test_a_trust_or_an_identity_that_is_none_is_refused_before_any_connection(au
         "https://h:1/x",
         "https://h:1?q",
         "https://h:99999",
+        "https://h:0",
+        "https://:p@h:1",
+        "https://h:1#f",
     ],
 )
-def test_only_https_addresses_are_taken(authority, tmp_path, url):
+def test_only_https_addresses_of_a_host_and_a_port_are_taken(authority, tmp_path, url):
     with pytest.raises(InvalidInputError, match="https://host:port"):
         Channel(url, tls.context(trust_of(authority), None))
+
+
+@pytest.mark.parametrize("url", ["https://h", "https://h/", "https://h:443"])
+def test_a_port_that_is_left_out_is_443(url):
+    assert address_of(url) == ("h", 443)
+    assert address_of("https://localhost:8443") == ("localhost", 8443)
