@@ -4,7 +4,11 @@ import os
 
 import pytest
 
+from lightfr import _files
+from lightfr.errors import StoreCorruptError
 from lightfr.store import _log
+from lightfr.store._opening import open_or_create
+from lightfr.store._ring import KeyRing
 
 HEADER, KEY = _log.Header(bytes(16), bytes(8), 1), bytes(32)
 AROUND_BYTES = 12 + 16  # nonce and tag
@@ -20,3 +24,40 @@ def test_no_reader_takes_a_record_above_the_limit_and_every_one_up_to_it(tmp_pat
         assert _log.Log(file, HEADER, KEY).read() is None
     finally:
         os.close(file)
+
+
+def test_a_log_that_could_not_be_written_leaves_no_file_behind_and_none_open(tmp_path, monkeypatch):
+    def refuse(file):
+        raise OSError("no")
+
+    before = len(os.listdir("/proc/self/fd"))
+    monkeypatch.setattr(_files, "fsync", refuse)
+    with pytest.raises(OSError, match="no"):
+        _log.write_temporary(tmp_path / "log", HEADER, KEY, [b"a change"])
+    assert list(tmp_path.iterdir()) == []
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_new_store_that_could_not_get_its_name_leaves_no_file_open(tmp_path, keys, monkeypatch):
+    def refuse(path):
+        raise OSError("no")
+
+    keys.save(b"other", b"")  # So that what comes next opens no file for the first time.
+    keys.destroy()
+    before = len(os.listdir("/proc/self/fd"))
+    monkeypatch.setattr(_files, "install_temporary", refuse)
+    with pytest.raises(OSError, match="no"):
+        open_or_create(tmp_path / "log", keys)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_log_that_was_rewritten_after_its_first_record_and_lost_its_snapshot_is_damaged(tmp_path, keys):
+    """Whatever the anchor says: as an empty store it would have lost what it held."""
+    ring = KeyRing.new()._replace(anchor=1)
+    keys.save(ring.encode(), ring.encode_anchor())
+    ((key_id, key),) = ring.keys.items()
+    log = _log.write_temporary(tmp_path / "log", _log.Header(ring.store_id, key_id, 2), key, ())
+    os.close(log.file)
+    _files.install_temporary(tmp_path / "log")
+    with pytest.raises(StoreCorruptError, match="in the midst of a snapshot"):
+        open_or_create(tmp_path / "log", keys)

@@ -1,4 +1,4 @@
-"""The key ring of version 1, whose anchor stood among the keys."""
+"""Key rings and their anchors; in version 1 the anchor stood among the keys."""
 
 import json
 
@@ -30,3 +30,17 @@ def test_any_other_anchor_is_refused(anchor):
 def test_ids_and_keys_of_another_size_are_refused(changes):
     with pytest.raises(StoreKeyError, match="damaged"):
         KeyRing.decode(first_version(1, **changes), b"")
+
+
+@pytest.mark.parametrize("anchor", [0, 1, 10**19, 2**64 - 1])
+def test_a_ring_and_its_anchor_are_read_back(anchor):
+    ring = KeyRing.new()._replace(anchor=anchor)
+    assert KeyRing.decode(ring.encode(), ring.encode_anchor()) == ring
+
+
+@pytest.mark.parametrize("number", [b"?", b"", b"-1", b"1" * 21])
+def test_a_mark_without_its_number_is_no_anchor(number):
+    ring = KeyRing.new()._replace(anchor=1)
+    _, _, mark = ring.encode_anchor().partition(b" ")
+    with pytest.raises(StoreKeyError, match="the anchor that is kept with the key"):
+        KeyRing.decode(ring.encode(), number + b" " + mark)

@@ -25,6 +25,11 @@ def test_a_refused_level_is_told_the_scale(level):
     assert (caught.value.minimum, caught.value.maximum) == (0, 2520)
 
 
+@pytest.mark.parametrize("level", [-1, 0, 1, 2520])
+def test_a_level_is_one_of_the_scale_or_that_of_a_hidden_item(level):
+    assert require_level(level) == level
+
+
 def test_a_name_has_no_half_of_a_pair_of_surrogates():
     for name in ("\ud7ff", "\ue000", "\U0001f600", "x" * 255):
         assert require_name(name) == name

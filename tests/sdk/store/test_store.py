@@ -16,6 +16,12 @@ def folder(tmp_path):
     return tmp_path / "device" / "store"
 
 
+@pytest.mark.parametrize("name", ["", "x" * 256, 7])
+def test_a_name_that_no_value_can_have_is_not_looked_for(folder, keys, name):
+    with Store.open(folder, keys) as store, pytest.raises(errors.InvalidInputError):
+        store.get(name)
+
+
 def test_what_was_stored_is_there_after_reopening_oldest_first(folder, keys):
     with Store.open(folder, keys) as store:
         store.rate([("a", 0), (-(2**63), 2520), ("ünïcode", 7)])
