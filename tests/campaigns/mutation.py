@@ -315,6 +315,7 @@ def _try_all(files: list[Path], tests: list[str], record: Record, sample: int, s
     before = {(file, number) for file, number, _ in plan if str(number) in record.of(file, seed)["survived"]}
     for file, number in before:
         del record.of(file, seed)["survived"][str(number)]
+    record.write()
     code = _in_a_process(
         lambda: _with_tests(tests, lambda session: _try_warm(session, plan, walks, record)), 10**6, quiet=False
     )
