@@ -262,7 +262,7 @@ def squares(energy, shape):
     return rows
 
 
-@pytest.mark.parametrize("bits", [8, 64, 104, 256])
+@pytest.mark.parametrize("bits", [8, 64, 104, 192, 256])
 @pytest.mark.parametrize(("counts", "devices", "n"), FLEETS)
 def test_a_row_may_say_as_much_as_the_devices_that_can_have_rated_it_and_no_more(counts, devices, n, bits):
     for row, most in enumerate(plain.row_bounds(counts.tolist(), devices, n, bits)):
