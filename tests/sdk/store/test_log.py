@@ -61,3 +61,8 @@ def test_a_log_that_was_rewritten_after_its_first_record_and_lost_its_snapshot_i
     _files.install_temporary(tmp_path / "log")
     with pytest.raises(StoreCorruptError, match="in the midst of a snapshot"):
         open_or_create(tmp_path / "log", keys)
+
+
+def test_the_limits_belong_to_the_format():
+    """A smaller one would refuse what another release has written; a larger one would write what others refuse."""
+    assert (_log.MAX_RECORD_BYTES, _log.MAX_CHANGE_BYTES) == (67_108_864, 67_107_840)

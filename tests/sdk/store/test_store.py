@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from lightfr import errors
-from lightfr.keys import CallbackKey
+from lightfr import _files, errors
+from lightfr.keys import CallbackKey, FileKey
 from lightfr.store import Store, _log, _store, discard
 from tests.sdk.store.sessions import require_settled, rewrite_often
 
@@ -14,6 +14,57 @@ from tests.sdk.store.sessions import require_settled, rewrite_often
 @pytest.fixture
 def folder(tmp_path):
     return tmp_path / "device" / "store"
+
+
+class Refusing(FileKey):
+    """Keeps no key while it refuses."""
+
+    refuses = False
+
+    def save(self, secret, anchor):
+        if self.refuses:
+            raise OSError("no")
+        super().save(secret, anchor)
+
+
+def test_a_store_shows_whether_it_is_open(folder, keys):
+    with Store.open(folder, keys) as store:
+        assert repr(store) == "<Store, open>"
+    assert repr(store) == "<Store, closed>"
+
+
+def test_a_key_ring_that_is_refused_once_takes_the_change_back_and_the_next_one_is_kept(folder, tmp_path):
+    keys = Refusing(tmp_path / "key")
+    with Store.open(folder, keys) as store:
+        store.rate([("kept", 1)])
+
+        def refuse_one_save(secret, anchor):
+            del keys.save
+            raise OSError("no")
+
+        keys.save = refuse_one_save
+        with pytest.raises(errors.StoreWriteError):
+            store.rate([("refused", 2)])
+        store.rate([("kept too", 3)])
+    with Store.open(folder, keys) as store:
+        assert store.ratings == {"kept": 1, "kept too": 3}
+
+
+def test_a_rewrite_whose_key_ring_is_refused_leaves_no_file_open(folder, tmp_path, monkeypatch):
+    keys = Refusing(tmp_path / "key")
+    Store.open(folder, keys).close()
+    before = len(os.listdir("/proc/self/fd"))
+    with Store.open(folder, keys) as store:
+        install = _files.install_temporary
+
+        def install_and_refuse(path):
+            install(path)
+            keys.refuses = True
+
+        monkeypatch.setattr(_files, "install_temporary", install_and_refuse)
+        with pytest.raises(errors.StoreWriteError):
+            store.rotate_key()
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 @pytest.mark.parametrize("name", ["", "x" * 256, 7])
