@@ -38,16 +38,24 @@ def test_a_log_that_could_not_be_written_leaves_no_file_behind_and_none_open(tmp
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_a_new_store_that_could_not_get_its_name_leaves_no_file_open(tmp_path, keys, monkeypatch):
+class NoKey:
+    """Keeps no key, and opens no file."""
+
+    def load(self):
+        return None
+
+    def save(self, secret, anchor):
+        pass
+
+
+def test_a_new_store_that_could_not_get_its_name_leaves_no_file_open(tmp_path, monkeypatch):
     def refuse(path):
         raise OSError("no")
 
-    keys.save(b"other", b"")  # So that what comes next opens no file for the first time.
-    keys.destroy()
     before = len(os.listdir("/proc/self/fd"))
     monkeypatch.setattr(_files, "install_temporary", refuse)
     with pytest.raises(OSError, match="no"):
-        open_or_create(tmp_path / "log", keys)
+        open_or_create(tmp_path / "log", NoKey())
     assert len(os.listdir("/proc/self/fd")) == before
 
 
