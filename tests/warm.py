@@ -103,6 +103,11 @@ class CoordinatorProcess(_Warm, child.CoordinatorProcess):
             self.addresses |= self._authority.addresses
         return self
 
+    @property
+    def log(self):
+        """All that both have logged, as if one had started the other."""
+        return super().log + (self._authority.log if self._authority else "")
+
     def __enter__(self):
         if self._authority:
             self._authority.start()
