@@ -93,7 +93,8 @@ class CoordinatorProcess(_Warm, child.CoordinatorProcess):
     def __init__(self, folder, authority, catalogue, *, enrollment_port=0, **options):
         self._authority = None
         if authority:
-            self._authority = AuthorityProcess(authority, port=enrollment_port, host=options.get("host", "127.0.0.1"))
+            same = {name: options[name] for name in ("host", "module") if name in options}
+            self._authority = AuthorityProcess(authority, port=enrollment_port, **same)
             options["credentials"] = authority / "coordinator"
         super().__init__(folder, None, catalogue, **options)
 
