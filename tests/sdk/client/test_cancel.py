@@ -136,6 +136,15 @@ def test_forget_does_not_wait_for_a_round(publisher, device):
         device.participate()
 
 
+def test_forget_leaves_the_models_to_a_call_that_still_holds_the_network(device):
+    with device._network:
+        device.forget()
+        assert device._user.models._path.exists()
+    with pytest.raises(StoreClosedError):
+        device.sync()
+    assert not device._user.models._path.exists()
+
+
 def test_forget_stops_a_sync(publisher, device):
     held = HeldServer(publisher, "GetManifest")
     result = in_thread(device.sync)
