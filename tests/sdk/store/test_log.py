@@ -26,10 +26,12 @@ def test_no_reader_takes_a_record_above_the_limit_and_every_one_up_to_it(tmp_pat
         os.close(file)
 
 
-def test_a_log_that_could_not_be_written_leaves_no_file_behind_and_none_open(tmp_path, monkeypatch):
-    def refuse(file):
-        raise OSError("no")
+def refuse(_):
+    """Stands for a file operation."""
+    raise OSError("no")
 
+
+def test_a_log_that_could_not_be_written_leaves_no_file_behind_and_none_open(tmp_path, monkeypatch):
     before = len(os.listdir("/proc/self/fd"))
     monkeypatch.setattr(_files, "fsync", refuse)
     with pytest.raises(OSError, match="no"):
@@ -49,9 +51,6 @@ class NoKey:
 
 
 def test_a_new_store_that_could_not_get_its_name_leaves_no_file_open(tmp_path, monkeypatch):
-    def refuse(path):
-        raise OSError("no")
-
     before = len(os.listdir("/proc/self/fd"))
     monkeypatch.setattr(_files, "install_temporary", refuse)
     with pytest.raises(OSError, match="no"):
