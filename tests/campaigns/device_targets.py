@@ -76,7 +76,7 @@ class Signer:
 class DeviceTarget:
     """One kind of thing that a device takes in: `make` gives valid ones, `take` uses a spoiled one."""
 
-    allowed = LightFRError
+    allowed, waits = LightFRError, False
     limit_bytes = 70_000
 
     def __init__(self, name, kind, make, take):

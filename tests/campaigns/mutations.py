@@ -176,11 +176,14 @@ class Mutator:
 
     def _nest(self, message):
         tag = varint(self.random.randrange(1, 9) << 3 | LEN)
+        # Written from the inside out, then put together at once.
+        headers, size = [], len(message)
         for _ in range(min(self.random.choice(DEPTHS), 300)):
-            if len(message) > self._limit_bytes:
+            if size > self._limit_bytes:
                 break
-            message = tag + varint(len(message)) + message
-        return message
+            headers.append(tag + varint(size))
+            size += len(headers[-1])
+        return b"".join((*reversed(headers), message))
 
     def _groups(self, message):
         return message + varint(self.random.randrange(1, 9) << 3 | START_GROUP) * self.random.choice(DEPTHS)

@@ -28,7 +28,7 @@ PROCEDURES = {
 class SecureTarget:
     """One procedure. A device whose spoiled message was taken goes on to contradict itself until the round ends."""
 
-    allowed, slots = Refusal, SLOTS
+    allowed, waits, slots = Refusal, True, SLOTS
 
     def __init__(self, method):
         self._method, self.kind = method, PROCEDURES[method]

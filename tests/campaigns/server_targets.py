@@ -25,7 +25,7 @@ BATCH_SECONDS = 1.0
 class CoordinatorTarget:
     """One procedure of CoordinatorService. Places and rounds go on turning over while it is tried."""
 
-    allowed = Refusal
+    allowed, waits = Refusal, True
 
     def __init__(self, method, kind, answer):
         self.name, self.kind, self._answer = method, kind, answer
@@ -106,7 +106,7 @@ class UploadTarget(CoordinatorTarget):
 class EnrollTarget:
     """EnrollmentService.Enroll; each slot holds a token that is good until a spoiled request spends it."""
 
-    name, kind, allowed = "Enroll", enrollment_pb2.EnrollRequest, Refusal
+    name, kind, allowed, waits = "Enroll", enrollment_pb2.EnrollRequest, Refusal, True
     slots = 32
 
     @asynccontextmanager
@@ -141,7 +141,7 @@ class EnrollTarget:
 class RenewTarget:
     """EnrollmentService.RenewCertificate; each slot is a device, followed by a new one when it got a certificate."""
 
-    name, kind, allowed = "RenewCertificate", enrollment_pb2.RenewCertificateRequest, Refusal
+    name, kind, allowed, waits = "RenewCertificate", enrollment_pb2.RenewCertificateRequest, Refusal, True
     slots = 32
 
     @asynccontextmanager

@@ -49,7 +49,7 @@ class RecordedRound(SecureRound):
 class StepTarget:
     """One step. Each message meets the device as it stood before the step."""
 
-    allowed, kind, limit_bytes = LightFRError, secure_pb2.GetStepResponse, 70_000
+    allowed, waits, kind, limit_bytes = LightFRError, False, secure_pb2.GetStepResponse, 70_000
     slots = 8 * DEVICES
 
     def __init__(self, step):

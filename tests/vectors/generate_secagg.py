@@ -3,6 +3,8 @@
 Slow and plain on purpose: Python integers and the primitives of `cryptography`, nothing of lightfr.
 """
 
+from math import prod
+
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -157,7 +159,25 @@ def mask_case():
     }
 
 
-def correction_case(name, threshold, n, wrong=(), *, secret=None, looked_for=True, is_found=True):
+def make_agree(points, values, threshold, places):
+    """Choose the false values at two places so that the first and the last `threshold` give the same wrong secret."""
+
+    def weight(part, x):
+        others = [other for other in part if other != x]
+        return prod(others) * pow(prod(other - x for other in others), -1, P) % P
+
+    parts, two = (points[:threshold], points[-threshold:]), [points[place] for place in places]
+    by_x = dict(zip(points, values, strict=True))
+    rest = [sum(weight(part, x) * by_x[x] for x in part if x not in two) for part in parts]
+    (a, b), (c, d) = [[weight(part, x) for x in two] for part in parts]
+    # Two equations in two unknowns: both parts give 7.
+    e, f = [7 - r for r in rest]
+    inverse = pow(a * d - b * c, -1, P)
+    for place, value in zip(places, ((e * d - f * b) * inverse % P, (a * f - c * e) * inverse % P), strict=True):
+        values[place] = value
+
+
+def correction_case(name, threshold, n, wrong=(), *, secret=None, agreeing=False, is_found=True):
     """Shares in the order in which they came; those at the places `wrong` are false. `false` has their x."""
     label = f"correction {name}"
     points = chosen(label, range(1, 200), n)[::-1]
@@ -167,13 +187,15 @@ def correction_case(name, threshold, n, wrong=(), *, secret=None, looked_for=Tru
     values = [sum(c * x**power for power, c in enumerate(coefficients)) % P for x in points]
     for place in wrong:
         values[place] = field_element(Tape(f"{label} {place}"))
+    if agreeing:
+        make_agree(points, values, threshold, wrong)
     return {
         "name": name,
         "threshold": threshold,
         "holders": points,
         "shares": [share_bytes(value) for value in values],
         "secret": constant.to_bytes(32, "little") if is_found else b"",
-        "false": sorted(points[place] for place in wrong) if is_found and looked_for else [],
+        "false": sorted(points[place] for place in wrong) if is_found else [],
     }
 
 
@@ -188,7 +210,8 @@ def correction_cases():
         correction_case("as many false as can be corrected", 3, 8, [0, 7]),
         correction_case("one share is enough, and the first is false", 1, 3, [0]),
         correction_case("a usual cohort with 21 false shares", 39, 81, range(0, 42, 2)),
-        correction_case("one that neither the first nor the last have", 39, 81, [40], looked_for=False),
+        correction_case("one that neither the first nor the last have", 39, 81, [40]),
+        correction_case("two that make the first and the last agree on another secret", 6, 10, [4, 5], agreeing=True),
         correction_case("one share too many is false", 3, 5, [0, 4], is_found=False),
         correction_case("one of just one more than needed is false", 3, 4, [3], is_found=False),
         correction_case("22 of a usual cohort are false", 39, 81, range(0, 44, 2), is_found=False),

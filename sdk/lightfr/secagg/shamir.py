@@ -35,7 +35,7 @@ def join(shares: Mapping[int, bytes]) -> bytes:
     """
     # Lagrange's formula at 0. The numbers of holders are small, so their products need no reduction on the way.
     divisors = [x * prod(other - x for other in shares if other != x) for x in shares]
-    parts = map(int.__mul__, _inverses(divisors), (int.from_bytes(share, "little") for share in shares.values()))
+    parts = map(int.__mul__, inverses(divisors), (int.from_bytes(share, "little") for share in shares.values()))
     total = prod(shares) * sum(parts)
     secret = total % PRIME
     if secret >> (8 * SECRET_BYTES):
@@ -43,7 +43,7 @@ def join(shares: Mapping[int, bytes]) -> bytes:
     return secret.to_bytes(SECRET_BYTES, "little")
 
 
-def _inverses(numbers: Sequence[int]) -> list[int]:
+def inverses(numbers: Sequence[int]) -> list[int]:
     """Return the inverses of many numbers at the price of one inversion: Montgomery's trick."""
     products = [1]
     for number in numbers:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
+from math import prod
+from secrets import randbelow
 
 from lightfr.errors import InvalidInputError
 from lightfr.secagg import shamir
@@ -22,16 +24,12 @@ def secret_of(shares: Mapping[int, bytes], threshold: int) -> tuple[bytes, froze
 
     Raises InvalidInputError when too many are false to tell which.
     """
-    points = list(shares.items())
-    first, last = dict(points[:threshold]), dict(points[-threshold:])
-    try:
-        secret = shamir.join(first)
-        if first == last or shamir.join(last) == secret:
-            # A false one between the two changes nothing, so nobody looks for it.
-            return secret, frozenset()
-    except InvalidInputError:
-        pass
-    return _corrected({x: int.from_bytes(share, "little") for x, share in points}, threshold)
+    values = {x: int.from_bytes(share, "little") for x, share in shares.items()}
+    # Drawn when the shares are there, so that no false one can have been made for it.
+    secret, agree = _joined(values, threshold, z=randbelow(_PRIME))
+    if agree and secret >> (8 * shamir.SECRET_BYTES) == 0:
+        return secret.to_bytes(shamir.SECRET_BYTES, "little"), frozenset()
+    return _corrected(values, threshold)
 
 
 def blamed(false_shares: Collection[tuple[int, int]]) -> frozenset[int]:
@@ -46,6 +44,23 @@ def blamed(false_shares: Collection[tuple[int, int]]) -> frozenset[int]:
         if as_owner[owner] != as_holder[holder]:
             guilty.add(owner if as_owner[owner] > as_holder[holder] else holder)
     return frozenset(guilty)
+
+
+def _joined(values: Mapping[int, int], threshold: int, z: int) -> tuple[int, bool]:
+    """The value at 0 of the polynomial through all n points (x to y), and whether its degree is below the threshold.
+
+    It is exactly when the sum of y r(x) / prod(x - other x) is zero for every polynomial r of a degree below
+    n - threshold. r = (x - z)^(n - threshold - 1) stands for them all: where one of the sums is not zero, this one is
+    for fewer than n of the numbers z.
+    """
+    divisors = [x * prod(x - other for other in values if other != x) for x in values]
+    parts = [y * inverse % _PRIME for y, inverse in zip(values.values(), shamir.inverses(divisors), strict=True)]
+    at_zero = prod(values) * sum(parts) * (-1) ** (len(values) - 1) % _PRIME
+    degree = len(values) - threshold - 1
+    if degree < 0:
+        return at_zero, True
+    checked = sum(x * part * pow(x - z, degree, _PRIME) for x, part in zip(values, parts, strict=True))
+    return at_zero, checked % _PRIME == 0
 
 
 def _corrected(values: Mapping[int, int], threshold: int) -> tuple[bytes, frozenset[int]]:

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from lightfr.errors import InvalidInputError
-from lightfr.secagg.shamir import PRIME
+from lightfr.secagg.shamir import PRIME, join
 from lightfr_harness.server.rules.shares import blamed, secret_of
 
 
@@ -33,8 +33,7 @@ def test_half_of_the_spare_shares_may_be_false_wherever_they_are(threshold, spar
         coefficients = [source.randrange(2**256), *(source.randrange(PRIME) for _ in range(threshold - 1))]
         xs = source.sample(range(1, 200), n)
         for n_false in range(1, spare // 2 + 1):
-            # The first is among them: false ones that are neither first nor last enough are not looked for.
-            false = {xs[0], *source.sample(xs[1:], n_false - 1)}
+            false = set(source.sample(xs, n_false))
             shares = told(dealt(coefficients, xs), false)
             assert secret_of(shares, threshold) == (secret(coefficients[0]), false)
             backwards = dict(reversed(shares.items()))
@@ -49,9 +48,32 @@ def test_shares_that_agree_give_their_secret_and_nobody_is_named(threshold, spar
     assert secret_of(shares, threshold) == (secret(2**256 - 1), frozenset())
 
 
-def test_a_false_share_between_the_first_and_the_last_is_not_looked_for():
-    shares = told(dealt([11, 3], [1, 2, 3, 4, 5]), {3})
-    assert secret_of(shares, 2) == (secret(11), frozenset())
+def test_a_false_share_in_the_middle_of_a_usual_cohort_is_found():
+    shares = told(dealt(range(5, 44), range(1, 82)), {41})
+    assert secret_of(shares, 39) == (secret(5), {41})
+
+
+def at_zero(xs, x):
+    """What the share of x counts in the secret of the shares of xs."""
+    top = bottom = 1
+    for other in xs:
+        if other != x:
+            top, bottom = top * other, bottom * (other - x)
+    return top * pow(bottom, -1, PRIME) % PRIME
+
+
+def test_two_who_make_the_first_and_the_last_shares_agree_on_another_secret_are_named():
+    """Six shares are enough; the two holders are among the first six and among the last six of ten."""
+    shares, first, last = dealt(range(5, 11), range(1, 11)), range(1, 7), range(5, 11)
+    # Their errors e and f move the secret of the first and that of the last by 1.
+    (a, b), (c, d) = [(at_zero(xs, 5), at_zero(xs, 6)) for xs in (first, last)]
+    inverse = pow(a * d - b * c, -1, PRIME)
+    for x, error in ((5, (d - b) * inverse), (6, (a - c) * inverse)):
+        moved = (int.from_bytes(shares[x], "little") + error) % PRIME
+        shares[x] = moved.to_bytes(33, "little")
+    for xs in (first, last):
+        assert join({x: shares[x] for x in xs}) == secret(6)
+    assert secret_of(shares, 6) == (secret(5), {5, 6})
 
 
 @pytest.mark.parametrize(("n", "threshold", "n_false"), [(4, 3, 1), (5, 3, 2), (6, 3, 2), (7, 3, 3), (9, 4, 3)])

@@ -1,6 +1,6 @@
 // Shamir's secret sharing over GF(p), p = 2^256 + 297: docs/secagg.md, "Shares" and "Unmask". JavaScript's BigInt holds
 // the numbers.
-import { inverse, modulo, PRIME } from "./field.js";
+import { PRIME } from "./field.js";
 import { decode } from "./reed_solomon.js";
 
 export const SHARE_BYTES = 33;
@@ -27,30 +27,9 @@ const toLittleEndian = (value: bigint): Buffer =>
 
 export const isShare = (bytes: Uint8Array): boolean => fromLittleEndian(bytes) < PRIME;
 
-/** The value at zero of the polynomial through these points. All is one fraction until the end: an inverse is dear. */
-function interpolate(shares: Share[]): bigint {
-  let [top, bottom] = [0n, 1n];
-  for (const { x, y } of shares) {
-    let [numerator, denominator] = [y, 1n];
-    for (const other of shares) {
-      if (other.x === x) continue;
-      numerator = modulo(numerator * other.x);
-      denominator = modulo(denominator * (other.x - x));
-    }
-    [top, bottom] = [modulo(top * denominator + numerator * bottom), modulo(bottom * denominator)];
-  }
-  return modulo(top * inverse(bottom));
-}
-
-/**
- * The 32 bytes behind shares, in the order in which they came. Undefined: there are fewer than `threshold`, or too many
- * are false to tell which.
- */
+/** The 32 bytes behind shares. Undefined: there are fewer than `threshold`, or too many are false to tell which. */
 export function reconstruct(shares: Share[], threshold: number): Reconstructed | undefined {
-  if (shares.length < threshold) return undefined;
-  const secret = interpolate(shares.slice(0, threshold));
-  const agree = shares.length === threshold || interpolate(shares.slice(-threshold)) === secret;
-  const decoded = agree ? { secret, falseShares: [] } : decode(shares, threshold);
+  const decoded = shares.length < threshold ? undefined : decode(shares, threshold);
   if (!decoded || decoded.secret >= 2n ** 256n) return undefined;
   return { secret: toLittleEndian(decoded.secret), falseShares: decoded.falseShares };
 }
