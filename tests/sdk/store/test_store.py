@@ -199,6 +199,31 @@ def test_a_log_is_rewritten_as_soon_as_it_has_the_size_for_it(folder, keys, monk
             assert store._log.header.first_sequence == first
 
 
+@pytest.mark.parametrize(("size_bytes", "first"), [(65_535, 1), (65_536, 2)])
+def test_a_log_is_not_rewritten_below_64_kib(folder, keys, size_bytes, first):
+    with Store.open(folder, keys) as store:
+        store.put("x", b"")
+        missing = size_bytes - store._log.length_bytes
+    discard(folder, keys)
+    with Store.open(folder, keys) as store:
+        # Three bytes of a value take four of the log, a byte of its name takes one.
+        store.put("x" + missing % 4 * "x", bytes(missing // 4 * 3))
+        assert store._log.header.first_sequence == first
+
+
+def test_a_log_is_rewritten_when_it_has_three_times_the_bytes_of_its_snapshot(folder, keys):
+    with Store.open(folder, keys) as store:
+        store.put("x", bytes(40_000))
+        store.rotate_key()
+        snapshot = store._log.header.first_sequence
+        for _ in range(2):
+            store.put("x", bytes(40_000))
+            assert store._log.header.first_sequence == snapshot
+        # Three records and their header were a little less than three snapshots, each with a header.
+        store.put("x", bytes(40_000))
+        assert store._log.header.first_sequence > snapshot
+
+
 def test_files_and_folder_are_the_owners_alone_whatever_the_umask(folder, keys, tmp_path):
     old = os.umask(0)
     try:
@@ -231,12 +256,13 @@ def test_a_log_that_grew_is_rewritten_and_its_sequence_goes_on(folder, keys, mon
 
 def test_a_snapshot_of_many_records_is_read_whole(folder, keys):
     with Store.open(folder, keys) as store:
-        store.rate((item_id, item_id % 2521) for item_id in range(25_000))
+        # Two records of 10,000, and one of the last.
+        store.rate((item_id, item_id % 2521) for item_id in range(20_001))
         store.update({"a": b"1", "b": b"2"})
         store.rotate_key()
         assert store._log.last_sequence - store._log.header.first_sequence + 1 == 5
     with Store.open(folder, keys) as store:
-        assert list(store.ratings.items()) == [(item_id, item_id % 2521) for item_id in range(25_000)]
+        assert list(store.ratings.items()) == [(item_id, item_id % 2521) for item_id in range(20_001)]
         assert store.get("b") == b"2"
 
 

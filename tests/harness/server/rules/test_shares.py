@@ -48,6 +48,13 @@ def test_shares_that_agree_give_their_secret_and_nobody_is_named(threshold, spar
     assert secret_of(shares, threshold) == (secret(2**256 - 1), frozenset())
 
 
+def test_shares_that_agree_are_not_decoded_which_takes_ten_times_as_long(monkeypatch):
+    monkeypatch.setattr("lightfr_harness.server.rules.shares._corrected", pytest.fail)
+    for threshold, spare in ((1, 0), (1, 4), (6, 0), (6, 1), (6, 2), (6, 3), (6, 20), (39, 42)):
+        shares = dealt(range(5, 5 + threshold), range(1, threshold + spare + 1))
+        assert secret_of(shares, threshold) == (secret(5), frozenset())
+
+
 def test_a_false_share_in_the_middle_of_a_usual_cohort_is_found():
     shares = told(dealt(range(5, 44), range(1, 82)), {41})
     assert secret_of(shares, 39) == (secret(5), {41})
