@@ -28,7 +28,6 @@ def run(kind, postgres, folder, only=()):
     kit = make_kit(folder / "kit", kind, "localhost", Vectors.read(DEFAULT_FOLDER))
     shared = {
         "database": postgres.database(),
-        "artifacts": folder / "shared",
         "credentials": kit.authority / "coordinator",
     }
     report = folder / "report.json"

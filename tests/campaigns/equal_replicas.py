@@ -189,12 +189,12 @@ class Service:
 
     def __init__(self, folder, fleet, plan, postgres, replicas):
         self._postgres, ports = postgres, [free_port() for _ in range(replicas)]
-        shared = {"database": postgres.database(), "artifacts": folder / "shared"}
-        credentials = {"credentials": fleet.authority / "coordinator", "operations_port": 0}
+        shared = {
+            "database": postgres.database(), "credentials": fleet.authority / "coordinator", "operations_port": 0,
+        }  # fmt: skip
         self.replicas = [
             CoordinatorProcess(
-                folder / f"replica-{i}", None, folder.parent / "items.tsv", **plan, **shared, **credentials
-                | {"port": port},
+                folder / f"replica-{i}", None, folder.parent / "items.tsv", **plan, **shared, port=port,
             )
             for i, port in enumerate(ports)
         ]  # fmt: skip

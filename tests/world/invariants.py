@@ -330,7 +330,7 @@ class Watch:
 
     def check_bounds(self, devices: Iterable[DeviceProgram], folder: Path) -> None:
         """Nobody keeps more files than it needs."""
-        n_files = sum(len(names) for place in ("coordinator", "shared") for *_, names in os.walk(folder / place))
+        n_files = sum(len(names) for *_, names in os.walk(folder / "coordinator"))
         if n_files > _MOST_SERVER_FILES * max(self._world.forecast.replicas, 1):
             self._world.fail(f"the coordinators keep {n_files} files")
         for device in devices:

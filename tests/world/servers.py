@@ -89,9 +89,9 @@ class WatchedReplica(Watched, Replica):
 class CoordinatorProgram:
     """A coordinator from start to death, and again, on one folder."""
 
-    def __init__(self, world: World, name: str, folder: Path, database: str, shared: Path | None) -> None:
+    def __init__(self, world: World, name: str, folder: Path, database: str) -> None:
         self._world, self._name, self._folder = world, name, folder
-        self._database, self._shared = database, shared
+        self._database = database
         self._offset = 0.0
         self.host = Host(name)
         self.host.is_alive = False
@@ -139,7 +139,7 @@ class CoordinatorProgram:
         credentials = Credentials(world.authority.folder / "coordinator", now=utc_of(lambda: host))
         made.__init__(
             self._folder, forecast.items, forecast.settings, forecast.plan, credentials, log, metrics=_METRICS,
-            crash_point=self._crash_point, database=self._database, shared=self._shared,
+            crash_point=self._crash_point, database=self._database,
         )  # fmt: skip
         self.credentials = credentials
         await made.start()

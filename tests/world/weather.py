@@ -48,11 +48,6 @@ class Forecast:
     has_counts: bool
 
     @property
-    def shares_folder(self) -> bool:
-        """Whether replicas share a folder for their files, or have these in the data base and in copies."""
-        return self.seed % 2 == 0
-
-    @property
     def is_private(self) -> bool:
         return self.settings.is_secure
 

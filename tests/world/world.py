@@ -179,13 +179,12 @@ class World:
         self.database = place / ("shared.sqlite" if forecast.replicas else "coordinator.sqlite")
         place.mkdir()
         if forecast.replicas:
-            database, shared = str(self.database), self.folder / "shared" if forecast.shares_folder else None
             self.coordinators = [
-                CoordinatorProgram(self, f"replica {number}", place / str(number), database, shared)
+                CoordinatorProgram(self, f"replica {number}", place / str(number), str(self.database))
                 for number in range(forecast.replicas)
             ]
         else:
-            self.coordinators = [CoordinatorProgram(self, "coordinator", place, "", None)]
+            self.coordinators = [CoordinatorProgram(self, "coordinator", place, "")]
         for number, (device_id, identity) in enumerate(identities):
             self._add_device(number, device_id, identity)
         for program in self.coordinators:

@@ -21,7 +21,7 @@ from lightfr_harness.server.coordinator.catalogue_plan import Change, Numbers, p
 from lightfr_harness.server.coordinator.folder import FolderError, put_next_catalogue
 from lightfr_harness.server.coordinator.options import ItemList, Settings, SettingsError, make_rule
 from lightfr_harness.server.coordinator.publishing import Publisher
-from lightfr_harness.server.coordinator.shelf import Shelf, require_place
+from lightfr_harness.server.coordinator.shelf import Shelf
 from lightfr_harness.server.coordinator.storage import Storage
 from lightfr_harness.server.coordinator.stored import reading
 from lightfr_harness.server.rules import AggregationRule, CatalogueRule
@@ -43,12 +43,12 @@ def offer(folder: Path, content: bytes) -> Change:
     return change
 
 
-def offer_to_replicas(database: str, content: bytes, shared: Path | None = None) -> Change:
-    """As above, for the replicas of a data base, which share a folder or else have their files in the data base."""
-    return asyncio.run(_offer_to_replicas(database, content, shared))
+def offer_to_replicas(database: str, content: bytes) -> Change:
+    """As above, for the replicas of a data base, which has their files too."""
+    return asyncio.run(_offer_to_replicas(database, content))
 
 
-async def _offer_to_replicas(database: str, content: bytes, shared: Path | None) -> Change:
+async def _offer_to_replicas(database: str, content: bytes) -> Change:
     storage = Storage.in_postgres(database, lambda: None)
     try:
         kept, manifests, changes = await storage.read(
@@ -56,10 +56,9 @@ async def _offer_to_replicas(database: str, content: bytes, shared: Path | None)
         )
         if kept is None:
             raise FolderError("the data base has not begun: start a replica with this list as its --catalogue")
-        await storage.read(lambda stored: require_place(stored, shared))
         with TemporaryDirectory() as folder:
-            publisher = Publisher(shared or Path(folder))
-            state = None if shared else await Shelf(publisher, storage).fetch_newest(manifests)
+            publisher = Publisher(Path(folder))
+            state = await Shelf(publisher, storage).fetch_newest(manifests)
             change = check_list(
                 publisher, Settings(**kept), manifests[0], content, has_counts=changes[0].has_counts, state=state
             )

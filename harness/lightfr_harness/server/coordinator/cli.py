@@ -131,12 +131,6 @@ def serve(
             help="postgresql://... of a data base that several coordinators share. Default: SQLite in FOLDER, for one."
         ),
     ] = "",
-    artifacts: Annotated[
-        Path | None,
-        typer.Option(
-            help="With --database: a folder that these share for artifacts and states. Default: the data base has them."
-        ),
-    ] = None,
     allow_clear_uploads: Annotated[
         bool,
         typer.Option(
@@ -171,8 +165,6 @@ def serve(
             goal, over_selection, minimum, deadline_seconds, rounds, gate_every, tolerance, artifacts_address,
             evaluate_every, cohorts,
         )  # fmt: skip
-        if artifacts is not None and not database:
-            raise SettingsError("--artifacts is for replicas, which share a data base: name it with --database")
         place = credentials if authority is None else authority / COORDINATOR
         if place is None or (authority and credentials):
             raise SettingsError("name --authority to start both, or --credentials to start the coordinator alone")
@@ -191,26 +183,14 @@ def serve(
                 wanted,
                 authority=authority,
                 database=database,
-                artifacts=artifacts,
             )
         )
         raise typer.Exit(0 if is_good else 1)
 
 
-# Of the replicas that a command is about.
-SharedFolder = Annotated[
-    Path | None, typer.Option("--artifacts", help="The folder that replicas share, if they were started with one.")
-]
-
-
-def _is_database(place: str, artifacts: Path | None) -> bool:
+def _is_database(place: str) -> bool:
     """Whether a place is the address of a data base, and not a folder."""
-    from lightfr_harness.server.coordinator.options import SettingsError
-
-    is_database = place.startswith(("postgresql://", "postgres://"))
-    if artifacts is not None and not is_database:
-        raise SettingsError("--artifacts is for replicas: name their data base, postgresql://..., as FOLDER")
-    return is_database
+    return place.startswith(("postgresql://", "postgres://"))
 
 
 def rollback(
@@ -222,14 +202,12 @@ def rollback(
         ),
     ],
     to: Annotated[int, whole("The version to go back to, one of the last four.", "--to", least=1, most=2**31 - 1)],
-    artifacts: SharedFolder = None,
 ) -> None:
     """Publish an older version of the model once more, as the newest one."""
     from lightfr_harness.server.coordinator.rollback import roll_back, roll_back_replicas
 
     with errors_as_messages():
-        is_database = _is_database(place, artifacts)
-        made = roll_back_replicas(place, to, artifacts) if is_database else roll_back(Path(place), to)
+        made = roll_back_replicas(place, to) if _is_database(place) else roll_back(Path(place), to)
         typer.echo(f"Version {made} is published; it repeats version {to}.")
 
 
@@ -252,14 +230,13 @@ def update(
     items: Annotated[
         Path, typer.Argument(help="The whole new list, as for `serve --catalogue`. Items that it lacks leave.")
     ],
-    artifacts: SharedFolder = None,
 ) -> None:
     """Give a coordinator another list of items, which it takes up between two rounds."""
     from lightfr_harness.server.coordinator.catalogue_update import offer, offer_to_replicas
 
     with errors_as_messages():
-        is_database, content = _is_database(place, artifacts), items.read_bytes()
-        change = offer_to_replicas(place, content, artifacts) if is_database else offer(Path(place), content)
+        content = items.read_bytes()
+        change = offer_to_replicas(place, content) if _is_database(place) else offer(Path(place), content)
         typer.echo(f"By now: {change}.")
         typer.echo(
             "A running coordinator takes the list up when its round has ended, one that is stopped when it starts."

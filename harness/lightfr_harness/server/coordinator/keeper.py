@@ -48,11 +48,10 @@ class RoundKeeper(VersionKeeper):
         make_rule: MakeRule = make_rule,
         crash_point: CrashPoint = no_crash,
         database: str = "",
-        shared: Path | None = None,
     ) -> None:
         """Hold a folder. Its items are needed to begin it, and may be None later.
 
-        Replicas name a data base, which has their artifacts and states too unless they share a folder for these.
+        Replicas name a data base, which has their artifacts and states too.
         """
         if settings.is_secure:
             plan.require_cohort()
@@ -61,7 +60,7 @@ class RoundKeeper(VersionKeeper):
         # Uploads are user data: nobody else on this machine reads them.
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lock = lock_folder(folder)
-        super().__init__(folder, settings, plan, signer, metrics or Metrics(), crash_point, make_rule, shared)
+        super().__init__(folder, settings, plan, signer, metrics or Metrics(), crash_point, make_rule)
         self._items, self.log = items, log
         # Deadlines go by this clock. What is only shown is told by the system's, which somebody may set.
         self._clock = clock or SteadyClock()

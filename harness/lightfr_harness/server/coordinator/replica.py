@@ -16,7 +16,7 @@ from lightfr_harness.server.coordinator.coordinator import Coordinator
 from lightfr_harness.server.coordinator.database import RoundEndedError, StorageUnavailableError
 from lightfr_harness.server.coordinator.phases import UPLOADING
 from lightfr_harness.server.coordinator.rounds import AGGREGATING, OPEN, Receipt, Round
-from lightfr_harness.server.coordinator.shelf import Shelf, require_place
+from lightfr_harness.server.coordinator.shelf import Shelf
 from lightfr_harness.server.coordinator.stored import Seen
 from lightfr_harness.server.coordinator.stored_catalogue import StoredCatalogue
 
@@ -28,17 +28,12 @@ class Replica(Coordinator):
     """A coordinator beside others. Its storage is shared."""
 
     next_catalogue: StoredCatalogue
-    # None: the replicas share a folder for artifacts and states.
-    _shelf: Shelf | None = None
+    _shelf: Shelf
 
     async def start(self) -> None:
         """Begin the data base, or go on where it stands."""
         self._catching_up = asyncio.Lock()
-        if not self._shares_folder:
-            self._storage.files = self._shelf = Shelf(self._publisher, self._storage)
-        if await self._storage.read(lambda stored: stored.settings()) is not None:
-            shared = self._publisher.folder if self._shares_folder else None
-            await self._storage.read(lambda stored: require_place(stored, shared))
+        self._storage.files = self._shelf = Shelf(self._publisher, self._storage)
         self.next_catalogue = StoredCatalogue(self._storage)
         self.next_catalogue.seen = await self._storage.read(lambda stored: stored.next_catalogue_sha256())
         while True:
@@ -110,12 +105,9 @@ class Replica(Coordinator):
 
     async def have_artifact(self, digest: str) -> None:
         """Have an artifact in the folder, if any replica has published it."""
-        if self._shelf is not None:
-            await self._shelf.fetch_artifact(digest)
+        await self._shelf.fetch_artifact(digest)
 
     async def _have_files(self, newest: bytes) -> Path | None:
-        if self._shelf is None:
-            return None
         is_other = not hasattr(self, "version") or self.version.serialised != newest
         state = await self._shelf.fetch_newest([newest, *(one for one in self._manifests if one != newest)])
         if is_other:
@@ -170,7 +162,7 @@ class Replica(Coordinator):
                     await self._storage.database.unlock(number)
 
     def _tidy(self) -> None:
-        """What another process is just writing stays: whoever publishes a version cleans up behind."""
+        """Nothing: files go when a version is taken up, and a list that waits is in the data base."""
 
 
 def lock_number(key: bytes) -> int:

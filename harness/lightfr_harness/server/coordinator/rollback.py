@@ -14,7 +14,7 @@ from lightfr_harness.server.coordinator.folder import CrashPoint, FolderError, N
 from lightfr_harness.server.coordinator.publishing import DELTAS_FROM_VERSIONS, Publisher, not_kept
 from lightfr_harness.server.coordinator.replica import lock_number
 from lightfr_harness.server.coordinator.runner import PUBLISHING
-from lightfr_harness.server.coordinator.shelf import Shelf, require_place
+from lightfr_harness.server.coordinator.shelf import Shelf
 from lightfr_harness.server.coordinator.storage import Storage
 
 # How long a replica that is publishing is waited for.
@@ -45,22 +45,16 @@ async def _in_folder(folder: Path, version: int, crash_point: CrashPoint) -> int
         await storage.close()
 
 
-def roll_back_replicas(database: str, version: int, shared: Path | None = None) -> int:
-    """As above, for replicas, which may run: each goes over to the new version as if another one had published it.
-
-    They share a folder, or else their files lie in the data base.
-    """
-    return asyncio.run(_in_database(database, version, shared))
+def roll_back_replicas(database: str, version: int) -> int:
+    """As above, for replicas, which may run: each goes over to the new version as if another one had published it."""
+    return asyncio.run(_in_database(database, version))
 
 
-async def _in_database(database: str, version: int, shared: Path | None) -> int:
+async def _in_database(database: str, version: int) -> int:
     storage = Storage.in_postgres(database, lambda: None)
     try:
         async with _alone(storage):
             older = await _older(storage)
-            await storage.read(lambda stored: require_place(stored, shared))
-            if shared is not None:
-                return await _publish(storage, older, version, Publisher(shared).republish(older, version, time.time()))
             states = await storage.read(lambda stored: stored.states())
             if version not in states:
                 raise not_kept(version, states)
@@ -92,7 +86,7 @@ async def _publish(storage: Storage, older: list[manifest_pb2.Manifest], version
 
 @asynccontextmanager
 async def _alone(storage: Storage) -> AsyncIterator[None]:
-    """While no replica publishes: two that make the same version would write the same files of a shared folder."""
+    """While no replica publishes: of two versions with the same number one would be lost, and its work."""
     for _ in range(int(_PATIENCE_SECONDS / _LOOK_SECONDS)):
         if await storage.database.try_lock(lock_number(PUBLISHING)):
             break

@@ -61,20 +61,17 @@ async def serve_until_stopped(
     make_rule: MakeRule = make_rule,
     observer: Observer | None = None,
     database: str = "",
-    artifacts: Path | None = None,
 ) -> bool:
     """Serve until SIGTERM or SIGINT, or until the storage fails: then False.
 
     With the folder of an authority, that one is started too and ends with this; if it ends by itself, so does this.
     `make_rule` and `observer` are for programs that measure: another way to aggregate, and a view of what passes.
-    With the address of a data base this is one of several replicas that share it, and the folder for artifacts if any.
+    With the address of a data base this is one of several replicas that share it.
     """
     log, stop = Log(), stop_signal()
     prepare_process(log)
     kind = Replica if database else Coordinator
-    coordinator = kind(
-        folder, items, settings, plan, credentials, log, make_rule=make_rule, database=database, shared=artifacts
-    )
+    coordinator = kind(folder, items, settings, plan, credentials, log, make_rule=make_rule, database=database)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(coordinator.close)
         beside = None

@@ -1,4 +1,4 @@
-"""The files of versions in a data base, for replicas that share no folder. Each has copies in a folder of its own.
+"""The files of versions in a data base, for replicas. Each has copies in a folder of its own.
 
 A file is stored in the transaction that adds the first version with it, and deleted in the one that forgets the last:
 so the data base has exactly the files that its versions name, whoever crashes when. It is stored as rows of bytes, one
@@ -17,7 +17,6 @@ from typing import Any
 
 from lightfr.v1 import manifest_pb2
 from lightfr_harness.server.coordinator.folder import FolderError, keep_only
-from lightfr_harness.server.coordinator.options import SettingsError
 from lightfr_harness.server.coordinator.publishing import DELTAS_FROM_VERSIONS, Publisher, artifact_kinds, kept_files
 from lightfr_harness.server.coordinator.storage import Storage
 from lightfr_harness.server.coordinator.stored import Stored
@@ -123,17 +122,6 @@ class Shelf:
             return False
         self._publisher.put_copy(path, pieces)
         return True
-
-
-def require_place(stored: Stored, shared: Path | None) -> None:
-    """Raise SettingsError unless the files of versions lie in this folder, or in the data base if it is None."""
-    has_files = bool(stored.states())
-    if has_files and shared is not None:
-        raise SettingsError("the replicas of this data base keep their files in it: leave out --artifacts")
-    if not has_files and shared is None:
-        raise SettingsError("the replicas of this data base share a folder: name it with --artifacts")
-    if shared is not None and not (shared / _STATES).is_dir():
-        raise SettingsError(f"{shared} is not the folder that the replicas share: it has no {_STATES}")
 
 
 def _parsed(manifests: Sequence[bytes]) -> list[manifest_pb2.Manifest]:

@@ -55,14 +55,13 @@ class VersionKeeper:
 
     def __init__(
         self, folder: Path, settings: Settings, plan: Plan, signer: Signer, metrics: Metrics, crash_point: CrashPoint,
-        make_rule: MakeRule, shared: Path | None = None,
+        make_rule: MakeRule,
     ) -> None:  # fmt: skip
-        """Hold a folder; artifacts and states lie in the shared one, if there is one."""
+        """Hold a folder, in which artifacts and states lie."""
         self.folder, self.settings, self.plan, self.metrics = folder, settings, plan, metrics
         self.largest_upload_bytes = 0
         self._signer, self._make_rule = signer, make_rule
-        self._publisher = Publisher(folder if shared is None else shared, plan.artifacts_address, crash_point)
-        self._shares_folder = shared is not None
+        self._publisher = Publisher(folder, plan.artifacts_address, crash_point)
         self.artifacts = self._publisher.artifacts
         self.next_catalogue: NextCatalogue | StoredCatalogue = NextCatalogue(self._publisher.folder)
         # Counts of plays or sales by index, if there are such counts.

@@ -16,15 +16,13 @@ class Replicas:
     """What one coordinator of the tests offers, by whichever replica chance picks."""
 
     def __init__(
-        self, folder, database, n, plan, settings=SECURE, items=ITEMS, seed=0, log=None, shares_folder=False,
-        crash_point=no_crash,
+        self, folder, database, n, plan, settings=SECURE, items=ITEMS, seed=0, log=None, crash_point=no_crash,
     ):  # fmt: skip
         self.clock, self.random = Clock(), random.Random(seed)
-        shared = folder / "shared" if shares_folder else None
         self.all = [
             Replica(
                 folder / f"replica-{i}", items, settings, plan, Signer(), Log(log), clock=self.clock,
-                crash_point=crash_point, database=database, shared=shared,
+                crash_point=crash_point, database=database,
             )
             for i in range(n)
         ]  # fmt: skip
@@ -65,9 +63,9 @@ class Replicas:
 
 
 @asynccontextmanager
-async def replicas(folder, database, n=2, settings=SECURE, items=ITEMS, seed=0, shares_folder=False, **plan):
+async def replicas(folder, database, n=2, settings=SECURE, items=ITEMS, seed=0, **plan):
     how = {"goal": 6, "over_selection": 1.0, "minimum": 2, **plan}
-    made = Replicas(folder, database, n, Plan(**how), settings, items, seed, shares_folder=shares_folder)
+    made = Replicas(folder, database, n, Plan(**how), settings, items, seed)
     started = []
     try:
         for replica in made.all:

@@ -23,15 +23,6 @@ from tests.harness.server.coordinator.test_replicas_files import train
 
 FIRST = dict(zip(ITEMS.ids, ITEMS.device_counts, strict=True))
 CLEAR = {"settings": SETTINGS, "goal": 1, "minimum": 1}
-both_ways = pytest.mark.parametrize("shares_folder", [False, True])
-
-
-def shared(folder, shares_folder):
-    return folder / "shared" if shares_folder else None
-
-
-def option(folder, shares_folder):
-    return ["--artifacts", str(folder / "shared")] if shares_folder else []
 
 
 def state_of(replica):
@@ -42,11 +33,10 @@ def is_same(state, other):
     return all(np.array_equal(value, other[name]) for name, value in state.items())
 
 
-@both_ways
-def test_replicas_that_run_go_back_and_go_on_from_there(tmp_path, postgres, shares_folder):
+def test_replicas_that_run_go_back_and_go_on_from_there(tmp_path, postgres):
     async def story():
         database = postgres.database()
-        async with replicas(tmp_path, database, 2, shares_folder=shares_folder, **CLEAR) as it:
+        async with replicas(tmp_path, database, 2, **CLEAR) as it:
             one, other = it.all
             for seed in range(2):
                 await train(it.all[seed % 2], seed)
@@ -55,7 +45,7 @@ def test_replicas_that_run_go_back_and_go_on_from_there(tmp_path, postgres, shar
             for seed in range(2, 4):
                 await train(one, seed)
             left = pb.CheckInResponse.FromString(await it.call("b", "CheckIn", CHECK_IN)).assignment
-            assert await asyncio.to_thread(roll_back_replicas, database, 3, shared(tmp_path, shares_folder)) == 6
+            assert await asyncio.to_thread(roll_back_replicas, database, 3) == 6
             for replica in it.all:
                 await replica.catch_up()
                 assert replica.version.manifest.model_version == 6
@@ -71,22 +61,20 @@ def test_replicas_that_run_go_back_and_go_on_from_there(tmp_path, postgres, shar
     run(story())
 
 
-@both_ways
-def test_the_command_goes_back_while_replicas_are_stopped(tmp_path, postgres, shares_folder):
+def test_the_command_goes_back_while_replicas_are_stopped(tmp_path, postgres):
     database = postgres.database()
-    how = {"shares_folder": shares_folder, **CLEAR}
 
     async def before():
-        async with replicas(tmp_path, database, 1, **how) as it:
+        async with replicas(tmp_path, database, 1, **CLEAR) as it:
             for seed in range(3):
                 await train(it.all[0], seed)
 
     async def after():
-        async with replicas(tmp_path, database, 2, **how) as it:
+        async with replicas(tmp_path, database, 2, **CLEAR) as it:
             assert {replica.version.manifest.model_version for replica in it.all} == {5}
 
     run(before())
-    command = ["rollback", database, "--to", "2", *option(tmp_path, shares_folder)]
+    command = ["rollback", database, "--to", "2"]
     assert CliRunner().invoke(app, command).output == "Version 5 is published; it repeats version 2.\n"
     run(after())
 
@@ -107,26 +95,6 @@ def test_a_version_that_is_not_kept_is_named_with_those_that_are(tmp_path, postg
             roll_back_replicas(database, version)
 
 
-@both_ways
-def test_the_folder_that_replicas_share_is_named_if_there_is_one_and_only_then(tmp_path, postgres, shares_folder):
-    database = postgres.database()
-
-    async def story():
-        async with replicas(tmp_path, database, 1, shares_folder=shares_folder, **CLEAR):
-            pass
-
-    run(story())
-    wrong = [
-        (None, "name it with --artifacts"),
-        (tmp_path / "replica-0" / "x", "is not the folder that the replicas share"),
-    ]
-    for place, says in wrong if shares_folder else [(tmp_path, "leave out --artifacts")]:
-        with pytest.raises(SettingsError, match=says):
-            roll_back_replicas(database, 1, place)
-        with pytest.raises(SettingsError, match=says):
-            offer_to_replicas(database, tsv(FIRST), place)
-
-
 def test_going_back_waits_for_a_replica_that_is_publishing(tmp_path, postgres, monkeypatch):
     monkeypatch.setattr(rollback, "_PATIENCE_SECONDS", 0.4)
 
@@ -143,16 +111,14 @@ def test_going_back_waits_for_a_replica_that_is_publishing(tmp_path, postgres, m
     run(story())
 
 
-@both_ways
-def test_replicas_that_run_take_up_a_list_once_and_between_two_rounds(tmp_path, postgres, shares_folder):
+def test_replicas_that_run_take_up_a_list_once_and_between_two_rounds(tmp_path, postgres):
     async def story():
         database = postgres.database()
-        async with replicas(tmp_path, database, 2, shares_folder=shares_folder, **CLEAR) as it:
+        async with replicas(tmp_path, database, 2, **CLEAR) as it:
             one, other = it.all
             await train(one, 1)
             listed = tsv({**FIRST, "new": 30})
-            folder = shared(tmp_path, shares_folder)
-            change = await asyncio.to_thread(offer_to_replicas, database, listed, folder)
+            change = await asyncio.to_thread(offer_to_replicas, database, listed)
             assert str(change).startswith("1 items join, 0 leave")
             for replica in it.all:
                 await replica.catch_up()
@@ -242,11 +208,3 @@ def test_a_list_that_comes_too_late_for_its_check_is_dropped_and_named(tmp_path,
             assert not await replica.end_due_round()
 
     run(story())
-
-
-@pytest.mark.parametrize("command", [["rollback", "folder", "--to", "1"], ["catalogue", "update", "folder", "items"]])
-def test_a_shared_folder_without_a_data_base_is_refused(tmp_path, monkeypatch, command):
-    monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(app, [*command, "--artifacts", "shared"])
-    assert result.exit_code == 2
-    assert "name their data base, postgresql://" in result.output

@@ -1,10 +1,9 @@
-"""Replicas without a folder in common: their files lie in PostgreSQL, and in a copy that each of them has."""
+"""Replicas have no folder in common: their files lie in PostgreSQL, and in a copy that each of them has."""
 
 import hashlib
 import shutil
 from contextlib import suppress
 
-import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from lightfr.v1 import coordinator_pb2 as pb
@@ -12,7 +11,7 @@ from lightfr_harness.server.coordinator import browsers
 from lightfr_harness.server.coordinator.browsers import FOR_BROWSERS
 from lightfr_harness.server.coordinator.database import StorageError
 from lightfr_harness.server.coordinator.limits import Connections
-from lightfr_harness.server.coordinator.options import ItemList, SettingsError
+from lightfr_harness.server.coordinator.options import ItemList
 from lightfr_harness.server.coordinator.plan import Plan
 from lightfr_harness.server.coordinator.publishing import artifact_kinds, kept_files
 from lightfr_harness.server.coordinator.service import CoordinatorService
@@ -172,18 +171,3 @@ def test_a_replica_that_crashes_at_any_step_leaves_the_old_version_or_the_new_on
     assert set(versions) == {2, 3}
     assert versions == sorted(versions)
     assert len(codes) == 1
-
-
-@pytest.mark.parametrize("shares_folder", [True, False])
-def test_replicas_all_share_a_folder_or_none_does(tmp_path, postgres, shares_folder):
-    async def story():
-        database = postgres.database()
-        async with replicas(tmp_path, database, 1, shares_folder=shares_folder, **CLEAR):
-            other = Replicas(
-                tmp_path / "x", database, 1, Plan(goal=1), SETTINGS, ITEMS, shares_folder=not shares_folder
-            )
-            with pytest.raises(SettingsError, match=r"the replicas of this data base .* --artifacts"):
-                await other.all[0].start()
-            await other.all[0].close()
-
-    run(story())
