@@ -112,9 +112,11 @@ class Record:
     """What came of all messages so far, by kind; written whenever more is known."""
 
     def __init__(self, path, seed):
-        self._path = path
-        self.kinds = json.loads(path.read_text())["kinds"] if path and path.exists() else {}
-        self._seed = seed
+        self._path, self._seed = path, seed
+        kept = json.loads(path.read_text()) if path and path.exists() else {"seed": seed, "kinds": {}}
+        if kept["seed"] != seed:
+            raise SystemExit(f"{path} is of --seed {kept['seed']}: go on with that one, or name another --record")
+        self.kinds = kept["kinds"]
 
     def messages(self, name):
         return self.kinds.get(name, {}).get("messages", 0)
