@@ -136,7 +136,10 @@ def _go_on(channel: Channel, name: str, size_bytes: int, part: Path) -> None:
             if not _continues(response, have):
                 _empty(file)
                 have = 0
-            while chunk := response.read(_CHUNK_BYTES):
+            if response.status == 416:
+                # A page, which is no content. What is left of a long one is not read: the connection is given up.
+                response.read(_CHUNK_BYTES)
+            while response.status != 416 and (chunk := response.read(_CHUNK_BYTES)):
                 if have + len(chunk) > size_bytes:
                     raise ArtifactError(f"a download is longer than the {size_bytes} bytes of the signed manifest")
                 with _files.step("write a download"):
@@ -148,8 +151,6 @@ def _go_on(channel: Channel, name: str, size_bytes: int, part: Path) -> None:
 
 def _continues(response: HTTPResponse, have: int) -> bool:
     """Whether the answer goes on where the file ends; otherwise it is the whole, or nothing (416)."""
-    if response.status == 416:
-        response.read()
     return response.status == 206 and (response.headers["Content-Range"] or "").startswith(f"bytes {have}-")
 
 

@@ -100,6 +100,16 @@ def test_a_server_that_cannot_go_on_is_asked_for_the_whole_and_its_page_is_no_co
     assert server.connections == 1
 
 
+@pytest.mark.parametrize(
+    ("says", "page"), [({}, bytes(200_000)), ({"Content-Length": "3" * 60, "Connection": "close"}, b"<html>")]
+)
+def test_a_page_without_end_in_the_place_of_a_file_is_not_read_to_its_end(serve, tmp_path, says, page):
+    answers = iter([(416, {"Content-Range": "bytes */9", **says}, page)])
+    server, channel = serve(lambda *request: next(answers, None) or ranged(*request))
+    assert download(channel, ARTIFACT, tmp_path).read_bytes() == CONTENT
+    assert server.connections == 2
+
+
 def test_a_download_that_breaks_off_again_and_again_still_ends(serve, tmp_path):
     """Each answer promises all and stops after 40,000 bytes."""
 
