@@ -49,8 +49,9 @@ test: $(VENV)/installed ## Run all tests (under 5 minutes)
 coverage: $(VENV)/installed ## Check that tests walk every branch of the SDK
 	$(BIN)/python -m pytest --numprocesses 3 --cov --cov-report=term tests/sdk
 
+LONGEST_FIRST := tests/harness/conformance/test_secure_suite.py
 test-conformance: $(VENV)/installed ## Try the coordinator as a crowd of devices would: what takes too long for `make test`
-	$(BIN)/python -m pytest --numprocesses 3 --maxschedchunk 1 -m conformance tests/harness/conformance
+	$(BIN)/python -m pytest --numprocesses 4 --maxschedchunk 1 -m conformance $(LONGEST_FIRST) tests/harness/conformance
 
 # npm writes this file last, when all is installed.
 INTEROP := tests/interop/node

@@ -75,12 +75,23 @@ class Postgres:
         self._run("createdb", "--host", self.folder, "--username", USER, name)
         return f"postgresql:///{name}?host={self.folder}&user={USER}"
 
-    def kill(self):
-        """As the loss of its machine: no process of it does anything more."""
-        # Its children have sessions of their own. One that outlived it would write beside the next server.
+    def freeze(self):
+        """Let it do nothing, with all its connections open."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self):
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number):
+        # Its children have sessions of their own.
         for pid in _with_descendants(self._process.pid):
             with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+                os.kill(pid, number)
+
+    def kill(self):
+        """As the loss of its machine: no process of it does anything more."""
+        # A child that outlived it would write beside the next server.
+        self._signal(signal.SIGKILL)
         self._process.wait()
         (self.folder / "data" / "postmaster.pid").unlink(missing_ok=True)
 

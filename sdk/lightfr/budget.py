@@ -41,7 +41,7 @@ class Budget(NamedTuple):
 class Spent(NamedTuple):
     """What a device has given so far. It says when the device took part, and nothing of what it sent."""
 
-    # Unix seconds of the uploads of the last 30 days.
+    # Unix seconds of the uploads of the last 30 days, by the clock of the device.
     rounds: list[float]
     gate_refreshes: list[float]
     # The newest model version on which this device has revealed shares; 0: none.
@@ -60,23 +60,26 @@ class Ledger:
     def spent(self) -> Spent:
         """Return what is spent now.
 
-        What was spent later than now, by a clock that has been set back since, counts as spent just now: so no clock
-        that is set back opens the budget, and none closes it for more than 30 days.
+        What was spent later than now, by a clock that was ahead then or is behind now, counts as spent just now.
         """
-        now, kept = self._now(), self._store.get(_SPENT)
-        if kept is None:
-            return Spent([], [])
-        spent = Spent(**json.loads(kept))
-        if max([*spent.rounds, *spent.gate_refreshes], default=0.0) > now:
-            spent = spent._replace(
-                rounds=[min(at, now) for at in spent.rounds],
-                gate_refreshes=[min(at, now) for at in spent.gate_refreshes],
-            )
-            self._store.update(_values(spent))
-        return spent._replace(
-            rounds=[at for at in spent.rounds if at > now - _PERIOD_SECONDS],
-            gate_refreshes=[at for at in spent.gate_refreshes if at > now - _PERIOD_SECONDS],
-        )
+        kept = self._kept()
+        return kept._replace(rounds=self._counted(kept.rounds), gate_refreshes=self._counted(kept.gate_refreshes))
+
+    def _kept(self) -> Spent:
+        kept = self._store.get(_SPENT)
+        return Spent([], []) if kept is None else Spent(**json.loads(kept))
+
+    def _counted(self, times: list[float]) -> list[float]:
+        now = self._now()
+        return [min(at, now) for at in times if at > now - _PERIOD_SECONDS]
+
+    def _worth_keeping(self, times: list[float], most: int) -> list[float]:
+        """Without those that have had their time by this clock, but for as many as the budget counts.
+
+        The clock may be ahead: once it is right again, those that it took for old are new.
+        """
+        since, newest_first = self._now() - _PERIOD_SECONDS, sorted(times, reverse=True)
+        return [at for i, at in enumerate(newest_first) if i < most or at > since][::-1]
 
     def seconds_until_room(self, *, is_gate_refresh: bool) -> float:
         """Return when the budget has room for one more round of this kind; 0: now."""
@@ -91,14 +94,20 @@ class Ledger:
 
     def after_upload(self, *, is_gate_refresh: bool, privacy_loss: float) -> dict[str, bytes]:
         """Return what to keep before an upload is sent: from then on it may be in a sum."""
-        spent = self.spent()
-        times = spent.gate_refreshes if is_gate_refresh else spent.rounds
+        kept, budget = self._kept(), self._budget
+        times = kept.gate_refreshes if is_gate_refresh else kept.rounds
         times.append(self._now())
-        return _values(spent._replace(privacy_loss=spent.privacy_loss + privacy_loss))
+        return _values(
+            kept._replace(
+                rounds=self._worth_keeping(kept.rounds, budget.rounds_per_month),
+                gate_refreshes=self._worth_keeping(kept.gate_refreshes, budget.gate_refreshes_per_month),
+                privacy_loss=kept.privacy_loss + privacy_loss,
+            )
+        )
 
     def after_reveal(self, model_version: int) -> dict[str, bytes]:
         """Return what to keep before shares are revealed."""
-        return _values(self.spent()._replace(revealed_version=model_version))
+        return _values(self._kept()._replace(revealed_version=model_version))
 
 
 def _values(spent: Spent) -> dict[str, bytes]:

@@ -88,7 +88,8 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    folder = os.environ.get("LIGHTFR_FOLDER", _DEFAULT_FOLDER)
+    # An unset variable of a unit or compose file comes as an empty one, which is not the working directory.
+    folder = os.environ.get("LIGHTFR_FOLDER") or _DEFAULT_FOLDER
     parser.add_argument(
         "--folder",
         default=folder,
@@ -237,13 +238,17 @@ def _views(options: argparse.Namespace) -> None:
 
 
 def _forget(options: argparse.Namespace) -> None:
-    import shutil
-
     from lightfr import _files, device
     from lightfr.keys import FileKey
+    from lightfr.model.folder import remove_models
     from lightfr.store import discard
 
     folder = _folder(options)
+    data = folder / "data"
+    # Elsewhere `key`, `server` and `data` are the names of somebody else's files.
+    if not (device.is_in(folder) or (data / "store.lfr").exists()):
+        print(f"There is no device in {folder}: nothing was changed.")
+        return
     if not options.yes:
         try:
             reply = input(f"Destroy the key, all ratings and the identity in {folder}? [y/N] ")
@@ -252,11 +257,11 @@ def _forget(options: argparse.Namespace) -> None:
         if reply.strip().lower() != "y":
             print("Nothing was changed.")
             return
-    data = folder / "data"
     discard(data, FileKey(folder / "key"))
-    with _files.step(f"remove {data}"):
-        if data.is_dir():
-            shutil.rmtree(data)
+    if data.is_dir():
+        remove_models(data / "models")
+        with _files.step(f"remove {data}"):
+            _files.remove_folder_if_empty(data)
     device.forget(folder)
     left = f" Other files are left in {folder}." if folder.exists() else ""
     print(f"Everything about this device and its user was removed.{left}")
@@ -280,7 +285,10 @@ def _client(options: argparse.Namespace, *, allow_clear_uploads: bool = False) -
 
 
 def _folder(options: argparse.Namespace) -> Path:
-    return Path(options.folder).expanduser()
+    try:
+        return Path(options.folder).expanduser()
+    except RuntimeError:
+        raise InvalidInputError(f"--folder {options.folder}: there is no such user") from None
 
 
 def _item_id(client: Client, text: str) -> str | int:

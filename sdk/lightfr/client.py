@@ -10,15 +10,15 @@ import threading
 from contextlib import contextmanager
 from functools import cached_property
 from math import isfinite
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lightfr import _files
+from lightfr import _arguments, _files
 from lightfr.budget import Budget, Ledger
 from lightfr.cohorts import DEFAULT_MINIMUM_COHORT, require_minimum_cohort
 from lightfr.device import Trust
 from lightfr.errors import InvalidInputError, LightFRError
 from lightfr.interactions import HIDDEN, MIDDLE, RatingScale
+from lightfr.model.catalogue import require_item_id
 from lightfr.model.folder import ModelFolder
 from lightfr.participation import Terms
 from lightfr.results import ExportedData, ItemIdKind, Recommendation, Status
@@ -52,9 +52,11 @@ class Client:
         # _network is held during sync and participate, the user's lock only while something in memory is read or
         # changed. Whoever needs both takes _network first.
         self._network = threading.Lock()
+        # The thread that holds _network, which would wait for itself for ever.
+        self._holder: int | None = None
         # Stops the call that holds _network.
         self._stop: threading.Event | None = None
-        self._is_forgotten = False
+        self._is_closed = self._is_forgotten = False
 
     @classmethod
     def open(
@@ -80,23 +82,28 @@ class Client:
         audits only. `budget` limits how often the device takes part, whatever the server asks for. With `require_dp` it
         takes part in mode secagg+dp alone, until the epsilon of all its rounds would exceed this number.
         """
+        minimum_cohort = _arguments.whole("minimum_cohort", minimum_cohort)
         require_minimum_cohort(minimum_cohort)
+        folder = _arguments.path("folder", folder)
+        identity, trust = _arguments.path("identity", identity), _arguments.path("trust", trust)
+        if scale is not None and not isinstance(scale, RatingScale):
+            raise InvalidInputError("scale must be a RatingScale")
         budget = budget or Budget()
         budget.require_valid()
-        if require_dp is not None and (allow_clear_uploads or not require_dp > 0):
+        if require_dp is not None and (allow_clear_uploads or not _is_positive(require_dp)):
             raise InvalidInputError(
                 "require_dp must be an epsilon above 0, and does not go together with allow_clear_uploads"
             )
         # The rest of the address and of the identity is checked before the first call to the server.
         if not server.startswith("https://"):
             raise InvalidInputError("the server's address is not https://host:port")
-        if not Path(identity).is_file():
-            raise InvalidInputError(f"there is no identity at {os.fspath(identity)}: enrol this device first")
+        if not identity.is_file():
+            raise InvalidInputError(f"there is no identity at {identity}: enrol this device first")
         trusted = Trust(trust)
         store = Store.open(folder, key)
         try:
             agreed = _agreed_scale(store, scale)
-            user = User(store, ModelFolder(Path(folder) / "models", trusted))
+            user = User(store, ModelFolder(folder / "models", trusted))
         except BaseException:
             store.close()
             raise
@@ -109,7 +116,11 @@ class Client:
 
     def rate_many(self, ratings: Iterable[tuple[str | int, float]]) -> None:
         """Keep several ratings at once, oldest first: all of them or, with an error, none."""
-        levels = [(item_id, self._scale.level(rating)) for item_id, rating in ratings]
+        try:
+            pairs = [(item_id, rating) for item_id, rating in ratings]  # looks at each pair
+        except (TypeError, ValueError):
+            raise InvalidInputError("rate_many takes pairs of an item id and a rating") from None
+        levels = [(item_id, self._scale.level(rating)) for item_id, rating in pairs]
         with self._user.lock:
             self._store.rate(levels)
             self._user.forget_computed()
@@ -124,6 +135,7 @@ class Client:
 
     def seen(self, item_id: str | int) -> None:
         """Keep an event that is no rating: a play, a click. A rating that the item has stays, as the newest opinion."""
+        require_item_id(item_id)
         with self._user.lock:
             level = self._store.ratings.get(item_id, HIDDEN)
             self._store.rate([(item_id, MIDDLE if level == HIDDEN else level)])
@@ -161,6 +173,8 @@ class Client:
         """
         from lightfr import recommending
 
+        k, exclude = _arguments.whole("k", k), _arguments.listed("exclude", exclude)
+        among = None if among is None else _arguments.listed("among", among)
         with self._user.lock:
             return recommending.recommend(self._user, k, exclude_rated=exclude_rated, exclude=exclude, among=among)
 
@@ -176,14 +190,14 @@ class Client:
         from lightfr import recommending
 
         with self._user.lock:
-            return recommending.similar(self._user, item_id, k)
+            return recommending.similar(self._user, item_id, _arguments.whole("k", k))
 
     def explain(self, item_id: str | int, k: int = 3) -> list[Recommendation]:
         """Return the k items that the user likes and that are most like an item: the nearest first."""
         from lightfr import recommending
 
         with self._user.lock:
-            return recommending.explain(self._user, item_id, k)
+            return recommending.explain(self._user, item_id, _arguments.whole("k", k))
 
     def sync(self) -> bool:
         """Fetch the newest model, a delta where that is smaller; say whether it is new. Resumes a broken download.
@@ -250,22 +264,33 @@ class Client:
     @contextmanager
     def _network_call(self, stop: threading.Event) -> Iterator[None]:
         """Hold the network; `stop` ends what the caller does with it."""
+        if self._holder == threading.get_ident():
+            raise InvalidInputError("`progress` called sync() or participate(): do so once participate() has returned")
         try:
             with self._network:
                 self._store.require_open()
-                self._stop = self._channel.stop = stop
+                self._channel.stop = self._stop = stop  # in this order: an address that is none raises
+                self._holder = threading.get_ident()
                 try:
                     yield
                 finally:
-                    self._stop = self._channel.stop = None
+                    self._holder = self._stop = self._channel.stop = None
         finally:
-            self._remove_forgotten_models()
+            self._clean_up()
 
-    def _remove_forgotten_models(self) -> None:
-        with self._user.lock:
-            if self._is_forgotten:
-                self._is_forgotten = False
-                self._user.models.remove()
+    def _clean_up(self) -> None:
+        """Do what is left to do after a close. While a call holds the network, it does so itself when it ends."""
+        if not self._is_closed or not self._network.acquire(blocking=False):
+            return
+        try:
+            if "_channel" in self.__dict__:
+                self._channel.close()
+            with self._user.lock:
+                if self._is_forgotten:
+                    self._is_forgotten = False
+                    self._user.models.remove()
+        finally:
+            self._network.release()
 
     def _interrupt(self, stop: threading.Event | None) -> None:
         """Make the call that `stop` belongs to end soon."""
@@ -323,10 +348,13 @@ class Client:
         """
         from lightfr.views import exported, views_in
 
+        path = _arguments.path("path", path)
+        if not path.name:
+            raise InvalidInputError(f"path must be that of a file, not the folder {path}")
         with self._user.lock:
             views = views_in(self._store.get)
-        with _files.step(f"write {os.fspath(path)}"):
-            _files.save(Path(path), exported(views))
+        with _files.step(f"write {path}"):
+            _files.save(path, exported(views))
         return len(views)
 
     def forget(self) -> None:
@@ -335,11 +363,7 @@ class Client:
         with self._user.lock:
             self._store.forget()
             self._is_forgotten = True
-            self.close()
-        # A call that still holds the network removes them when it ends.
-        if self._network.acquire(blocking=False):
-            self._network.release()
-            self._remove_forgotten_models()
+        self.close()
 
     def rotate_key(self) -> None:
         """Encrypt the store anew, under a new key."""
@@ -347,11 +371,12 @@ class Client:
             self._store.rotate_key()
 
     def close(self) -> None:
-        """Close the store, the model and the connection; closing twice is fine."""
+        """Close the store, the model and the connection; closing twice is fine. A call in another thread ends soon."""
+        self._interrupt(self._stop)
         with self._user.lock:
-            if "_channel" in self.__dict__:
-                self._channel.close()
             self._user.close()
+            self._is_closed = True
+        self._clean_up()
 
     def __enter__(self) -> Self:
         return self
@@ -369,6 +394,13 @@ class Client:
         from lightfr._wire.channel import Channel
 
         return Channel(self._server, tls.context(self._trust.path, self._identity))
+
+
+def _is_positive(number: float) -> bool:
+    try:
+        return number > 0
+    except TypeError:
+        return False
 
 
 def _agreed_scale(store: Store, asked: RatingScale | None) -> RatingScale:

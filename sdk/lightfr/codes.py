@@ -107,7 +107,10 @@ class ItemCodes:
         if size != expected:
             raise ArtifactFileError(f"codes file has {size} bytes, expected {expected}", size, expected)
         # An empty file cannot be mapped, and need not be.
-        mapped = mmap.mmap(file, size, access=mmap.ACCESS_READ) if size else None
+        try:
+            mapped = mmap.mmap(file, size, access=mmap.ACCESS_READ) if size else None
+        except OSError as error:  # no descriptor or no memory is left
+            raise ArtifactFileError(f"cannot map codes file: {error.strerror}") from error
         codes = cls(mapped if mapped is not None else b"", code_bits, open_rows)
         codes._map, codes._file = mapped, file
         return codes

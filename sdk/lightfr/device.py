@@ -39,9 +39,11 @@ _SERVER, _ENROLLMENT, _TRUST, _IDENTITY = "server", "enrollment", "trust.pem", "
 _ENROLLING, _RENEWING = "enrolling.pem", "renewing.pem"
 # An identity that is tried before it takes the place of the old one.
 _INCOMING = "identity.new"
+# The files with private keys.
+_PRIVATE = (_IDENTITY, _INCOMING, _ENROLLING, _RENEWING)
 _INVITATION_FIELDS = ("server", "enrollment", "token", "trust")
 _RENEW_BEFORE_SECONDS = 60 * 86_400
-# A sync does not wait longer than this for an authority that says nothing: it is asked again next time.
+# A sync asks an authority that says nothing three times, so long each: it is asked again next time.
 _RENEWAL_TIMEOUT_SECONDS = 10.0
 _PUBLIC_KEYS = rb"-----BEGIN %b-----\s+([A-Za-z0-9+/=\s]+?)\s+-----END %b-----"
 _MANIFEST_KEY, _MEMBERSHIP_KEY = "PUBLIC KEY", "LIGHTFR MEMBERSHIP KEY"
@@ -173,11 +175,16 @@ class Device(NamedTuple):
         forget(self.folder)
 
 
+def is_in(folder: Path) -> bool:
+    """Whether a folder is that of a device, enrolled wholly or in part."""
+    return any((folder / name).exists() for name in _PRIVATE)
+
+
 def forget(folder: Path) -> None:
     """Remove whatever a device, enrolled wholly or in part, may have left in its folder. Private keys go first."""
     if not folder.is_dir():
         return
-    keys = [folder / name for name in (_IDENTITY, _INCOMING, _ENROLLING, _RENEWING)]
+    keys = [folder / name for name in _PRIVATE]
     public = [folder / name for name in (_TRUST, _SERVER, _ENROLLMENT)]
     with _files.step(f"remove the identity in {folder}"):
         for path in keys:

@@ -38,9 +38,12 @@ class RatingScale(_Range):
 
     def level(self, rating: float) -> int:
         """Return r in [0, 1] as an integer in 0 .. LEVELS; raises RatingError outside the scale and for NaN."""
-        if not self.minimum <= rating <= self.maximum:
-            raise RatingError(self.minimum, self.maximum)
-        return round((rating - self.minimum) / (self.maximum - self.minimum) * LEVELS)
+        try:
+            if self.minimum <= rating <= self.maximum:
+                return round((rating - self.minimum) / (self.maximum - self.minimum) * LEVELS)
+        except (TypeError, ValueError):  # text, None, an array
+            pass
+        raise RatingError(self.minimum, self.maximum)
 
     def rating(self, level: int) -> float:
         """Return the rating that a level stands for."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from lightfr._wire import coordinator, secure
@@ -85,7 +86,7 @@ class Offer:
             return _not_this_time((answer.earliest_seconds, answer.latest_seconds), Reason(answer.reason))
         self._progress(RoundStage.PLACED)
         model = self._model_of(answer)
-        if pause := self._pause_before(model, answer):
+        if pause := self._pause_before(model, answer.kind):
             return _not_this_time(pause, Reason.BUDGET)
         if self._finish(self._begun(answer, model)):
             return TOOK_PART
@@ -117,17 +118,17 @@ class Offer:
             return None
         return _window(self._ledger.seconds_until_room(is_gate_refresh=False))
 
-    def _pause_before(self, model: LoadedModel, assignment: coordinator.Assignment) -> tuple[float, float] | None:
-        """Return a pause if the budget has no room for this place; None: it has."""
+    def _pause_before(self, model: LoadedModel, kind: int) -> tuple[float, float] | None:
+        """Return a pause if the budget has no room for a round of this kind; None: it has."""
         if _is_clear(model):
             return None
         spent = self._ledger.spent()
         if model.manifest.model_version <= spent.revealed_version:
             return _PAUSE_ON_VERSION
-        loss, most = spent.privacy_loss + self._loss(model, assignment.kind), self._terms.require_dp
+        loss, most = spent.privacy_loss + self._loss(model, kind), self._terms.require_dp
         if most is not None and epsilon(loss) > most:
             return _PAUSE_AT_END
-        is_gate_refresh = assignment.kind == coordinator.GATE_REFRESH
+        is_gate_refresh = kind == coordinator.GATE_REFRESH
         return _window(self._ledger.seconds_until_room(is_gate_refresh=is_gate_refresh))
 
     def _loss(self, model: LoadedModel, kind: int) -> float:
@@ -139,13 +140,24 @@ class Offer:
         return round_loss(published.noise, published.code_bits, cohort, is_training=is_training)
 
     def _resumed(self) -> Round | None:
-        """Return the round that was begun before, unless the model has moved on since."""
-        store, model = self._user.store, self._user.model
+        """Return the round that was begun before, if this device would begin it today as well."""
+        store = self._user.store
         begun = kept_round(store)
-        if isinstance(begun, RoundParticipant) and (model is None or model.manifest.sha256 != begun.manifest_sha256):
-            store.update(_values_after(begun, store))
-            return None
-        return begun
+        if begun is None or self._still_agrees(begun):
+            return begun
+        store.update(_values_after(begun, store))
+        return None
+
+    def _still_agrees(self, begun: Round) -> bool:
+        """Whether the round is on the model of now, and the app's terms of now allow it: they may be stricter."""
+        if isinstance(begun, ClearRound):
+            return self._terms.allow_clear_uploads
+        model = self._user.model
+        if model is None or model.manifest.sha256 != begun.manifest_sha256:
+            return False
+        if begun.minimum_cohort < self._terms.minimum_cohort:
+            return False
+        return begun.has_uploaded or self._pause_before(model, begun.kind) is None
 
     def _model_of(self, assignment: coordinator.Assignment) -> LoadedModel:
         """Return the round's model, in a mode that this device agrees to."""
@@ -268,33 +280,46 @@ class Driver(NamedTuple):
         try:
             is_finished = self._walk(current)
         except LightFRError as error:
-            if self.stop.is_set() or current.is_over_after(error):
+            is_late = is_too_late(error) or self._has_run_out(error)
+            if self.stop.is_set() or is_late or current.is_over_after(error):
                 self.store.update(_values_after(current, self.store))
-            if is_too_late(error):
+            if is_late:
                 return False
             raise
+        finally:
+            self.channel.ends = inf
         if not is_finished:
             self.store.update(_values_after(current, self.store))
         return is_finished
 
     def _walk(self, current: Round) -> bool:
-        self._send(current)
         if isinstance(current, ClearRound):
+            self._send(current)
             return True
-        began = sent = time.monotonic()
-        most = min(_DEADLINES * current.deadline_seconds, self.budget.round_seconds)
+        round_ends = time.monotonic() + min(_DEADLINES * current.deadline_seconds, self.budget.round_seconds)
+        self._begin_phase(round_ends)
+        self._send(current)
         while not isinstance(step := secure.next_step(self.channel, current.round_id), secure.Done):
-            ends = min(began + most, sent + self.budget.phase_seconds)
-            if time.monotonic() > ends or self.stop.is_set():
+            left = self.channel.ends - time.monotonic()
+            if left < 0 or self.stop.is_set():
                 return False
             if isinstance(step, secure.Wait):
-                self.stop.wait(min(step.seconds, max(0.0, ends - time.monotonic())))
+                self.stop.wait(min(step.seconds, left))
             else:
                 current.answer(step, self.make_vector)
                 self.store.update({**current.values(), **self.spend(current)})
+                self._begin_phase(round_ends)
                 self._send(current)
-                sent = time.monotonic()
-        return True
+        # A server that says so earlier has none of this device's part.
+        return current.has_uploaded
+
+    def _begin_phase(self, round_ends: float) -> None:
+        """Let no call wait for longer than this device does, however slowly the server answers."""
+        self.channel.ends = min(round_ends, time.monotonic() + self.budget.phase_seconds)
+
+    def _has_run_out(self, error: LightFRError) -> bool:
+        """Whether a call was given up because the time of the phase or of the round was over."""
+        return isinstance(error, ServerUnavailableError) and time.monotonic() > self.channel.ends
 
     def _send(self, current: Round) -> None:
         method, request = current.outgoing

@@ -166,6 +166,8 @@ class CallbackKey:
             kept = self._load()
         if kept is None:
             return None
+        if not isinstance(kept, bytes):
+            raise StoreKeyError(f"load returned {type(kept).__name__}, not the bytes that save was given")
         secret, _, anchor = kept.partition(b"\n")
         return Kept(secret, anchor)
 

@@ -87,7 +87,8 @@ def until_cancelled(
     """Take part in another thread, so that this one can return even while a call to the server is stuck.
 
     Calls `progress` in this thread. When `cancel` is set, calls `interrupt` and returns soon; a thread that is still
-    busy then leaves the round as soon as it can.
+    busy then leaves the round as soon as it can. It does so too when this thread ends with an error of `progress` or a
+    signal, since nobody would look at `cancel` any more.
     """
     from queue import Empty, SimpleQueue
 
@@ -100,18 +101,22 @@ def until_cancelled(
             said.put(error)
 
     threading.Thread(target=run, name="lightfr round", daemon=True).start()
-    ends = None
-    while ends is None or time.monotonic() < ends:
-        if ends is None and cancel.is_set():
-            interrupt()
-            ends = time.monotonic() + _CANCEL_SECONDS
-        try:
-            news = said.get(timeout=_LOOK_SECONDS)
-        except Empty:
-            continue
-        if isinstance(news, Participation):
-            return news
-        if isinstance(news, BaseException):
-            raise news
-        progress(news)
+    try:
+        ends = None
+        while ends is None or time.monotonic() < ends:
+            if ends is None and cancel.is_set():
+                interrupt()
+                ends = time.monotonic() + _CANCEL_SECONDS
+            try:
+                news = said.get(timeout=_LOOK_SECONDS)
+            except Empty:
+                continue
+            if isinstance(news, Participation):
+                return news
+            if isinstance(news, BaseException):
+                raise news
+            progress(news)
+    except BaseException:
+        interrupt()
+        raise
     return CANCELLED

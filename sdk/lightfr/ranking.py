@@ -77,6 +77,7 @@ def rank(
     if among is None:
         steps = None if prior is None else prior._pointer
         return _ranked(_kernel.topk(pointer, user_code._pointer, k, bitmap, steps), pointer.code_bits, prior)
+    _require_k(k)
     wanted = set(among)
     if not all(0 <= item_index < item_codes.n_items for item_index in wanted):
         raise ItemIndexError(item_codes.n_items)
@@ -89,10 +90,15 @@ def rank(
     return found if prior is None else sorted(found, key=lambda item: (-item.score, item.item_index))[:k]
 
 
+def _require_k(k: int) -> None:
+    """Raise OutOfRangeError for a k that the kernel would refuse, where it is not asked."""
+    if not 1 <= k < 2**31:
+        raise OutOfRangeError("k", k, 1, 2**31 - 1)
+
+
 def popular(n_items: int, k: int, exclude: ItemSet, among: Iterable[int] | None = None) -> list[int]:
     """Return the first k items: catalogues are numbered by popularity."""
-    if k < 1:
-        raise OutOfRangeError("k", k, 1, 2**31 - 1)
+    _require_k(k)
     asked = range(n_items) if among is None else sorted(set(among))
     return list(islice((i for i in asked if i not in exclude), k))
 

@@ -37,6 +37,7 @@ _NEVER_TAKEN = frozenset({"UPLOAD_INVALID", "MALFORMED", "TOO_LARGE"})
 # Names of the values that a driver keeps.
 _PENDING_UPLOAD = "pending_upload"
 _ROUND, _SESSION, _OUTGOING = "secure_round", "secure_session", "secure_outgoing"
+_FROM_THE_UPLOAD_ON = (b"Upload\n", b"SignSurvivors\n", b"RevealShares\n")
 
 
 @secret
@@ -185,6 +186,16 @@ class RoundParticipant:
         """What to send: the keys at first, then what the last answer() made."""
         method, _, request = self._outgoing.partition(b"\n")
         return Outgoing(method.decode(), request)
+
+    @property
+    def minimum_cohort(self) -> int:
+        """Among how many devices it agreed to be, when it began."""
+        return self._session.state.minimum_cohort
+
+    @property
+    def has_uploaded(self) -> bool:
+        """Whether its upload is made. It may have been sent, and is paid for."""
+        return self._outgoing.startswith(_FROM_THE_UPLOAD_ON)
 
     @property
     def kind(self) -> int:

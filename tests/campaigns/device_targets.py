@@ -8,7 +8,9 @@ import struct
 import zlib
 from array import array
 from contextlib import asynccontextmanager, suppress
-from http.client import HTTPConnection
+from email.parser import Parser
+from functools import lru_cache
+from http.client import HTTPConnection, HTTPMessage
 from pathlib import Path
 from unittest import mock
 
@@ -18,11 +20,12 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from lightfr import ItemCodes
 from lightfr._kernel import pack_bits
-from lightfr._wire import channel, coordinator, decode_round_model
+from lightfr._wire import channel, coordinator, decode_round_model, tls
 from lightfr._wire.downloads import download
 from lightfr._wire.refusals import refusal
 from lightfr.device import Trust, key_id
 from lightfr.errors import ArtifactFileError, LightFRError
+from lightfr.model import manifest as manifests
 from lightfr.model.bitmaps import read_bitmap
 from lightfr.model.catalogue import Catalogue
 from lightfr.model.catalogue_part import HEADER as CATALOGUE_HEADER
@@ -65,11 +68,11 @@ class Signer:
         pem = public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
         path.write_bytes(pem + pem.replace(b"PUBLIC KEY", b"LIGHTFR MEMBERSHIP KEY"))
         self.trust = Trust(path)
-        self._key_id = key_id(public.public_bytes(Encoding.Raw, PublicFormat.Raw))
+        self.key_id = key_id(public.public_bytes(Encoding.Raw, PublicFormat.Raw))
 
     def sign(self, manifest):
         return manifest_pb2.SignedManifest(
-            manifest=manifest, signature=self._key.sign(b"lightfr manifest v1\n" + manifest), key_id=self._key_id
+            manifest=manifest, signature=self._key.sign(b"lightfr manifest v1\n" + manifest), key_id=self.key_id
         )
 
 
@@ -159,8 +162,14 @@ def _take_get_manifest(shared, message):
     return _use_manifest(shared, signed)
 
 
+def _is_right(envelope, trust):
+    """Stands for the check of a signature, which GetManifestResponse and SignedManifest try."""
+
+
 def _take_manifest(shared, message):
-    _use_manifest(shared, shared.signer.sign(message).SerializeToString())
+    signed = manifest_pb2.SignedManifest(manifest=message, key_id=shared.signer.key_id)
+    with mock.patch.object(manifests, "_verify", _is_right):
+        _use_manifest(shared, signed.SerializeToString())
 
 
 def _take_round_model(shared, message):
@@ -230,13 +239,18 @@ class HttpTarget(DeviceTarget):
         target = self
 
         class Connection(HTTPConnection):
+            response_class = tls.Response
+
             def __init__(self, host, port, **_):
                 super().__init__(host, port)
 
             def connect(self):
                 self.sock = DeafSocket(target.answer)
 
-        with mock.patch.object(channel, "Connection", Connection):
+        # Both uses of an answer, and many answers, have the same headers.
+        parse = lru_cache(256)(Parser(_class=HTTPMessage).parsestr)
+        parsed_once = mock.patch.object(Parser, "parsestr", lambda _, text: parse(text))
+        with mock.patch.object(channel, "Connection", Connection), parsed_once:
             async with super().opened(folder):
                 yield
 
@@ -245,10 +259,11 @@ class HttpTarget(DeviceTarget):
         connection = channel.Channel("https://localhost", None)
         artifact = manifest_pb2.Artifact(sha256=hashlib.sha256(UPLOAD).digest(), size_bytes=len(UPLOAD))
         try:
-            download(connection, artifact, shared.folder).unlink()
+            # The answer is the same each time: another try without progress would show nothing new.
+            download(connection, artifact, shared.folder, tries=1).unlink()
         except LightFRError:
             (shared.folder / f"{artifact.sha256.hex()}.part").unlink(missing_ok=True)
-        with connection._request("POST", "/", {}, b"") as response:
+        with connection._request("POST", "/", {}, b"", 4096) as response:
             channel._read(response, 4096)
 
 
@@ -271,9 +286,9 @@ def _make_catalogues(shared):
     return made
 
 
-def _take_catalogue(shared, message):
+def _take_catalogue(shared, message, parts=2):
     shared.file.write_bytes(message)
-    with Catalogue.open([shared.file, shared.file]) as catalogue:
+    with Catalogue.open([shared.file] * parts) as catalogue:
         # A device checks first. Here the look-ups must stand alone too.
         with suppress(ArtifactFileError):
             catalogue.check()
@@ -284,6 +299,7 @@ def _take_catalogue(shared, message):
 
 
 FIRST_ID = b"\x06item 0"
+BLOCK_ORDER = pack_bits(array("H", range(40)), 40, 6)
 
 
 def _make_blocks(shared):
@@ -296,7 +312,8 @@ def _make_blocks(shared):
 def _take_block(shared, message):
     block = FIRST_ID + zlib.compress(message, 1)
     directory = CATALOGUE_HEADER.pack(b"LFRC", 2, 2, 0, 40) + struct.pack("<II", 0, len(block))
-    _take_catalogue(shared, directory + block + pack_bits(array("H", range(40)), 40, 6))
+    # How parts go together is tried with whole catalogues.
+    _take_catalogue(shared, directory + block + BLOCK_ORDER, parts=1)
 
 
 def _take_bitmap(shared, message):

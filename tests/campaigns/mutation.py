@@ -47,7 +47,7 @@ MIRRORS = {
     "sdk/lightfr/device.py": ["tests/sdk/device"],
     "sdk/lightfr/identities.py": ["tests/sdk/test_identities.py", "tests/sdk/test_membership.py", "tests/sdk/device"],
     "sdk/lightfr/membership.py": ["tests/sdk/test_membership.py", "tests/sdk/device"],
-    "sdk/lightfr/_wire": ["tests/sdk/wire", "tests/sdk/test_rounds.py"],
+    "sdk/lightfr/_wire": ["tests/sdk/wire", "tests/sdk/test_rounds.py", "tests/sdk/training/test_updates.py"],
     "sdk/lightfr/secagg": ["tests/sdk/secagg", "tests/sdk/test_rounds.py", "tests/sdk/test_evaluation.py"],
     "sdk/lightfr/store": ["tests/sdk/store"],
     "harness/lightfr_harness/server/rules": ["tests/harness/server/rules"],

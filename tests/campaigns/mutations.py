@@ -1,6 +1,7 @@
 """Messages spoiled in every way we know, from valid ones. A mutation depends on the seed alone."""
 
 import random
+from functools import lru_cache
 
 from google.protobuf.descriptor import FieldDescriptor as Field
 
@@ -12,6 +13,8 @@ TEXTS = ("", "x", "a" * 15, "a" * 16, "a" * 128, "a" * 129, "\0" * 16, "ä" * 16
 DEPTHS = (2, 50, 99, 100, 101, 1000)
 
 
+# A campaign meets few sizes and few valid messages, each of them many times.
+@lru_cache(1 << 14)
 def varint(value):
     """The shortest encoding of a number."""
     encoded = bytearray()
@@ -32,6 +35,7 @@ def read_varint(message, at):
             return value, at
 
 
+@lru_cache(512)
 def split_fields(message):
     """The encoded fields, one after the other; whatever is no field is the last part."""
     parts, at = [], 0
@@ -42,7 +46,7 @@ def split_fields(message):
             end = len(message)
         parts.append(message[at:end])
         at = end
-    return parts
+    return tuple(parts)
 
 
 def _field_end(message, at):
@@ -121,7 +125,7 @@ class Mutator:
     # Of encoded fields.
 
     def _fields(self, message):
-        parts = split_fields(message) or [b""]
+        parts = list(split_fields(message)) or [b""]
         return parts, self.random.randrange(len(parts))
 
     def _field_twice(self, message):

@@ -1,12 +1,14 @@
 """The steps of secure aggregation as targets of spoiled messages: a cohort that waits before one step."""
 
 import asyncio
-from contextlib import asynccontextmanager
+import shutil
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import secure_pb2
 from lightfr_harness.server.coordinator.refusals import Refusal
+from tests.campaigns.step_targets import signatures_checked_once
 from tests.harness.server.coordinator.helpers import Clock
 from tests.harness.server.coordinator.secure import STEPS, secure
 
@@ -36,38 +38,58 @@ class SecureTarget:
 
     @asynccontextmanager
     async def opened(self, folder):
-        self._clock, self._round_id = Clock(), None
-        async with secure(Path(folder), clock=self._clock, goal=SLOTS, minimum=SLOTS) as it:
-            self._it = it
+        self._before, self._copy = Path(folder) / "before", Path(folder) / "copy"
+        async with secure(self._before, clock=Clock(), goal=SLOTS, minimum=SLOTS) as it:
             self.limit_bytes = it.service.limit_bytes(self._method)
-            yield
+            self._valid = await self._walk(it)
+        self._began, self._clock, self._it = it.clock.now, Clock(), None
+        # Each copy checks again what was delivered before the step.
+        with signatures_checked_once():
+            async with AsyncExitStack() as self._running:
+                yield
+
+    async def _walk(self, it):
+        """Take a cohort up to the step; the right message of each device, not sent."""
+        devices = it.devices(SLOTS)
+        before = STEPS[: STEPS.index("ShareKeys" if self._method == "GetStep" else self._method)]
+        if before:
+            await it.run_steps(devices, before[-1])
+        else:
+            await asyncio.gather(*(device.check_in() for device in devices))
+        current = it.coordinator.book.current
+        self._round_id, self._phase = current.round_id, current.cohort.phase
+        self._names = [device.name for device in devices]
+        return [await self._prepared(device) for device in devices]
 
     async def valid(self):
         """The right message of each device, not sent."""
         self._clock.now += BATCH_SECONDS
-        await self._it.go_on()
-        if self._it.coordinator.book.current.round_id != self._round_id or self._is_beyond():
+        if self._it is not None:
+            await self._it.go_on()
+        if self._it is None or self._is_over():
             await self._begin_round()
         return self._valid
 
-    def _is_beyond(self):
-        """Whether so many spoiled messages were taken that the phase is over."""
-        return self._it.coordinator.book.current.cohort.phase != self._phase
+    def _is_over(self):
+        """Whether the phase is over: by its deadline, or because so many spoiled messages were taken."""
+        current = self._it.coordinator.book.current
+        return current.round_id != self._round_id or current.cohort.phase != self._phase
 
     async def _begin_round(self):
-        while self._it.coordinator.book.current.assigned:
+        """Let the round end, then go on from a copy of what was durable before the step.
+
+        To walk a new cohort up to the step would take longer than to try all the messages that it is tried with.
+        """
+        while self._it is not None and self._it.coordinator.book.current.assigned:
             self._clock.now += 60
             await self._it.go_on()
-        # Others in every round: who delivers nonsense often enough gets no more places.
-        self._devices = self._it.devices(SLOTS, first=SLOTS * self._it.coordinator.book.current.number)
-        before = STEPS[: STEPS.index("ShareKeys" if self._method == "GetStep" else self._method)]
-        if before:
-            await self._it.run_steps(self._devices, before[-1])
-        else:
-            await asyncio.gather(*(device.check_in() for device in self._devices))
-        current = self._it.coordinator.book.current
-        self._round_id, self._phase = current.round_id, current.cohort.phase
-        self._valid = [await self._prepared(device) for device in self._devices]
+        await self._running.aclose()
+        shutil.rmtree(self._copy, ignore_errors=True)
+        shutil.copytree(self._before, self._copy)
+        self._clock.now = self._began
+        self._it = await self._running.enter_async_context(
+            secure(self._copy, clock=self._clock, goal=SLOTS, minimum=SLOTS)
+        )
 
     async def _prepared(self, device):
         if self._method == "GetStep":
@@ -76,7 +98,7 @@ class SecureTarget:
 
     async def judge(self, slot, message):
         """Send a message; what it was answered with."""
-        answer = await self._devices[slot].call(self._method, message)
+        answer = await self._it.call(self._names[slot], self._method, message)
         if self._method == "GetStep":
             return secure_pb2.GetStepResponse.FromString(answer).WhichOneof("step")
         return "taken"

@@ -2,14 +2,18 @@
 
 import asyncio
 import hashlib
-from contextlib import asynccontextmanager
+import sqlite3
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import asynccontextmanager, closing
+from functools import lru_cache
 from pathlib import Path
+from unittest import mock
 
 from cryptography import x509
 
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import enrollment_pb2
-from lightfr_harness.server.authority import Authority
+from lightfr_harness.server.authority import Authority, authority
 from lightfr_harness.server.authority.service import EnrollmentService
 from lightfr_harness.server.coordinator.refusals import Refusal
 from tests.campaigns.secure_targets import secure_targets
@@ -103,64 +107,74 @@ class UploadTarget(CoordinatorTarget):
         return "receipt"
 
 
-class EnrollTarget:
-    """EnrollmentService.Enroll; each slot holds a token that is good until a spoiled request spends it."""
+class AtOnce(ThreadPoolExecutor):
+    """Does everything in the thread that asks: to wake another one would take longer than most requests."""
 
-    name, kind, allowed, waits = "Enroll", enrollment_pb2.EnrollRequest, Refusal, True
-    slots = 32
+    def submit(self, work, /, *arguments, **named):
+        """Do it; what came of it."""
+        done = Future()
+        try:
+            done.set_result(work(*arguments, **named))
+        except Exception as error:
+            done.set_exception(error)
+        return done
+
+
+class AuthorityTarget:
+    """One procedure of EnrollmentService. Each batch finds the authority's data base as it was before the first."""
+
+    allowed, waits, slots = Refusal, False, SLOTS
 
     @asynccontextmanager
     async def opened(self, folder):
+        asyncio.get_running_loop().set_default_executor(AtOnce())
         self._authority = Authority.init(Path(folder) / "ca", ["localhost"])
         self._service = EnrollmentService(self._authority)
-        self.limit_bytes = self._service.limit_bytes("Enroll")
-        self._valid, self._spent = [b""] * self.slots, set(range(self.slots))
-        self._request = signing_request()
-        yield
+        self.limit_bytes = self._service.limit_bytes(self.name)
+        request = signing_request()
+        self._valid = [self._prepared(request, member_key()) for _ in range(self.slots)]
+        self._database = self._authority._registry._database.connection
+        # Most signing requests are as they were: each that is good is checked once.
+        good = mock.patch.object(authority, "requested_key", lru_cache(1000)(authority.requested_key))
+        with closing(sqlite3.connect(":memory:")) as self._before, good:
+            self._database.backup(self._before)
+            yield
         self._authority.close()
 
     async def valid(self):
-        """A request with a token that is good, for each slot."""
-        for slot in self._spent:
-            token = self._authority.invite("https://localhost:1", "https://localhost:2", 86_400)["token"]
-            self._valid[slot] = self.kind(
-                token=token, signing_request=self._request, member_key=member_key()
-            ).SerializeToString()
-        self._spent = set()
+        """A request for each slot that would be granted."""
+        self._before.backup(self._database)
         return self._valid
+
+
+class EnrollTarget(AuthorityTarget):
+    """Each slot holds a token that is good."""
+
+    name, kind = "Enroll", enrollment_pb2.EnrollRequest
+
+    def _prepared(self, request, key):
+        token = self._authority.invite("https://localhost:1", "https://localhost:2", 86_400)["token"]
+        return self.kind(token=token, signing_request=request, member_key=key).SerializeToString()
 
     async def judge(self, slot, message):
         """Send a message; what it was answered with."""
         answer = enrollment_pb2.EnrollResponse.FromString(await self._service.enroll("", message))
         if len(answer.certificates) != 1 or len(answer.membership) != 104:
             raise AssertionError("enrolled without a certificate or a membership")
-        self._spent.add(slot)
         return "certificate"
 
 
-class RenewTarget:
-    """EnrollmentService.RenewCertificate; each slot is a device, followed by a new one when it got a certificate."""
+class RenewTarget(AuthorityTarget):
+    """Each slot is a device with one certificate."""
 
-    name, kind, allowed, waits = "RenewCertificate", enrollment_pb2.RenewCertificateRequest, Refusal, True
-    slots = 32
+    name, kind = "RenewCertificate", enrollment_pb2.RenewCertificateRequest
 
-    @asynccontextmanager
-    async def opened(self, folder):
-        self._authority = Authority.init(Path(folder) / "ca", ["localhost"])
-        self._service = EnrollmentService(self._authority)
-        self.limit_bytes = self._service.limit_bytes(self.name)
-        self._devices, self._keys, self._spent = [""] * self.slots, [b""] * self.slots, set(range(self.slots))
-        self._request = signing_request()
-        yield
-        self._authority.close()
+    def __init__(self):
+        self._devices = []
 
-    async def valid(self):
-        """A request of a device, for each slot."""
-        for slot in self._spent:
-            self._keys[slot] = member_key()
-            self._devices[slot], _ = self._authority.issue(self._request, self._keys[slot])
-        self._spent = set()
-        return [self.kind(signing_request=self._request, member_key=key).SerializeToString() for key in self._keys]
+    def _prepared(self, request, key):
+        self._devices.append(self._authority.issue(request, key)[0])
+        return self.kind(signing_request=request, member_key=key).SerializeToString()
 
     async def judge(self, slot, message):
         """Send a message; what it was answered with."""
@@ -169,7 +183,6 @@ class RenewTarget:
         (name,) = x509.load_der_x509_certificate(der).subject
         if name.value != self._devices[slot]:
             raise AssertionError("the certificate is another device's")
-        self._spent.add(slot)
         return "certificate"
 
 

@@ -1,16 +1,20 @@
 """The answers of GetStep as targets of spoiled messages: a device of a real cohort that stands before one step."""
 
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
+from functools import lru_cache
+from unittest import mock
 
 import numpy as np
 
-from lightfr import ItemCodes
+from lightfr import ItemCodes, membership
 from lightfr._wire import secure
 from lightfr.errors import LightFRError
 from lightfr.rounds import RoundParticipant
-from lightfr.secagg import Vector, blocks_of
+from lightfr.secagg import Vector, blocks_of, views
+from lightfr.secagg.state import SessionState
 from lightfr.training import PublishedModel
 from lightfr.v1 import model_pb2, secure_pb2
+from lightfr_harness.server.coordinator import deliveries
 from lightfr_harness.simulation.secure import SecureRound
 
 DEVICES, BITS = 7, 8
@@ -27,6 +31,17 @@ def small_model():
         privacy_mode=model_pb2.PRIVACY_MODE_SECAGG,
     )
     return PublishedModel(ItemCodes(bytes(4), BITS), message)
+
+
+@contextmanager
+def signatures_checked_once():
+    """A spoiled message has most signatures as they were: each is checked once, not for every message."""
+    with (
+        mock.patch.object(views, "is_signed", lru_cache(1000)(views.is_signed)),
+        mock.patch.object(deliveries, "is_signed", lru_cache(1000)(deliveries.is_signed)),
+        mock.patch.object(membership, "_is_signed", lru_cache(1000)(membership._is_signed)),
+    ):
+        yield
 
 
 class RecordedRound(SecureRound):
@@ -61,7 +76,10 @@ class StepTarget:
         nobody = np.zeros(DEVICES, np.bool_)
         walked.run(lambda phase: nobody)
         self._walked, self._before = walked, walked.before[self._step]
-        yield
+        # What a device kept cannot change, so it is read once.
+        kept = mock.patch.object(SessionState, "from_bytes", lru_cache(100)(SessionState.from_bytes))
+        with signatures_checked_once(), kept:
+            yield
 
     async def valid(self):
         """What the devices were told, again and again."""
@@ -69,9 +87,11 @@ class StepTarget:
 
     async def judge(self, slot, message):
         """Answer a message; what came of it."""
+        # First: what cannot be read needs no device.
+        said = secure.decode_step(message)
         values, _ = self._before[slot % DEVICES]
         participant = RoundParticipant.from_values(values.get)
-        return "taken" if participant.answer(secure.decode_step(message), self._walked.make_vector) else "nothing due"
+        return "taken" if participant.answer(said, self._walked.make_vector) else "nothing due"
 
 
 def step_targets():

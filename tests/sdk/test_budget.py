@@ -1,5 +1,7 @@
 """What a device gives is counted durably, and no clock that is set back makes it give more."""
 
+import json
+
 import pytest
 
 from lightfr.budget import Budget, Ledger, Spent
@@ -86,13 +88,34 @@ def test_a_clock_that_is_set_back_does_not_open_the_budget(store, ledger, clock)
         assert ledger.seconds_until_room(is_gate_refresh=False) > 0
 
 
-def test_a_clock_that_is_set_back_closes_the_budget_for_30_days_at_most(store, ledger, clock):
+@pytest.mark.parametrize("wrong_by", [-400 * PERIOD, -PERIOD, PERIOD, 400 * PERIOD])
+def test_a_clock_that_is_wrong_for_a_while_opens_nothing_once_it_is_right_again(store, ledger, clock, wrong_by):
     for _ in range(3):
         upload(store, ledger)
-    clock.now = NOON - 400 * PERIOD
-    assert ledger.seconds_until_room(is_gate_refresh=False) == PERIOD
-    clock.now += PERIOD
-    assert ledger.seconds_until_room(is_gate_refresh=False) == 0
+    clock.now = NOON + wrong_by
+    ledger.spent()
+    upload(store, ledger, is_gate_refresh=True)
+    upload(store, ledger)
+    store.update(ledger.after_reveal(7))
+    clock.now = NOON + 60
+    assert ledger.seconds_until_room(is_gate_refresh=False) > 0
+    assert ledger.seconds_until_room(is_gate_refresh=True) > 0 or wrong_by < 0
+
+
+def test_no_more_times_are_kept_than_the_budget_counts(store, clock):
+    ledger = Ledger(store, Budget(rounds_per_month=3, gate_refreshes_per_month=2), clock)
+    for is_gate_refresh in (False, True) * 10:
+        upload(store, ledger, is_gate_refresh)
+        clock.now += PERIOD
+    kept = json.loads(store.get("spent"))
+    assert kept["rounds"] == [NOON + PERIOD * at for at in (14, 16, 18)]
+    assert kept["gate_refreshes"] == [NOON + PERIOD * at for at in (17, 19)]
+
+
+def test_those_of_the_last_30_days_are_kept_for_a_budget_that_grows(store, ledger, clock):
+    for _ in range(5):
+        upload(store, ledger)
+    assert len(Ledger(store, Budget(rounds_per_month=4), clock).spent().rounds) == 5
 
 
 def test_what_is_spent_is_found_again_by_another_process(store, ledger, clock):

@@ -233,8 +233,50 @@ def test_forgetting_without_anybody_to_ask_changes_nothing(enrolled, lightfr, fo
     assert (folder / "identity.pem").exists()
 
 
-def test_forgetting_where_nothing_is_does_no_harm(lightfr):
+def test_forgetting_removes_a_store_whose_identity_is_gone(enrolled, lightfr, folder):
+    lightfr("sync")
+    lightfr("rate", "item 1", 5)
+    (folder / "identity.pem").unlink()
     assert lightfr("forget", "--yes") == FORGOTTEN
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("has_data", [False, True])
+def test_forgetting_an_identity_without_a_store(enrolled, lightfr, folder, has_data):
+    if has_data:
+        (folder / "data").mkdir()
+    assert lightfr("forget", "--yes") == FORGOTTEN
+    assert not folder.exists()
+
+
+def test_forgetting_where_no_device_is_touches_nothing(lightfr, folder):
+    """A folder of somebody else may have files of these names."""
+    nothing = f"There is no device in {folder}: nothing was changed.\n"
+    assert lightfr("forget", "--yes") == nothing
+    (folder / "data" / "models").mkdir(parents=True)
+    files = {folder / name for name in ("key", "key.anchor", "server", "trust.pem", "data/lock", "data/models/current")}
+    for file in files:
+        file.write_text("not lightfr's")
+    assert lightfr("forget", "--yes") == nothing
+    assert {file for file in folder.rglob("*") if file.is_file()} == files
+
+
+def test_forgetting_leaves_what_others_put_beside_the_data(enrolled, lightfr, folder):
+    lightfr("sync")
+    strange = [folder / "data" / "photo", folder / "data" / "models" / "mine" / "weights"]
+    for file in strange:
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("mine")
+    assert lightfr("forget", "--yes").endswith(f"Other files are left in {folder}.\n")
+    assert sorted(file for file in folder.rglob("*") if file.is_file()) == sorted(strange)
+
+
+def test_an_empty_variable_is_no_folder(monkeypatch, tmp_path, capsys):
+    """A unit or compose file gives an unset variable on as an empty one."""
+    monkeypatch.setenv("LIGHTFR_FOLDER", "")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cli.main(["forget", "--yes"]) == 0
+    assert f"There is no device in {tmp_path / '.lightfr'}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", ["sync", "rate x 1", "hide x", "similar x", "status", "export", "participate"])
@@ -351,3 +393,8 @@ def test_python_runs_the_same_command(enrolled, folder):
 def test_the_package_installs_the_command():
     (command,) = entry_points(group="console_scripts", name="lightfr")
     assert command.load() is cli.main
+
+
+def test_the_folder_of_an_unknown_user_is_one_line_of_error(capsys):
+    assert cli.main(["--folder", "~no-such-user/x", "status"]) == 2
+    assert capsys.readouterr().err == "lightfr: --folder ~no-such-user/x: there is no such user\n"

@@ -1,6 +1,8 @@
 """How a client drives a round: what is kept, when it is sent, and what ends it."""
 
+import math
 import threading
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -58,15 +60,44 @@ def masked(store):
 
 def run(current, store, stop=None, budget=Budget(), spend=lambda participant: {}, make_vector=None):  # noqa: B008
     acknowledged = []
-    driver = Driver(store, None, make_vector, spend, acknowledged.append, stop or threading.Event(), budget)
-    return driver.finish(current), acknowledged
+    channel = SimpleNamespace(ends=math.inf)
+    driver = Driver(store, channel, make_vector, spend, acknowledged.append, stop or threading.Event(), budget)
+    finished = driver.finish(current)
+    assert channel.ends == math.inf
+    return finished, acknowledged
 
 
-def test_a_round_that_is_done_leaves_its_values_to_whoever_counts_it(monkeypatch, store, masked):
+@pytest.mark.parametrize("method", ["Upload", "SignSurvivors", "RevealShares"])
+def test_a_round_that_is_done_leaves_its_values_to_whoever_counts_it(monkeypatch, store, masked, method):
+    masked._outgoing = method.encode() + b"\n"
     script = Script(monkeypatch, [secure.Wait(0.001), secure.Done()])
-    assert run(masked, store) == (True, ["AdvertiseKeys"])
-    assert script.sent == ["AdvertiseKeys"]
+    assert run(masked, store) == (True, [method])
+    assert script.sent == [method]
     assert isinstance(kept_round(store), RoundParticipant)
+
+
+@pytest.mark.parametrize("method", ["AdvertiseKeys", "ShareKeys", "AcknowledgeShares", "SignIncluded"])
+def test_a_round_that_is_said_to_be_done_before_the_upload_is_not_counted(monkeypatch, store, masked, method):
+    masked._outgoing = method.encode() + b"\n"
+    Script(monkeypatch, [secure.Done()])
+    assert run(masked, store) == (False, [method])
+    assert store.values == {}
+
+
+def test_a_call_that_outlasts_the_patience_ends_the_round(monkeypatch, store, masked):
+    Script(monkeypatch, [ServerUnavailableError("the call was interrupted, or its time is over")])
+    assert run(masked, store, budget=Budget(phase_seconds=0.0)) == (False, ["AdvertiseKeys"])
+    assert store.values == {}
+
+
+def test_no_call_of_a_round_waits_longer_than_the_device_does(monkeypatch, store, masked):
+    began, ends = time.monotonic(), []
+    monkeypatch.setattr(secure, "send", lambda channel, *_: ends.append(channel.ends - began))
+    monkeypatch.setattr(secure, "next_step", lambda channel, _: ends.append(channel.ends - began) or secure.Done())
+    run(masked, store, budget=Budget(phase_seconds=20.0))
+    run(masked, store, budget=Budget(round_seconds=30.0))
+    assert all(20 <= end < 30 for end in ends[:2])
+    assert all(30 <= end < 40 for end in ends[2:])
 
 
 @pytest.mark.parametrize(
@@ -91,7 +122,7 @@ def test_a_server_cannot_make_a_device_wait_longer_than_its_patience(monkeypatch
     stop, waited = threading.Event(), []
     Script(monkeypatch, [secure.Wait(86_400.0), secure.Done()])
     monkeypatch.setattr(stop, "wait", waited.append)
-    assert run(masked, store, stop, Budget(phase_seconds=20.0)) == (True, ["AdvertiseKeys"])
+    run(masked, store, stop, Budget(phase_seconds=20.0))
     assert 0 < waited[0] <= 20.0
 
 
@@ -146,19 +177,19 @@ def test_a_round_in_the_clear_asks_for_no_steps(monkeypatch, store):
 
 def test_each_answer_and_what_it_costs_are_kept_before_it_is_sent(monkeypatch, store, masked):
     def answer(step, make_vector):
-        masked._outgoing = b"ShareKeys\nshares"
+        masked._outgoing = b"Upload\nvector"
         return True
 
     kept_when_sent = []
-    Script(monkeypatch, [secure.Acknowledge([]), secure.Done()])
+    Script(monkeypatch, [secure.Upload(b"", b""), secure.Done()])
     monkeypatch.setattr(masked, "answer", answer)
     monkeypatch.setattr(secure, "send", lambda *_: kept_when_sent.append(dict(store.values)))
     outcome = run(masked, store, spend=lambda participant: {"cost": participant.outgoing.method.encode()})
-    assert outcome == (True, ["AdvertiseKeys", "ShareKeys"])
+    assert outcome == (True, ["AdvertiseKeys", "Upload"])
     before, after = kept_when_sent
     assert before["secure_outgoing"].startswith(b"AdvertiseKeys\n")
     assert "cost" not in before
-    assert (after["secure_outgoing"], after["cost"]) == (b"ShareKeys\nshares", b"ShareKeys")
+    assert (after["secure_outgoing"], after["cost"]) == (b"Upload\nvector", b"Upload")
 
 
 class Walking:

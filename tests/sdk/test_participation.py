@@ -43,6 +43,23 @@ def test_who_cancels_does_not_wait_for_a_call_that_is_stuck():
     assert interrupted.is_set()
 
 
+def test_an_error_of_progress_ends_the_round():
+    """Nobody would look at `cancel` any more, and the device would stay in its round behind the app's back."""
+    interrupted = threading.Event()
+
+    def take_part(progress):
+        progress(RoundStage.PLACED)
+        interrupted.wait(60)
+        return CANCELLED
+
+    def progress(_stage):
+        raise KeyError("the app's own")
+
+    with pytest.raises(KeyError, match="the app's own"):
+        until_cancelled(take_part, progress, threading.Event(), interrupted.set)
+    assert interrupted.is_set()
+
+
 def test_an_app_without_logging_is_told_nothing_and_loads_nothing(monkeypatch):
     monkeypatch.delitem(sys.modules, "logging")
     log("a round ended")

@@ -44,7 +44,7 @@ KIND = 1
 N = 14
 NOT_ACKNOWLEDGING, NOT_SIGNING, DROPPED, SILENT, LIAR = 8, 10, 1, 4, 7
 COMPLAINER, COMPLAINED_ABOUT = 3, 6
-LIES_ABOUT = [0, 2]
+LIES_NOT_ABOUT, ANY_NUMBER_OF = [5, 6, 9], 2
 BLOCKS = training_blocks(2, 8, N)
 
 
@@ -170,11 +170,10 @@ class WholeRound(Cohort):
         return {i: self.devices[i].key_shares[holder] for i in self.held(holder, self.gone)}
 
     def false_seeds(self):
-        """What the liar reveals: a share of one device too large by one, another device's is any number."""
-        one, other = LIES_ABOUT
-        true = self.seeds(LIAR)
-        larger = int.from_bytes(true[one], "little") + 1
-        return true | {one: share_bytes(larger), other: share_bytes(7)}
+        """What the liar reveals: most shares are too large by one, another is any number, and some are true."""
+        true, true_of, any_of = self.seeds(LIAR), LIES_NOT_ABOUT, ANY_NUMBER_OF
+        larger = {i: share_bytes(int.from_bytes(share, "little") + 1) for i, share in true.items() if i not in true_of}
+        return true | larger | {any_of: share_bytes(7)}
 
     def upload(self, index):
         peers = [self.devices[i] for i in self.included_indices if i != index]

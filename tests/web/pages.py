@@ -13,7 +13,7 @@ FOLDERS = {"/web/": BUILT, "/vectors/": ROOT / "vectors/v1"}
 PATIENCE_SECONDS = 120
 
 
-class _Files(SimpleHTTPRequestHandler):
+class Files(SimpleHTTPRequestHandler):
     extensions_map = {".js": "text/javascript", ".html": "text/html", ".wasm": "application/wasm", "": "text/plain"}  # noqa: RUF012
 
     def do_GET(self):
@@ -52,7 +52,7 @@ class _Files(SimpleHTTPRequestHandler):
 @contextmanager
 def serving_pages(files=None):
     """Serve, these files by path too; the address, which a browser takes for a secure one."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Files)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Files)
     server.files = {} if files is None else files
     thread = threading.Thread(target=server.serve_forever)
     thread.start()

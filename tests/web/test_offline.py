@@ -21,7 +21,7 @@ from lightfr_harness.server.authority import Authority
 from lightfr_harness.server.coordinator.child import CoordinatorProcess
 from tests.browser import browser
 from tests.harness.server.coordinator.live import exchange
-from tests.web.pages import open_page, serving_pages, wait_for
+from tests.web.pages import Files, open_page, serving_pages, wait_for
 
 ITEMS = 300
 
@@ -114,6 +114,44 @@ def test_a_page_asks_for_the_model_and_sends_nothing(tmp_path, authority):
         assert (paths.count("/manifest"), len(paths)) == (1, 1 + len(artifacts))
         elsewhere = [request["url"] for request in asked if not request["url"].startswith((pages, server))]
         assert elsewhere == []
+
+
+@pytest.fixture(scope="module")
+def told():
+    """The headers that the server of the model got in two visits of one browser. It gives each browser a tag."""
+    headers, answer = [], Files.do_GET
+
+    def do_get(self):
+        if not self.path.startswith("/model/"):
+            return answer(self)
+        headers.append(dict(self.headers))
+        self.send_response(200)
+        self.send_header("ETag", '"browser-4711"')
+        self.send_header("Cache-Control", "no-cache")
+        self.send_header("Content-Length", "4")
+        self.end_headers()
+        self.wfile.write(b"junk")
+
+    trust = base64.b64encode(bytes.fromhex("302a300506032b6570032100") + bytes(32))
+    trust = base64.b64encode(b"-----BEGIN PUBLIC KEY-----\n" + trust + b"\n-----END PUBLIC KEY-----\n").decode()
+    with pytest.MonkeyPatch.context() as patch, browser() as page, serving_pages() as address:
+        patch.setattr(Files, "do_GET", do_get)
+        # Of older answers Chromium takes no tag.
+        patch.setattr(Files, "protocol_version", "HTTP/1.1")
+        query = f"server={quote(address + '/model')}&trust={quote(trust)}&film=a-film-that-nobody-may-know-of"
+        for _ in range(2):
+            open_page(page, f"{address}/tests/app.html?{query}")
+            assert wait_for(page, "globalThis.shown")["error"] == "ManifestError"
+            open_page(page, "about:blank")
+    return headers
+
+
+def test_the_server_of_the_model_does_not_hear_which_page_the_user_looks_at(told):
+    assert [headers.get("Referer") for headers in told] == [None, None]
+
+
+def test_the_server_of_the_model_does_not_know_a_browser_again(told):
+    assert [headers.get("If-None-Match") for headers in told] == [None, None]
 
 
 def test_a_page_of_another_origin_gets_nothing(tmp_path, authority):

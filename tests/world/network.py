@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cryptography import x509
 
+from lightfr._wire.tls import Pace, Response
 from lightfr.device import read_certificate
 from lightfr.errors import EnrollmentError, InvalidInputError
 from lightfr_harness.server.authority.credentials import Admission, _name_as_ssl_tells_it
@@ -100,7 +101,7 @@ class Network:
         peer = _require_admitted(listener, shown)
         link = Link(self, listener, host, peer)
         SYSTEM.sleep(world.weather.latency())
-        return ClientEnd(link, timeout)
+        return ClientEnd(link)
 
     def repeat(self, request: bytes, listener: Listener, host: Host, peer: dict[str, Any] | None) -> None:
         """Say a request once more, on a connection of its own. Nobody hears the answer."""
@@ -264,8 +265,10 @@ class ServerEnd(asyncio.Transport):
 class ClientEnd(io.RawIOBase):
     """What http.client takes for a socket, and for the file of it."""
 
-    def __init__(self, link: Link, timeout: float) -> None:
-        self._link, self._timeout = link, timeout
+    pace: Pace
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
 
     def sendall(self, data: Any) -> None:
         self._require_alive()
@@ -273,12 +276,10 @@ class ClientEnd(io.RawIOBase):
             raise BrokenPipeError("broken")
         self._link.network.world.watch.leaves(self._link.host, bytes(data))
         self._link.up(bytes(data))
+        self.pace.count(len(data))
 
     def makefile(self, mode: str) -> io.BufferedReader:
-        return io.BufferedReader(Reader(self._link, self._timeout))
-
-    def settimeout(self, timeout: float | None) -> None:
-        self._timeout = timeout or self._timeout
+        return io.BufferedReader(Reader(self._link, self.pace))
 
     def is_sent(self) -> None:
         """A whole request is under way; something in between may say it again later."""
@@ -300,10 +301,10 @@ class ClientEnd(io.RawIOBase):
 
 
 class Reader(io.RawIOBase):
-    """The bytes that the device hears."""
+    """The bytes that the device hears, for as long as the pace of its request allows."""
 
-    def __init__(self, link: Link, timeout: float) -> None:
-        self._link, self._timeout = link, timeout
+    def __init__(self, link: Link, pace: Pace) -> None:
+        self._link, self._pace = link, pace
 
     def readable(self) -> bool:
         return True
@@ -318,19 +319,21 @@ class Reader(io.RawIOBase):
             assert SYSTEM.world is not None
             assert SYSTEM.host is not None
             link.wake = SYSTEM.world.program_of(SYSTEM.host).waking(True)
-            if SYSTEM.block(self._timeout) is None:
+            if SYSTEM.block(self._pace.seconds_left()) is None:
                 link.wake = None
                 raise TimeoutError("timed out")
         count = min(len(buffer), len(link.inbox))
         buffer[:count] = link.inbox[:count]
         del link.inbox[:count]
-        return count
+        return self._pace.count(count)
 
 
 class Connection(HTTPConnection):
     """Stands in for lightfr._wire.tls.Connection."""
 
+    response_class = Response
     sock: Any
+    pace: Pace
 
     def __init__(self, host: str, port: int, *, context: Shown, timeout: float) -> None:
         super().__init__(host, port, timeout=timeout)
@@ -349,6 +352,7 @@ class Connection(HTTPConnection):
     def connect(self) -> None:
         assert SYSTEM.world is not None
         self.sock = SYSTEM.world.network.connect(self.host, self._shown, self._patience)
+        self.sock.pace = self.pace
 
     def getresponse(self) -> HTTPResponse:
         if self.sock is not None:

@@ -115,7 +115,7 @@ def install() -> None:
     from lightfr_harness.server.authority.credentials import Admission
     from tests.world import disk, invariants, network
 
-    client.threading = SimpleNamespace(Event=Event, Lock=threading.Lock)
+    client.threading = SimpleNamespace(Event=Event, Lock=threading.Lock, get_ident=threading.get_ident)
     tls.context, channel.Connection = network.context, network.Connection
     Admission._new_context = lambda self: None
     # OpenSSL draws keys by itself.

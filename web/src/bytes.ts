@@ -41,6 +41,12 @@ export function webCrypto(): SubtleCrypto {
   return crypto.subtle;
 }
 
+/** Locks across tabs, on the same pages. */
+export function webLocks(): LockManager {
+  if (!globalThis.navigator?.locks) throw new UnsupportedBrowserError("Web Locks here: serve the page over HTTPS");
+  return navigator.locks;
+}
+
 export async function sha256(bytes: Bytes): Promise<Bytes> {
   return new Uint8Array(await webCrypto().digest("SHA-256", bytes));
 }

@@ -52,16 +52,30 @@ export class Catalogue {
 
   /** The id of an item. */
   async idOf(itemIndex: number): Promise<ItemId> {
-    if (!Number.isInteger(itemIndex) || itemIndex < 0 || itemIndex >= this.itemCount)
+    return (await this.idsOf([itemIndex]))[0];
+  }
+
+  /** The ids of items. They are read in the order of the catalogue, so that no block is decoded twice. */
+  async idsOf(itemIndices: readonly number[]): Promise<ItemId[]> {
+    if (!itemIndices.every((index) => Number.isInteger(index) && index >= 0 && index < this.itemCount))
       throw new ItemIndexError(this.itemCount);
-    let number = itemIndex;
-    const part = this.#parts.find(({ itemCount }) => number < itemCount || ((number -= itemCount), false))!;
-    const key = await part.keyOf(number);
-    if (typeof key === "bigint") return Number.isSafeInteger(Number(key)) ? Number(key) : key;
-    try {
-      return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(key);
-    } catch {
-      throw new ArtifactError("catalogue file is corrupt: an id is not UTF-8");
+    const ids = new Map<number, ItemId>();
+    let first = 0;
+    for (const part of this.#parts) {
+      const numbers = itemIndices.map((index) => index - first).filter((at) => at >= 0 && at < part.itemCount);
+      for (const [number, position] of part.positionsOf(numbers))
+        ids.set(first + number, idFrom(await part.keyAt(position)));
+      first += part.itemCount;
     }
+    return itemIndices.map((index) => ids.get(index)!);
+  }
+}
+
+function idFrom(key: bigint | Uint8Array): ItemId {
+  if (typeof key === "bigint") return Number.isSafeInteger(Number(key)) ? Number(key) : key;
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(key);
+  } catch {
+    throw new ArtifactError("catalogue file is corrupt: an id is not UTF-8");
   }
 }

@@ -11,9 +11,9 @@ const KIND_INT = 1;
 const KIND_STR = 2;
 const MOST_ITEMS = 2n ** 32n - 1n;
 export const MOST_ID_BYTES = 255;
-const BLOCK_IDS = 256;
+export const BLOCK_IDS = 256;
 const GROUP_IDS = 8192;
-const MOST_BLOCK_BYTES = 2 ** 17;
+export const MOST_BLOCK_BYTES = 2 ** 17;
 const KEPT_BLOCKS = 64;
 
 function require(condition: boolean, reason: string): asserts condition {
@@ -57,8 +57,8 @@ abstract class Part<PartKey extends Key> {
   readonly #groups: number;
   readonly #numberBits: number;
   readonly #groupBits: number;
-  /** The last blocks that were decoded. */
-  readonly #decoded = new Map<number, PartKey[]>();
+  /** The last blocks that were asked for; who asks while one is decoded waits for the same. */
+  readonly #decoded = new Map<number, Promise<PartKey[]>>();
 
   constructor(
     protected readonly file: Bytes,
@@ -107,9 +107,27 @@ abstract class Part<PartKey extends Key> {
     return number;
   }
 
-  /** The id of a number below itemCount. */
-  async keyOf(number: number): Promise<PartKey> {
-    const position = this.#positionOf(number);
+  /** Where the ids of numbers below itemCount stand, in their order. Each group is gone through once. */
+  positionsOf(numbers: readonly number[]): [number: number, position: number][] {
+    const wanted = new Map<number, Set<number>>();
+    for (const number of numbers) {
+      const group = this.#packed(this.#groups, number, this.#groupBits);
+      wanted.set(group, (wanted.get(group) ?? new Set()).add(number));
+    }
+    const found: [number, number][] = [];
+    for (const [group, left] of [...wanted].sort(([one], [other]) => one - other)) {
+      const end = Math.min((group + 1) * GROUP_IDS, this.itemCount);
+      for (let position = group * GROUP_IDS; position < end && left.size > 0; position++) {
+        const number = this.#packed(this.#numbers, position, this.#numberBits);
+        if (left.delete(number)) found.push([number, position]);
+      }
+      require(left.size === 0, "a number is not in its group");
+    }
+    return found;
+  }
+
+  /** The id at a position. */
+  async keyAt(position: number): Promise<PartKey> {
     return (await this.#keysOf(Math.floor(position / BLOCK_IDS)))[position % BLOCK_IDS];
   }
 
@@ -126,20 +144,12 @@ abstract class Part<PartKey extends Key> {
     return [this.#ids + start, this.#ids + end];
   }
 
-  async #keysOf(block: number): Promise<PartKey[]> {
-    const kept = this.#decoded.get(block) ?? (await this.decode(block));
+  #keysOf(block: number): Promise<PartKey[]> {
+    const kept = this.#decoded.get(block) ?? this.decode(block);
     this.#decoded.delete(block);
     this.#decoded.set(block, kept);
     if (this.#decoded.size > KEPT_BLOCKS) this.#decoded.delete(this.#decoded.keys().next().value!);
     return kept;
-  }
-
-  #positionOf(number: number): number {
-    const first = this.#packed(this.#groups, number, this.#groupBits) * GROUP_IDS;
-    const end = Math.min(first + GROUP_IDS, this.itemCount);
-    for (let position = first; position < end; position++)
-      if (this.#packed(this.#numbers, position, this.#numberBits) === number) return position;
-    throw new ArtifactError("catalogue file is corrupt: a number is not in its group");
   }
 
   /** One of the packed numbers of a section: at most 32 bits, low bit first. */

@@ -25,7 +25,7 @@ export class ItemIdError extends InvalidInputError {
   }
 }
 
-/** A rating that is not a number of the scale. */
+/** A rating that is not a number of the scale, or a scale that is empty or not finite. */
 export class RatingError extends InvalidInputError {
   constructor(
     readonly minimum: number,
@@ -55,7 +55,7 @@ export class ManifestError extends LightFRError {
 /** A download that is malformed or not what the signed manifest names. It was thrown away. */
 export class ArtifactError extends LightFRError {}
 
-/** The ratings that the browser keeps cannot be read or written. */
+/** What the browser keeps, ratings or the model, cannot be read or written. */
 export class StoreError extends LightFRError {}
 
 /** The kernel refused: its status says why. Please report it. */

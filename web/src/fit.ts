@@ -16,6 +16,7 @@ const USE_SWEEPS = 30;
 const REFINE_SWEEPS = 20;
 const REFINE_FROM_RATINGS = 20;
 const REFINE_FROM_BITS = 128;
+const REFINE_TO_ITEMS = 2 ** 24;
 const TERMS_BYTES = 88;
 
 /** How much more newer opinions weigh; the numbers are those of the wire. */
@@ -100,7 +101,7 @@ export class Fitter {
 
   /**
    * Fits a code to opinions, oldest first, from an older code or a random one. `refine` climbs a ranking objective from
-   * there, with 128 bits and 20 items or more.
+   * there, with 128 bits and 20 items or more, and among no more items than the kernel counts.
    */
   fit(
     opinions: readonly Opinion[],
@@ -110,8 +111,9 @@ export class Fitter {
     const weighed = weigh(opinions, recency);
     const { result } = this.fitWeighed(weighed, old, USE_SWEEPS);
     const near = weighed.filter(({ isNear }) => isNear);
-    const pays = this.#codes.codeBits >= REFINE_FROM_BITS && near.length >= REFINE_FROM_RATINGS;
-    return refine && pays ? this.#refine(near, result) : result;
+    const { codeBits, itemCount } = this.#codes;
+    const pays = codeBits >= REFINE_FROM_BITS && near.length >= REFINE_FROM_RATINGS;
+    return refine && pays && itemCount <= REFINE_TO_ITEMS ? this.#refine(near, result) : result;
   }
 
   /** Fits from two starts, the old code and the signs of the linear term; the second wins if its loss is lower. */

@@ -21,10 +21,24 @@ export async function inflateAtMost(packed: Bytes, mostBytes: number, what: stri
   }
   if (total > mostBytes) throw new ArtifactError(`${what} is corrupt: its stream is too long`);
   const content = concat(...pieces);
-  // The stream's checksum comes last. Some browsers leave what follows it unread.
-  if (viewOf(packed).getUint32(packed.length - 4) !== adler32(content))
+  // The stream's checksum comes last. Some browsers leave what follows it unread, which may end with a copy of it: then
+  // the stream ends also without the last byte.
+  const [view, sum, last] = [viewOf(packed), adler32(content), packed.length - 4];
+  const isLast = view.getUint32(last) === sum;
+  const isTwice = isLast && packed.some((_, at) => at < last && view.getUint32(at) === sum);
+  if (!isLast || (isTwice && (await isWhole(packed.subarray(0, -1)))))
     throw new ArtifactError(`${what} is corrupt: bytes follow its stream`);
   return content;
+}
+
+/** Whether a stream ends within these bytes. */
+async function isWhole(packed: Bytes): Promise<boolean> {
+  try {
+    for await (const _ of inflated(packed));
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** The same, of exactly so many bytes. */

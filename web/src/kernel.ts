@@ -38,16 +38,28 @@ export class Kernel {
   /** Loads the kernel that lies beside this file, with SIMD where the browser has it; or the one that is passed in. */
   static async load(source?: BufferSource): Promise<Kernel> {
     if (typeof WebAssembly !== "object") throw new UnsupportedBrowserError("WebAssembly");
-    return new Kernel(await WebAssembly.compile(source ?? (await Kernel.#fetch())));
+    const code = source ?? (await Kernel.#fetch());
+    try {
+      return new Kernel(await WebAssembly.compile(code));
+    } catch (error) {
+      // It is something else, or the page's content security policy forbids to compile it.
+      throw new LightFRError(`the kernel could not be compiled: ${(error as Error).name}`);
+    }
   }
 
   static async #fetch(): Promise<ArrayBuffer> {
     const address = WebAssembly.validate(SIMD_PROBE)
       ? new URL("./kernel.simd.wasm", import.meta.url)
       : new URL("./kernel.plain.wasm", import.meta.url);
-    const answer = await fetch(address);
-    if (!answer.ok) throw new LightFRError(`the kernel could not be loaded: ${address.pathname} gave ${answer.status}`);
-    return answer.arrayBuffer();
+    let what = "cannot be reached";
+    try {
+      const answer = await fetch(address);
+      if (answer.ok) return await answer.arrayBuffer();
+      what = `gave ${answer.status}`;
+    } catch {
+      // The error of the browser says no more.
+    }
+    throw new LightFRError(`the kernel could not be loaded: ${address.pathname} ${what}`);
   }
 
   /** A memory of its own, which goes with whoever holds it. */

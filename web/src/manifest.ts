@@ -1,5 +1,6 @@
 // Manifests, checked: signed by a trusted key, of a wire version that we speak, and free of contradictions.
 import { areEqual, type Bytes, concat, hex, sha256, viewOf, webCrypto } from "./bytes.js";
+import { BLOCK_IDS, MOST_BLOCK_BYTES } from "./catalogue_part.js";
 import { InvalidInputError, ManifestError, UnsupportedBrowserError } from "./errors.js";
 import { Recency } from "./fit.js";
 import { decode, MalformedMessage, type Schema } from "./proto.js";
@@ -11,6 +12,9 @@ const MANIFEST_LIMIT_BYTES = 65_536;
 export const SIGNED_LIMIT_BYTES = MANIFEST_LIMIT_BYTES + 128;
 const SIGNED_PREFIX = new TextEncoder().encode("lightfr manifest v1\n");
 const LARGEST_ARTIFACT_BYTES = 2n ** 40n;
+// Of a part of the catalogue, for each block of ids: what the directory, the numbers and the groups add to the ids is
+// less than 2^12. See docs/artifacts.md.
+const MOST_BYTES_PER_BLOCK = MOST_BLOCK_BYTES + 2 ** 12;
 const MOST_DELTAS = 16;
 const MOST_PARTS = 16;
 const MOST_STEPS = 64;
@@ -116,13 +120,20 @@ export function readTrustedKeys(trust: string | Uint8Array): Bytes[] {
     return [new Uint8Array(trust)];
   }
   const blocks = [...trust.matchAll(/-----BEGIN PUBLIC KEY-----([A-Za-z0-9+/=\s]+)-----END PUBLIC KEY-----/g)];
-  const keys = blocks.map(([, base64]) =>
-    Uint8Array.from(atob(base64.replace(/\s/g, "")), (char) => char.charCodeAt(0)),
-  );
+  const keys = blocks.map(([, base64]) => fromBase64(base64));
   // A SubjectPublicKeyInfo of Ed25519 has 12 bytes before the key.
   if (keys.length === 0 || !keys.every((key) => key.length === 44 && hex(key).startsWith("302a300506032b6570032100")))
     throw new InvalidInputError("the trusted key is not PEM text with an Ed25519 PUBLIC KEY");
   return keys.map((key) => key.slice(12));
+}
+
+/** Nothing for what is no base64, as where a file broke off. */
+function fromBase64(text: string): Bytes {
+  try {
+    return Uint8Array.from(atob(text.replace(/\s/g, "")), (char) => char.charCodeAt(0));
+  } catch {
+    return new Uint8Array();
+  }
 }
 
 /** Takes a serialised SignedManifest; throws a ManifestError unless all of it is in order. */
@@ -200,9 +211,14 @@ function files(message: ManifestMessage, codeBits: number, itemCount: number) {
   require(openRows !== undefined || removedItems === undefined, "items have left, and nothing says which are open");
   const isCount = catalogueParts.length >= 1 && catalogueParts.length <= MOST_PARTS;
   require(isCount, `its catalogue must have 1 to ${MOST_PARTS} parts`);
+  const parts = catalogueParts.map(artifact);
+  // Before anything is fetched, since the memory would be full before a digest is wrong.
+  const mostBytes = Math.ceil(itemCount / BLOCK_IDS) * MOST_BYTES_PER_BLOCK;
+  const areSmall = parts.every(({ sizeBytes }) => sizeBytes <= mostBytes);
+  require(areSmall, `a part of its catalogue is too large for ${itemCount} items`);
   return {
     codes,
-    catalogueParts: catalogueParts.map(artifact),
+    catalogueParts: parts,
     openRows: openRows && artifact(openRows),
     removedItems: removedItems && artifact(removedItems),
   };

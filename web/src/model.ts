@@ -3,7 +3,7 @@ import { readBitmap, requireFewLeft } from "./bitmaps.js";
 import { type Bytes, hasBit, setBit } from "./bytes.js";
 import { Catalogue, type ItemId } from "./catalogue.js";
 import { ItemCodes, type UserCode } from "./codes.js";
-import { Downloads, MANIFEST } from "./downloads.js";
+import { Downloads } from "./downloads.js";
 import { ArtifactError, InvalidInputError, LightFRError, ManifestError } from "./errors.js";
 import { Fitter, MIDDLE, type Opinion } from "./fit.js";
 import { Kernel } from "./kernel.js";
@@ -60,38 +60,38 @@ export class Model {
   }
 
   /**
-   * Fetches the newest model from a server, checks it against the trusted key (PEM text, or 32 bytes), and keeps it. When
-   * anything is wrong the model of the last visit is used, and `updateError` says why; without one the error is thrown.
+   * Fetches the newest model from a server, checks it against the trusted key (PEM text, or 32 bytes), and keeps it if
+   * there is room. When anything is wrong the model of the last visit is used, and `updateError` says why; without one
+   * the error is thrown.
    */
   static async load(baseUrl: string, trustedKey: string | Uint8Array, options: LoadOptions = {}): Promise<Model> {
     const [base, keys] = [requireBase(baseUrl), readTrustedKeys(trustedKey)];
     const store = options.store ?? (await openCacheStore(base));
-    const downloads = new Downloads(base, store, options.fetch ?? globalThis.fetch.bind(globalThis));
+    const downloads = new Downloads(base, store, options.fetch ?? globalThis.fetch.bind(globalThis), keys);
     const kernel = options.kernel ?? (await Kernel.load());
-    const kept = await readKept(store, keys);
     try {
-      return await Model.#fetchNewest(downloads, kernel, keys, kept);
+      return await Model.#fetchNewest(downloads, kernel);
     } catch (error) {
-      if (!(error instanceof LightFRError) || kept === undefined) throw error;
-      await downloads.sweep(kept);
-      return Model.#open(kept, downloads, kernel, kept, error);
+      if (!(error instanceof LightFRError)) throw error;
+      return await downloads.alone(async () => {
+        // By now another tab may keep a newer one than there was before.
+        const kept = await downloads.kept();
+        if (kept === undefined) throw error;
+        await downloads.sweep(kept);
+        return Model.#open(kept, downloads, kernel, kept, error);
+      });
     }
   }
 
-  static async #fetchNewest(
-    downloads: Downloads,
-    kernel: Kernel,
-    keys: readonly Bytes[],
-    kept: Manifest | undefined,
-  ): Promise<Model> {
+  static async #fetchNewest(downloads: Downloads, kernel: Kernel): Promise<Model> {
+    const kept = await downloads.kept();
     const signed = await downloads.signedManifest();
-    const manifest = await readManifest(signed, keys);
+    const manifest = await readManifest(signed, downloads.keys);
     if (kept && manifest.modelVersion <= kept.modelVersion && manifest.sha256 !== kept.sha256)
       throw new ManifestError(`version ${manifest.modelVersion} after ${kept.modelVersion}`);
     const model = await Model.#open(manifest, downloads, kernel, kept);
     // From here on it is the version in use.
-    await downloads.store.put(MANIFEST, signed);
-    await downloads.sweep(manifest);
+    await downloads.keep(manifest, signed);
     return model;
   }
 
@@ -134,9 +134,8 @@ export class Model {
     for (const { itemIndex, level } of opinions) if (excludeRated || level < MIDDLE) setBit(leftOut, itemIndex);
     const ranking = this.rankingFor(opinions.length);
     const found = this.#ranked(await this.#fitted(user, opinions), k, leftOut, ranking);
-    return Promise.all(
-      found.map(async ({ itemIndex, ...rest }) => ({ itemId: await this.catalogue.idOf(itemIndex), ...rest })),
-    );
+    const itemIds = await this.catalogue.idsOf(found.map(({ itemIndex }) => itemIndex));
+    return found.map(({ itemIndex: _, ...rest }, at) => ({ itemId: itemIds[at], ...rest }));
   }
 
   /** The code of the user's taste, by which recommend() ranks: private data. */
@@ -180,20 +179,12 @@ export class Model {
   }
 }
 
+/** As browsers write it, since the store finds its files by their addresses. */
 function requireBase(baseUrl: string): string {
-  if (!URL.canParse(baseUrl)) throw new InvalidInputError("the address of the server is not https://host:port");
-  return baseUrl.replace(/\/+$/, "");
-}
-
-/** The manifest of the last visit; none where nothing was kept, or what was kept is not trusted any more. */
-async function readKept(store: ModelStore, keys: readonly Bytes[]): Promise<Manifest | undefined> {
-  const signed = await store.get(MANIFEST);
-  try {
-    return signed && (await readManifest(signed, keys));
-  } catch (error) {
-    if (error instanceof ManifestError) return undefined;
-    throw error;
-  }
+  const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
+  const isBase = url && /^https?:$/.test(url.protocol) && !/[?#]/.test(url.href) && !url.username && !url.password;
+  if (!isBase) throw new InvalidInputError("the address of the server is not https://host:port");
+  return url.href.replace(/\/+$/, "");
 }
 
 /** The manifest only bounds the number of rows; the bitmap says how many there are. */

@@ -1,9 +1,10 @@
 // What the user thinks of items, in IndexedDB. Every record is encrypted with a key that no script can read.
-import { type Bytes, webCrypto } from "./bytes.js";
+import { areEqual, type Bytes, webCrypto, webLocks } from "./bytes.js";
 import { type ItemId, keyOf } from "./catalogue.js";
 import { UserCode } from "./codes.js";
 import { RatingError, StoreError, UnsupportedBrowserError } from "./errors.js";
 import { LEVELS, MIDDLE } from "./fit.js";
+import { withStorage } from "./store.js";
 
 const KEYS = "keys";
 const RECORDS = "records";
@@ -26,9 +27,17 @@ export interface ItemOpinion {
   level: number;
 }
 
+/** A record of the database, and what it says. */
+interface OpinionRecord extends ItemOpinion {
+  sealed: Bytes;
+}
+
 /** A rating as a level. Halves go to the even level, as in the SDK. */
-export function levelOf(rating: number, { min, max }: RatingScale): number {
-  if (!(min < max) || !(rating >= min && rating <= max)) throw new RatingError(min, max);
+export function levelOf(rating: number, scale: RatingScale): number {
+  const { min, max } = scale ?? { min: NaN, max: NaN };
+  // What is no number may come from a form: in comparisons alone an empty field would pass for 0.
+  const areNumbers = [rating, min, max, max - min].every(Number.isFinite);
+  if (!areNumbers || min >= max || rating < min || rating > max) throw new RatingError(min, max);
   const exact = ((rating - min) / (max - min)) * LEVELS;
   const floor = Math.floor(exact);
   const isUp = exact - floor > 0.5 || (exact - floor === 0.5 && floor % 2 === 1);
@@ -50,10 +59,13 @@ function committed(transaction: IDBTransaction): Promise<void> {
   });
 }
 
-function openDatabase(name: string): Promise<IDBDatabase> {
+async function openDatabase(name: string): Promise<IDBDatabase> {
   const request = indexedDB.open(name, 1);
   request.onupgradeneeded = () => [KEYS, RECORDS].forEach((store) => request.result.createObjectStore(store));
-  return settled(request);
+  const database = await settled(request);
+  // Another tab forgets everything, and waits until all have closed.
+  database.onversionchange = () => database.close();
+  return database;
 }
 
 /** The opinions of one user of this browser. Several tabs may hold the same. */
@@ -61,32 +73,32 @@ export class Ratings {
   readonly #name: string;
   readonly #database: IDBDatabase;
   readonly #key: CryptoKey;
-  /** Opinions by the number of their record, as far as they were read. */
-  readonly #opinions = new Map<number, ItemOpinion>();
+  /** Records by their numbers, the oldest opinion first, as they were read last. */
+  #opinions = new Map<number, OpinionRecord>();
 
   private constructor(name: string, database: IDBDatabase, key: CryptoKey) {
     this.#name = name;
     this.#database = database;
     this.#key = key;
-    // Another tab forgets everything.
-    database.onversionchange = () => database.close();
   }
 
   /** Opens the ratings, or begins with none. Apps with several users give each of them a name. */
   static async open(user = ""): Promise<Ratings> {
-    for (const api of ["indexedDB", "navigator"]) if (!(api in globalThis)) throw new UnsupportedBrowserError(api);
-    if (!navigator.locks) throw new UnsupportedBrowserError("Web Locks here: serve the page over HTTPS");
+    if (!globalThis.indexedDB) throw new UnsupportedBrowserError("indexedDB");
     const name = `lightfr ratings ${user}`;
-    return navigator.locks.request(name, async () => {
+    const open = async (): Promise<Ratings> => {
       const database = await openDatabase(name);
       const stored = await settled<CryptoKey | undefined>(database.transaction(KEYS).objectStore(KEYS).get(THE_KEY));
       return new Ratings(name, database, stored ?? (await Ratings.#makeKey(database)));
-    });
+    };
+    return withStorage(async () => await webLocks().request(name, open));
   }
 
   static async #makeKey(database: IDBDatabase): Promise<CryptoKey> {
     const key = await webCrypto().generateKey({ name: "AES-GCM", length: 256 }, false, ["encrypt", "decrypt"]);
-    const transaction = database.transaction(KEYS, "readwrite");
+    const transaction = database.transaction([KEYS, RECORDS], "readwrite");
+    // What a forget() left that was cut off half way; no key opens it any more.
+    transaction.objectStore(RECORDS).clear();
     transaction.objectStore(KEYS).add(key, THE_KEY);
     await committed(transaction);
     return key;
@@ -128,22 +140,25 @@ export class Ratings {
 
   /** The opinions, oldest first. */
   async opinions(): Promise<ItemOpinion[]> {
-    return this.#locked(async () => this.#inOrder().filter(({ level }) => level !== HIDDEN));
+    // Copies, with which an app may do as it likes.
+    return this.#locked(async () =>
+      [...this.#opinions.values()]
+        .filter(({ level }) => level !== HIDDEN)
+        .map(({ itemId, level }) => ({ itemId, level })),
+    );
   }
 
   /** The items that the user does not want to see and has no other opinion of. */
   async hidden(): Promise<ItemId[]> {
     return this.#locked(async () =>
-      this.#inOrder()
-        .filter(({ level }) => level === HIDDEN)
-        .map(({ itemId }) => itemId),
+      [...this.#opinions.values()].filter(({ level }) => level === HIDDEN).map(({ itemId }) => itemId),
     );
   }
 
   /** The random code that fits begin with. It is kept, so that a list does not change by itself. */
   async startCode(codeBits: number): Promise<UserCode> {
     return this.#locked(async () => {
-      const sealed = await settled<Bytes | undefined>(this.#records("readonly").get(START_CODE));
+      const sealed = await settled<Bytes | undefined>(this.#storeOf(RECORDS, "readonly").get(START_CODE));
       const kept = sealed && new UserCode(await this.#open(START_CODE, sealed));
       if (kept?.codeBits === codeBits) return kept;
       const code = UserCode.random(codeBits);
@@ -154,21 +169,19 @@ export class Ratings {
 
   /** Destroys the key first, and then everything else. Open ratings of this user are of no use any more. */
   async forget(): Promise<void> {
-    const transaction = this.#database.transaction(KEYS, "readwrite");
-    transaction.objectStore(KEYS).clear();
-    await committed(transaction);
-    this.#opinions.clear();
-    this.#database.close();
-    await settled(indexedDB.deleteDatabase(this.#name));
+    await webLocks().request(this.#name, async () => {
+      const keys = this.#storeOf(KEYS, "readwrite");
+      keys.clear();
+      await committed(keys.transaction);
+      this.#opinions.clear();
+      this.#database.close();
+      await settled(indexedDB.deleteDatabase(this.#name));
+    });
   }
 
   /** Closes the database; what is kept stays. */
   close(): void {
     this.#database.close();
-  }
-
-  #inOrder(): ItemOpinion[] {
-    return [...this.#opinions].sort(([left], [right]) => left - right).map(([, opinion]) => opinion);
   }
 
   #recordOf(itemId: ItemId): number | undefined {
@@ -185,30 +198,35 @@ export class Ratings {
       const newest = 1 + Math.max(START_CODE, ...this.#opinions.keys());
       const content = new TextEncoder().encode(JSON.stringify([nameOf(itemId), level]));
       await this.#write(old === undefined ? [] : [old], newest, content);
-      this.#opinions.set(newest, { itemId, level });
     });
   }
 
   /** Runs while no other tab writes, with all opinions read. */
   async #locked<Result>(run: () => Promise<Result>): Promise<Result> {
-    return await navigator.locks.request(this.#name, async () => {
-      const numbers = (await settled(this.#records("readonly").getAllKeys())) as number[];
-      for (const known of this.#opinions.keys()) if (!numbers.includes(known)) this.#opinions.delete(known);
-      for (const number of numbers.filter((each) => each !== START_CODE && !this.#opinions.has(each)))
-        this.#opinions.set(number, await this.#read(number));
+    return await webLocks().request(this.#name, async () => {
+      const [records, behindStart] = [this.#storeOf(RECORDS, "readonly"), IDBKeyRange.lowerBound(START_CODE, true)];
+      const keys = settled(records.getAllKeys(behindStart)) as Promise<number[]>;
+      const [numbers, contents] = await Promise.all([keys, settled<Bytes[]>(records.getAll(behindStart))]);
+      const reading = numbers.map(async (number, at): Promise<[number, OpinionRecord]> => {
+        const known = this.#opinions.get(number);
+        // Another tab may have used the number again, so a record is known by all of its bytes.
+        const isKnown = known !== undefined && areEqual(known.sealed, contents[at]);
+        return [number, isKnown ? known : await this.#read(number, contents[at])];
+      });
+      this.#opinions = new Map(await Promise.all(reading));
       return run();
     });
   }
 
-  async #read(number: number): Promise<ItemOpinion> {
-    const content = await this.#open(number, await settled<Bytes>(this.#records("readonly").get(number)));
+  async #read(number: number, sealed: Bytes): Promise<OpinionRecord> {
+    const content = await this.#open(number, sealed);
     const [name, level] = JSON.parse(new TextDecoder().decode(content)) as [string, number];
-    return { itemId: idOf(name), level };
+    return { itemId: idOf(name), level, sealed };
   }
 
-  #records(mode: IDBTransactionMode): IDBObjectStore {
+  #storeOf(name: string, mode: IDBTransactionMode): IDBObjectStore {
     try {
-      return this.#database.transaction(RECORDS, mode).objectStore(RECORDS);
+      return this.#database.transaction(name, mode).objectStore(name);
     } catch {
       throw new StoreError("these ratings are closed or forgotten: open them anew");
     }
@@ -217,11 +235,10 @@ export class Ratings {
   /** Removes records and adds one, all in one step. */
   async #write(removed: number[], number?: number, content?: Bytes): Promise<void> {
     const sealed = number === undefined ? undefined : await this.#seal(number, content!);
-    const records = this.#records("readwrite");
+    const records = this.#storeOf(RECORDS, "readwrite");
     removed.forEach((each) => records.delete(each));
     if (sealed) records.put(sealed, number);
     await committed(records.transaction);
-    removed.forEach((each) => this.#opinions.delete(each));
   }
 
   /** A random nonce, and the content under the key; the number of the record is signed with it, so none can move. */

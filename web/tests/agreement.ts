@@ -2,7 +2,7 @@
 import { hasBit, hex, setBit } from "../src/bytes.js";
 import { ItemCodes, type Step, UserCode } from "../src/codes.js";
 import { InvalidInputError, ItemIndexError, KernelError } from "../src/errors.js";
-import { Fitter, Recency } from "../src/fit.js";
+import { Fitter, LEVELS, Recency } from "../src/fit.js";
 import { type Kernel } from "../src/kernel.js";
 import { type Case, drawnBytes, equal, refuses } from "./check.js";
 
@@ -14,6 +14,7 @@ export function agreementCases(simd: Kernel, plain: Kernel): Case[] {
     ["both builds rank as plain JavaScript does", () => both(simd, plain, ranks)],
     ["both builds treat closed items as copies of the shared row", () => both(simd, plain, closed)],
     ["both builds fit and refine the same code", () => agree(simd, plain)],
+    ["a code is not refined among more than 2^24 items", () => both(simd, plain, notRefined)],
     ["a fit whose sums could overflow is refused", () => both(simd, plain, overflows)],
     ["calls outside the domain are refused", () => both(simd, plain, domain)],
   ];
@@ -109,6 +110,17 @@ async function agree(simd: Kernel, plain: Kernel): Promise<void> {
 }
 
 /** The bound is a product that overflows 64 bits: what the compiler's library would multiply. */
+function notRefined(kernel: Kernel): void {
+  const itemCount = 2 ** 24 + 8;
+  const open = new Uint8Array(itemCount / 8);
+  for (let item = 0; item < 40; item++) setBit(open, item);
+  const codes = new ItemCodes(kernel, drawnBytes(41 * 16, 1), 128, itemCount, open);
+  const opinions = Array.from({ length: 20 }, (_, itemIndex) => ({ itemIndex, level: LEVELS }));
+  const [fitter, start] = [new Fitter(codes), new UserCode(new Uint8Array(16))];
+  const [refined, plain] = [true, false].map((refine) => hex(fitter.fit(opinions, start, { refine }).reveal()));
+  equal(refined, plain, "codes");
+}
+
 async function overflows(kernel: Kernel): Promise<void> {
   const memory = kernel.newMemory();
   const numbers = memory.put(new BigInt64Array(64 + 8));

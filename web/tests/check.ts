@@ -40,3 +40,17 @@ export function drawnBytes(count: number, seed: number): Bytes {
     return state >>> 24;
   });
 }
+
+/** Runs with some globals replaced: undefined as in a browser that lacks them. */
+export async function withGlobals(changed: object, run: () => Promise<void>): Promise<void> {
+  const before = Object.keys(changed).map((name) => [name, Object.getOwnPropertyDescriptor(globalThis, name)] as const);
+  for (const [name, value] of Object.entries(changed))
+    Object.defineProperty(globalThis, name, { value, configurable: true, writable: true });
+  try {
+    await run();
+  } finally {
+    for (const [name, property] of before)
+      if (property) Object.defineProperty(globalThis, name, property);
+      else delete (globalThis as Record<string, unknown>)[name];
+  }
+}

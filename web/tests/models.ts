@@ -1,5 +1,6 @@
 // Loading, keeping and replacing a model, and what it recommends, with a server that may lie.
 import { type Bytes, hex, sha256 } from "../src/bytes.js";
+import { IntegerPart } from "../src/catalogue_part.js";
 import { UserCode } from "../src/codes.js";
 import {
   ArtifactError,
@@ -13,20 +14,27 @@ import {
 import { type Kernel } from "../src/kernel.js";
 import { readTrustedKeys } from "../src/manifest.js";
 import { Model, type UserOpinions } from "../src/model.js";
-import { levelOf } from "../src/ratings.js";
+import { levelOf, type RatingScale } from "../src/ratings.js";
 import { memoryStore, type ModelStore } from "../src/store.js";
 import { type Case, drawnBytes, equal, refuses } from "./check.js";
 import { number, Publisher, type Version } from "./publishing.js";
 
-const BASE = "https://recs.example:8446";
-const FIRST: Version = { number: 3, codes: drawnBytes(40 * 8, 1), codeBits: 64, itemCount: 40 };
+export const BASE = "https://recs.example:8446";
+export const FIRST: Version = { number: 3, codes: drawnBytes(40 * 8, 1), codeBits: 64, itemCount: 40 };
+
+/** Loads models from a server that may lie, or be asked in another way. */
+export const loader =
+  (kernel: Kernel): Load =>
+  (server, store, fetch = server.fetch) =>
+    Model.load(BASE, server.publicKey, { kernel, store, fetch });
 
 export function modelCases(kernel: Kernel): Case[] {
-  const load = (server: Publisher, store: ModelStore): Promise<Model> =>
-    Model.load(BASE, server.publicKey, { kernel, store, fetch: server.fetch });
+  const load = loader(kernel);
   return [
     ["what was rated, disliked, hidden, excluded or removed is not recommended", () => leavesOut(load)],
     ["a list by popularity goes by the index", () => byPopularity(load)],
+    ["a long list decodes each block of the catalogue once", () => longList(load)],
+    ["ids that are asked for at the same time decode their block once", () => sameBlock(load)],
     ["a model that was loaded once works offline", () => offline(load)],
     ["a delta saves the download of the codes", () => byDelta(load)],
     ["a delta that leads elsewhere is not used", () => byWrongDelta(load)],
@@ -39,9 +47,10 @@ export function modelCases(kernel: Kernel): Case[] {
   ];
 }
 
-type Load = (server: Publisher, store: ModelStore) => Promise<Model>;
+export type Fetch = (address: RequestInfo | URL, init?: RequestInit) => Promise<Response>;
+export type Load = (server: Publisher, store: ModelStore, fetch?: Fetch) => Promise<Model>;
 
-async function published(version: Version = FIRST): Promise<Publisher> {
+export async function published(version: Version = FIRST): Promise<Publisher> {
   const server = await Publisher.make();
   await server.publish(version);
   return server;
@@ -79,6 +88,55 @@ async function leavesOut(load: Load): Promise<void> {
 async function byPopularity(load: Load): Promise<void> {
   const model = await load(await published({ ...FIRST, ranking: number(1, 2) }), memoryStore());
   equal(idsOf(await model.recommend(user({ 1001: 2520, 1003: 1260 }), 4)), [1000, 1002, 1004, 1005]);
+  const all = Object.fromEntries(Array.from({ length: 40 }, (_, item) => [1000 + item, 2520]));
+  equal(await model.recommend(user(all), 4), [], "a list when nothing is left");
+}
+
+/** How often blocks of integers are decoded while something runs. */
+async function decodings(run: () => Promise<void>): Promise<number> {
+  const prototype = IntegerPart.prototype as unknown as { decode(block: number): Promise<unknown> };
+  const { decode } = prototype;
+  let count = 0;
+  prototype.decode = function (block) {
+    count++;
+    return decode.call(this, block);
+  };
+  try {
+    await run();
+  } finally {
+    prototype.decode = decode;
+  }
+  return count;
+}
+
+/** There are more blocks than are kept, and the list goes to and fro between them. */
+async function longList(load: Load): Promise<void> {
+  const itemCount = 20_000;
+  const model = await load(
+    await published({ number: 1, codes: drawnBytes(8 * itemCount, 1), codeBits: 64, itemCount }),
+    memoryStore(),
+  );
+  let list: unknown[] = [];
+  const count = await decodings(async () => {
+    list = idsOf(await model.recommend(user({}), 300));
+  });
+  equal(count <= Math.ceil(itemCount / 256), true, `${count} blocks were decoded`);
+  const best = model.codes.topK(await model.userCode(user({})), 300);
+  equal(
+    list,
+    best.map(({ itemIndex }) => 1000 + itemIndex),
+    "ids",
+  );
+}
+
+async function sameBlock(load: Load): Promise<void> {
+  const { catalogue } = await load(await published(), memoryStore());
+  const items = [...Array(40).keys()];
+  let ids: unknown[] = [];
+  const count = await decodings(async () => {
+    ids = await Promise.all(items.map((item) => catalogue.idOf(item)));
+  });
+  equal([count, ids], [1, items.map((item) => 1000 + item)], "blocks that were decoded, and the ids");
 }
 
 async function offline(load: Load): Promise<void> {
@@ -187,7 +245,8 @@ async function trustedKeys(): Promise<void> {
   const trust = block("CERTIFICATE", key) + block("PUBLIC KEY", info) + block("LIGHTFR MEMBERSHIP KEY", info);
   equal(readTrustedKeys(trust).map(hex), [hex(key)]);
   equal(readTrustedKeys(key).map(hex), [hex(key)]);
-  for (const bad of ["", block("PUBLIC KEY", key), block("CERTIFICATE", info), key.subarray(1)])
+  const brokenOff = block("PUBLIC KEY", info).replace(/...\n-----END/, "\n-----END");
+  for (const bad of ["", block("PUBLIC KEY", key), block("CERTIFICATE", info), key.subarray(1), brokenOff])
     await refuses(() => readTrustedKeys(bad), InvalidInputError, "a trusted key");
 }
 
@@ -208,4 +267,19 @@ async function levels(): Promise<void> {
     [1, 1],
   ])
     await refuses(() => levelOf(rating, { min: 1, max }), RatingError, "a rating");
+  for (const rating of [null, "", " ", "5", [], false, 5n, undefined])
+    await refuses(
+      () => levelOf(rating as unknown as number, { min: 0, max: 10 }),
+      RatingError,
+      `a rating of ${typeof rating}`,
+    );
+  for (const [min, max] of [
+    [0, Infinity],
+    [-Infinity, Infinity],
+    [-Number.MAX_VALUE, Number.MAX_VALUE],
+    ["0", "10"] as unknown as [number, number],
+  ])
+    await refuses(() => levelOf(5, { min, max }), RatingError, `a scale from ${min} to ${max}`);
+  for (const scale of [undefined, null, {}])
+    await refuses(() => levelOf(5, scale as RatingScale), RatingError, "a scale that was forgotten");
 }

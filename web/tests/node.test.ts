@@ -1,4 +1,4 @@
-// The cases in Node.js, with both builds of the kernel. tests/page.ts runs the same in a browser.
+// The cases in Node.js, with both builds of the kernel. tests/page.ts runs the same in a browser, but for the worker's.
 import { webcrypto } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
@@ -6,6 +6,8 @@ import { Kernel } from "../src/kernel.js";
 import { agreementCases } from "./agreement.js";
 import { modelCases } from "./models.js";
 import { vectorCases } from "./vectors.js";
+import { visitCases } from "./visits.js";
+import { workerCases } from "./worker.js";
 
 // Node.js 18 has them, though not as globals.
 if (!globalThis.crypto) Object.assign(globalThis, { crypto: webcrypto, SubtleCrypto: webcrypto.subtle.constructor });
@@ -18,4 +20,5 @@ const [simd, plain] = [await load("simd"), await load("plain")];
 
 for (const [kind, kernel] of Object.entries({ simd, plain }))
   for (const [name, run] of vectorCases(kernel, read)) test(`${kind}: ${name}`, run);
-for (const [name, run] of [...agreementCases(simd, plain), ...modelCases(simd)]) test(name, run);
+for (const [name, run] of [...agreementCases(simd, plain), ...modelCases(simd), ...visitCases(simd), ...workerCases])
+  test(name, run);

@@ -6,6 +6,7 @@ import { type Case } from "./check.js";
 import { modelCases } from "./models.js";
 import { ratingCases } from "./ratings.js";
 import { vectorCases } from "./vectors.js";
+import { visitCases } from "./visits.js";
 
 const content = async (path: string): Promise<Bytes> => new Uint8Array(await (await fetch(path)).arrayBuffer());
 const read = (file: string): Promise<Bytes> => content(`/vectors/${file}`);
@@ -15,8 +16,8 @@ async function allCases(): Promise<Case[]> {
   const plain = await Kernel.load(await content("/web/src/kernel.plain.wasm"));
   const named = (kind: string, cases: Case[]): Case[] => cases.map(([name, run]) => [`${kind}: ${name}`, run]);
   const both = [...named("simd", vectorCases(simd, read)), ...named("plain", vectorCases(plain, read))];
-  // The one that the package chooses by itself.
-  return [...both, ...agreementCases(simd, plain), ...modelCases(await Kernel.load()), ...ratingCases];
+  const chosen = await Kernel.load();
+  return [...both, ...agreementCases(simd, plain), ...modelCases(chosen), ...visitCases(chosen), ...ratingCases];
 }
 
 const results: [name: string, error: string][] = [];

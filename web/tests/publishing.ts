@@ -25,14 +25,22 @@ export function bitmapOf(itemCount: number, items: readonly number[]): Bytes {
   return bitmap;
 }
 
-/** A catalogue of at most 256 items, whose ids are 1000 and so on, in the order of their indices. */
+/** A catalogue whose ids are 1000 and so on, in the order of their indices: blocks of 256, groups of 8,192. */
 export function catalogueFile(itemCount: number): Bytes {
-  const bits = Math.floor(Math.log2(itemCount - 1)) + 1;
-  const numbers = new Uint8Array(Math.ceil((itemCount * bits) / 8));
-  for (let item = 0; item < itemCount; item++)
-    for (let bit = 0; bit < bits; bit++) if ((item >> bit) & 1) setBit(numbers, item * bits + bit);
+  const packed = (largest: number, numberOf: (item: number) => number): Bytes => {
+    const bits = largest === 0 ? 0 : Math.floor(Math.log2(largest)) + 1;
+    const section = new Uint8Array(Math.ceil((itemCount * bits) / 8));
+    for (let item = 0; item < itemCount; item++)
+      for (let bit = 0; bit < bits; bit++) if ((numberOf(item) >> bit) & 1) setBit(section, item * bits + bit);
+    return section;
+  };
   const header = Uint8Array.from([76, 70, 82, 67, 2, 1, 0, 0]);
-  return concat(header, uint64(itemCount), uint32(0, 0), uint64(1000), numbers);
+  const firsts = Array.from({ length: Math.ceil(itemCount / 256) }, (_, block) => 1000 + 256 * block);
+  // No gap takes any bytes, since the ids follow each other.
+  const offsets = new Uint8Array(4 * (firsts.length + 1));
+  const numbers = packed(itemCount - 1, (item) => item);
+  const groups = packed(Math.ceil(itemCount / 8192) - 1, (item) => item >> 13);
+  return concat(header, uint64(itemCount), offsets, uint64(...firsts), numbers, groups);
 }
 
 /** A delta between codes of as many rows, all of which it names as changed. */
@@ -55,6 +63,8 @@ export interface Version {
   open?: number[];
   removed?: number[];
   deltaFrom?: Bytes;
+  /** As it is announced; that of the file, if absent. */
+  catalogueBytes?: number;
   /** Where the delta leads; to the codes, if absent. */
   deltaTo?: Bytes;
   /** One for all groups of users. */
@@ -84,21 +94,21 @@ export class Publisher {
     return new Response(content ?? null, { status: content ? 200 : 404 });
   };
 
-  async artifact(content: Bytes): Promise<Bytes> {
+  async artifact(content: Bytes, announced = content.length): Promise<Bytes> {
     const digest = await sha256(content);
     this.files.set(`artifacts/${hex(digest)}`, content);
-    return concat(bytes(1, digest), number(2, content.length));
+    return concat(bytes(1, digest), number(2, announced));
   }
 
   async publish(version: Version): Promise<void> {
-    const { codes, codeBits, itemCount, open, removed, deltaFrom, deltaTo = codes, ranking } = version;
+    const { codes, codeBits, itemCount, catalogueBytes, open, removed, deltaFrom, deltaTo = codes, ranking } = version;
     const model = concat(number(1, codeBits), number(2, itemCount), number(3, 1), number(4, 1));
     const parts = [number(1, 1), number(2, version.number), bytes(4, model), bytes(5, await this.artifact(codes))];
     if (deltaFrom) {
       const delta = await this.artifact(await deltaFile(codeBits / 8, deltaFrom, deltaTo));
       parts.push(bytes(6, concat(bytes(1, await sha256(deltaFrom)), bytes(2, delta))));
     }
-    parts.push(bytes(7, await this.artifact(catalogueFile(itemCount))));
+    parts.push(bytes(7, await this.artifact(catalogueFile(itemCount), catalogueBytes)));
     if (open) parts.push(bytes(8, await this.artifact(await deflated(bitmapOf(itemCount, open)))));
     for (let group = 0; ranking && group < 4; group++) parts.push(bytes(11, ranking));
     if (removed) parts.push(bytes(13, await this.artifact(await deflated(bitmapOf(itemCount, removed)))));

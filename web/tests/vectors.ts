@@ -6,11 +6,12 @@ import { ItemCodes, UserCode } from "../src/codes.js";
 import { applyDelta } from "../src/deltas.js";
 import { ArtifactError, ManifestError } from "../src/errors.js";
 import { Fitter, Recency, weigh, type WeighedItem, weightOfAge } from "../src/fit.js";
+import { inflateAtMost } from "../src/inflate.js";
 import { type Kernel } from "../src/kernel.js";
 import { MANIFEST, readManifest, SIGNED_MANIFEST } from "../src/manifest.js";
 import { decode, MalformedMessage, type Schema } from "../src/proto.js";
 import { priorOf, RankBy, score } from "../src/rankings.js";
-import { type Case, equal, type ReadVector, refuses, unhex } from "./check.js";
+import { type Case, drawnBytes, equal, type ReadVector, refuses, unhex } from "./check.js";
 
 const RECENCIES: Record<string, Recency> = { off: Recency.Off, weak: Recency.Weak, strong: Recency.Strong };
 
@@ -172,6 +173,18 @@ async function bitmaps(vector: any): Promise<void> {
   for (const { file } of vector.good) equal(hex(await readBitmap(unhex(file), vector.item_count)), vector.bitmap);
   for (const { name, file } of vector.refused)
     await refuses(() => readBitmap(unhex(file), vector.item_count), ArtifactError, name);
+  await refuses(() => readBitmap(new Uint8Array(), vector.item_count), ArtifactError, "no bytes");
+  for (const { file } of vector.good) {
+    const stream = unhex(file);
+    for (const between of [0, 1, 9]) {
+      const longer = concat(stream, drawnBytes(between, 1), stream.subarray(-4));
+      await refuses(() => readBitmap(longer, vector.item_count), ArtifactError, "the checksum once more at the end");
+    }
+  }
+  // One stored block of four bytes, which are the checksum of themselves.
+  const content = unhex("03fb01f8");
+  const stream = concat(unhex("7801010400fbff"), content, content);
+  equal(await inflateAtMost(stream, 4, "a stream"), content, "a stream in which its checksum stands twice");
 }
 
 async function catalogues(vector: any, read: ReadVector): Promise<void> {
@@ -182,6 +195,7 @@ async function catalogues(vector: any, read: ReadVector): Promise<void> {
       equal(await catalogue.indexOf(idOf(id)), index, "index");
       equal(String(await catalogue.idOf(index)), id, "id");
     }
+    equal((await catalogue.idsOf([...ids.keys(), 0])).map(String), [...ids, ids[0]], "ids, one of them twice");
     for (const id of missing) equal(await catalogue.indexOf(idOf(id)), undefined, "index of an unknown id");
     equal(await catalogue.indexOf(kind === "int" ? "7" : 7), undefined, "index of an id of the other kind");
   }

@@ -86,6 +86,10 @@ function webCrypto() {
   if (!globalThis.crypto?.subtle) throw new UnsupportedBrowserError("WebCrypto here: serve the page over HTTPS");
   return crypto.subtle;
 }
+function webLocks() {
+  if (!globalThis.navigator?.locks) throw new UnsupportedBrowserError("Web Locks here: serve the page over HTTPS");
+  return navigator.locks;
+}
 async function sha256(bytes) {
   return new Uint8Array(await webCrypto().digest("SHA-256", bytes));
 }
@@ -107,9 +111,20 @@ async function inflateAtMost(packed, mostBytes, what) {
   }
   if (total > mostBytes) throw new ArtifactError(`${what} is corrupt: its stream is too long`);
   const content = concat(...pieces);
-  if (viewOf(packed).getUint32(packed.length - 4) !== adler32(content))
+  const [view, sum, last] = [viewOf(packed), adler32(content), packed.length - 4];
+  const isLast = view.getUint32(last) === sum;
+  const isTwice = isLast && packed.some((_, at) => at < last && view.getUint32(at) === sum);
+  if (!isLast || isTwice && await isWhole(packed.subarray(0, -1)))
     throw new ArtifactError(`${what} is corrupt: bytes follow its stream`);
   return content;
+}
+async function isWhole(packed) {
+  try {
+    for await (const _ of inflated(packed)) ;
+    return true;
+  } catch {
+    return false;
+  }
 }
 async function inflate(packed, sizeBytes, what) {
   const content = await inflateAtMost(packed, sizeBytes, what);
@@ -204,7 +219,7 @@ var Part = class {
   #groups;
   #numberBits;
   #groupBits;
-  /** The last blocks that were decoded. */
+  /** The last blocks that were asked for; who asks while one is decoded waits for the same. */
   #decoded = /* @__PURE__ */ new Map();
   check() {
     require2(this.view.getUint32(HEADER_BYTES, true) === 0, "the first block does not begin where the ids do");
@@ -227,9 +242,26 @@ var Part = class {
     require2(number < this.itemCount, `a number is not below its ${this.itemCount} items`);
     return number;
   }
-  /** The id of a number below itemCount. */
-  async keyOf(number) {
-    const position = this.#positionOf(number);
+  /** Where the ids of numbers below itemCount stand, in their order. Each group is gone through once. */
+  positionsOf(numbers) {
+    const wanted = /* @__PURE__ */ new Map();
+    for (const number of numbers) {
+      const group = this.#packed(this.#groups, number, this.#groupBits);
+      wanted.set(group, (wanted.get(group) ?? /* @__PURE__ */ new Set()).add(number));
+    }
+    const found = [];
+    for (const [group, left] of [...wanted].sort(([one], [other]) => one - other)) {
+      const end = Math.min((group + 1) * GROUP_IDS, this.itemCount);
+      for (let position = group * GROUP_IDS; position < end && left.size > 0; position++) {
+        const number = this.#packed(this.#numbers, position, this.#numberBits);
+        if (left.delete(number)) found.push([number, position]);
+      }
+      require2(left.size === 0, "a number is not in its group");
+    }
+    return found;
+  }
+  /** The id at a position. */
+  async keyAt(position) {
     return (await this.#keysOf(Math.floor(position / BLOCK_IDS)))[position % BLOCK_IDS];
   }
   idsOf(block) {
@@ -243,19 +275,12 @@ var Part = class {
     require2(end - start <= MOST_BLOCK_BYTES, `a block has more than ${MOST_BLOCK_BYTES} bytes`);
     return [this.#ids + start, this.#ids + end];
   }
-  async #keysOf(block) {
-    const kept = this.#decoded.get(block) ?? await this.decode(block);
+  #keysOf(block) {
+    const kept = this.#decoded.get(block) ?? this.decode(block);
     this.#decoded.delete(block);
     this.#decoded.set(block, kept);
     if (this.#decoded.size > KEPT_BLOCKS) this.#decoded.delete(this.#decoded.keys().next().value);
     return kept;
-  }
-  #positionOf(number) {
-    const first = this.#packed(this.#groups, number, this.#groupBits) * GROUP_IDS;
-    const end = Math.min(first + GROUP_IDS, this.itemCount);
-    for (let position = first; position < end; position++)
-      if (this.#packed(this.#numbers, position, this.#numberBits) === number) return position;
-    throw new ArtifactError("catalogue file is corrupt: a number is not in its group");
   }
   /** One of the packed numbers of a section: at most 32 bits, low bit first. */
   #packed(start, index, bits) {
@@ -392,19 +417,31 @@ var Catalogue = class {
   }
   /** The id of an item. */
   async idOf(itemIndex) {
-    if (!Number.isInteger(itemIndex) || itemIndex < 0 || itemIndex >= this.itemCount)
+    return (await this.idsOf([itemIndex]))[0];
+  }
+  /** The ids of items. They are read in the order of the catalogue, so that no block is decoded twice. */
+  async idsOf(itemIndices) {
+    if (!itemIndices.every((index) => Number.isInteger(index) && index >= 0 && index < this.itemCount))
       throw new ItemIndexError(this.itemCount);
-    let number = itemIndex;
-    const part = this.#parts.find(({ itemCount }) => number < itemCount || (number -= itemCount, false));
-    const key = await part.keyOf(number);
-    if (typeof key === "bigint") return Number.isSafeInteger(Number(key)) ? Number(key) : key;
-    try {
-      return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(key);
-    } catch {
-      throw new ArtifactError("catalogue file is corrupt: an id is not UTF-8");
+    const ids = /* @__PURE__ */ new Map();
+    let first = 0;
+    for (const part of this.#parts) {
+      const numbers = itemIndices.map((index) => index - first).filter((at) => at >= 0 && at < part.itemCount);
+      for (const [number, position] of part.positionsOf(numbers))
+        ids.set(first + number, idFrom(await part.keyAt(position)));
+      first += part.itemCount;
     }
+    return itemIndices.map((index) => ids.get(index));
   }
 };
+function idFrom(key) {
+  if (typeof key === "bigint") return Number.isSafeInteger(Number(key)) ? Number(key) : key;
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(key);
+  } catch {
+    throw new ArtifactError("catalogue file is corrupt: an id is not UTF-8");
+  }
+}
 
 // src/codes.ts
 var OPEN_BLOCK = 512;
@@ -559,6 +596,7 @@ var USE_SWEEPS = 30;
 var REFINE_SWEEPS = 20;
 var REFINE_FROM_RATINGS = 20;
 var REFINE_FROM_BITS = 128;
+var REFINE_TO_ITEMS = 2 ** 24;
 var TERMS_BYTES = 88;
 var Recency = /* @__PURE__ */ ((Recency2) => {
   Recency2[Recency2["Off"] = 1] = "Off";
@@ -609,14 +647,15 @@ var Fitter = class {
   }
   /**
    * Fits a code to opinions, oldest first, from an older code or a random one. `refine` climbs a ranking objective from
-   * there, with 128 bits and 20 items or more.
+   * there, with 128 bits and 20 items or more, and among no more items than the kernel counts.
    */
   fit(opinions, old, { recency = 1 /* Off */, refine = false } = {}) {
     const weighed = weigh(opinions, recency);
     const { result } = this.fitWeighed(weighed, old, USE_SWEEPS);
     const near = weighed.filter(({ isNear }) => isNear);
-    const pays = this.#codes.codeBits >= REFINE_FROM_BITS && near.length >= REFINE_FROM_RATINGS;
-    return refine && pays ? this.#refine(near, result) : result;
+    const { codeBits, itemCount } = this.#codes;
+    const pays = codeBits >= REFINE_FROM_BITS && near.length >= REFINE_FROM_RATINGS;
+    return refine && pays && itemCount <= REFINE_TO_ITEMS ? this.#refine(near, result) : result;
   }
   /** Fits from two starts, the old code and the signs of the linear term; the second wins if its loss is lower. */
   fitWeighed(weighed, old, maxSweeps) {
@@ -744,13 +783,23 @@ var Kernel = class _Kernel {
   /** Loads the kernel that lies beside this file, with SIMD where the browser has it; or the one that is passed in. */
   static async load(source) {
     if (typeof WebAssembly !== "object") throw new UnsupportedBrowserError("WebAssembly");
-    return new _Kernel(await WebAssembly.compile(source ?? await _Kernel.#fetch()));
+    const code = source ?? await _Kernel.#fetch();
+    try {
+      return new _Kernel(await WebAssembly.compile(code));
+    } catch (error) {
+      throw new LightFRError(`the kernel could not be compiled: ${error.name}`);
+    }
   }
   static async #fetch() {
     const address = WebAssembly.validate(SIMD_PROBE) ? new URL("./kernel.simd.wasm", import.meta.url) : new URL("./kernel.plain.wasm", import.meta.url);
-    const answer = await fetch(address);
-    if (!answer.ok) throw new LightFRError(`the kernel could not be loaded: ${address.pathname} gave ${answer.status}`);
-    return answer.arrayBuffer();
+    let what = "cannot be reached";
+    try {
+      const answer = await fetch(address);
+      if (answer.ok) return await answer.arrayBuffer();
+      what = `gave ${answer.status}`;
+    } catch {
+    }
+    throw new LightFRError(`the kernel could not be loaded: ${address.pathname} ${what}`);
   }
   /** A memory of its own, which goes with whoever holds it. */
   newMemory() {
@@ -950,6 +999,7 @@ var MANIFEST_LIMIT_BYTES = 65536;
 var SIGNED_LIMIT_BYTES = MANIFEST_LIMIT_BYTES + 128;
 var SIGNED_PREFIX = new TextEncoder().encode("lightfr manifest v1\n");
 var LARGEST_ARTIFACT_BYTES = 2n ** 40n;
+var MOST_BYTES_PER_BLOCK = MOST_BLOCK_BYTES + 2 ** 12;
 var MOST_DELTAS = 16;
 var MOST_PARTS = 16;
 var MOST_STEPS2 = 64;
@@ -999,12 +1049,17 @@ function readTrustedKeys(trust) {
     return [new Uint8Array(trust)];
   }
   const blocks = [...trust.matchAll(/-----BEGIN PUBLIC KEY-----([A-Za-z0-9+/=\s]+)-----END PUBLIC KEY-----/g)];
-  const keys = blocks.map(
-    ([, base64]) => Uint8Array.from(atob(base64.replace(/\s/g, "")), (char) => char.charCodeAt(0))
-  );
+  const keys = blocks.map(([, base64]) => fromBase64(base64));
   if (keys.length === 0 || !keys.every((key) => key.length === 44 && hex(key).startsWith("302a300506032b6570032100")))
     throw new InvalidInputError("the trusted key is not PEM text with an Ed25519 PUBLIC KEY");
   return keys.map((key) => key.slice(12));
+}
+function fromBase64(text) {
+  try {
+    return Uint8Array.from(atob(text.replace(/\s/g, "")), (char) => char.charCodeAt(0));
+  } catch {
+    return new Uint8Array();
+  }
 }
 async function readManifest(signed, trustedKeys) {
   require3(signed.length <= SIGNED_LIMIT_BYTES, "it is too long");
@@ -1073,9 +1128,13 @@ function files(message, codeBits, itemCount) {
   require3(openRows !== void 0 || removedItems === void 0, "items have left, and nothing says which are open");
   const isCount = catalogueParts.length >= 1 && catalogueParts.length <= MOST_PARTS;
   require3(isCount, `its catalogue must have 1 to ${MOST_PARTS} parts`);
+  const parts = catalogueParts.map(artifact);
+  const mostBytes = Math.ceil(itemCount / BLOCK_IDS) * MOST_BYTES_PER_BLOCK;
+  const areSmall = parts.every(({ sizeBytes }) => sizeBytes <= mostBytes);
+  require3(areSmall, `a part of its catalogue is too large for ${itemCount} items`);
   return {
     codes,
-    catalogueParts: catalogueParts.map(artifact),
+    catalogueParts: parts,
     openRows: openRows && artifact(openRows),
     removedItems: removedItems && artifact(removedItems)
   };
@@ -1196,32 +1255,60 @@ function flipRows(content, { codeBytes, newRows, changed }, codes) {
 
 // src/downloads.ts
 var MANIFEST2 = "manifest";
+var PATIENCE_MS = 4e4;
+var MS_PER_BYTE = 1;
+var QUIET = { cache: "no-store", credentials: "omit", redirect: "error", referrerPolicy: "no-referrer" };
 var nameOf = ({ sha256: sha2562 }) => `artifacts/${sha2562}`;
 var filesOf = ({ codes, catalogueParts, openRows, removedItems }) => [codes, ...catalogueParts, openRows, removedItems].filter((file) => file !== void 0);
 var Downloads = class {
-  constructor(baseUrl, store, fetch2) {
+  constructor(baseUrl, store, fetch2, keys) {
     this.baseUrl = baseUrl;
     this.store = store;
     this.fetch = fetch2;
+    this.keys = keys;
+  }
+  /** Files of this visit, whole. Until it keeps their version, another tab may remove them from the store. */
+  #opened = /* @__PURE__ */ new Map();
+  /** Names of those that the store had no room for. */
+  #unkept = /* @__PURE__ */ new Set();
+  /** The manifest of the version that is kept; none where nothing is, or what is kept is not trusted any more. */
+  async kept() {
+    const signed = await this.store.get(MANIFEST2);
+    try {
+      return signed && await readManifest(signed, this.keys);
+    } catch (error) {
+      if (error instanceof ManifestError) return void 0;
+      throw error;
+    }
   }
   /** The newest signed manifest. */
   signedManifest() {
-    return this.#get(MANIFEST2, SIGNED_LIMIT_BYTES, "no-cache");
+    return this.#get(MANIFEST2, SIGNED_LIMIT_BYTES);
   }
   /** A file of the model, from the store or else from the server. What is damaged is fetched again. */
   async file(artifact2) {
     const kept = await this.stored(artifact2);
     if (kept) return kept;
-    const content = await this.#get(nameOf(artifact2), artifact2.sizeBytes, "default");
-    if (!await isWhole(content, artifact2))
+    const content = await this.#get(nameOf(artifact2), artifact2.sizeBytes);
+    if (!await isWhole2(content, artifact2))
       throw new ArtifactError("a download is not what the signed manifest names");
-    await this.store.put(nameOf(artifact2), content);
+    await this.#add(artifact2, content);
     return content;
   }
-  /** A file that the store has, whole. */
+  /** A file that the store has, whole, or this visit. */
   async stored(artifact2) {
-    const kept = await this.store.get(nameOf(artifact2));
-    return kept && await isWhole(kept, artifact2) ? kept : void 0;
+    const name = nameOf(artifact2);
+    const opened = this.#opened.get(name);
+    if (opened) return opened;
+    const kept = await this.store.get(name);
+    if (!kept || !await isWhole2(kept, artifact2)) return void 0;
+    this.#opened.set(name, kept);
+    return kept;
+  }
+  /** Files are kept as they come, so that a visit that is cut short was not in vain. */
+  async #add(artifact2, content) {
+    this.#opened.set(nameOf(artifact2), content);
+    if (!await hadRoom(this.store.put(nameOf(artifact2), content))) this.#unkept.add(nameOf(artifact2));
   }
   /** The codes; by the delta from older ones, where there is one, and whole where that does not lead to them. */
   async codes(manifest, old) {
@@ -1229,7 +1316,7 @@ var Downloads = class {
     const delta = codesDeltas.find(({ fromSha256 }) => fromSha256 === old?.codes.sha256)?.artifact;
     if (old && delta && delta.sizeBytes < codes.sizeBytes && !await this.stored(codes)) {
       const patched = await this.#patched(old.codes, delta, codes);
-      if (patched) await this.store.put(nameOf(codes), patched);
+      if (patched) await this.#add(codes, patched);
     }
     return this.file(codes);
   }
@@ -1238,65 +1325,107 @@ var Downloads = class {
     if (!before) return void 0;
     try {
       const patched = await applyDelta(await this.file(delta), before, codes.sizeBytes);
-      return await isWhole(patched, codes) ? patched : void 0;
+      return await isWhole2(patched, codes) ? patched : void 0;
     } catch (error) {
       if (error instanceof ArtifactError) return void 0;
       throw error;
     }
+  }
+  /** Runs while no other tab keeps or removes a version. */
+  alone(run2) {
+    return this.store.alone?.(run2) ?? run2();
+  }
+  /** Makes a version the one that is kept, unless another tab keeps a newer one by now, or there is no room. */
+  async keep(manifest, signed) {
+    await this.alone(async () => {
+      const kept = await this.kept();
+      const isNewer = !kept || manifest.modelVersion > kept.modelVersion || manifest.sha256 === kept.sha256;
+      if (isNewer && await hadRoom(this.#putAll(manifest, signed))) await this.sweep(manifest);
+      else if (kept) await this.sweep(kept);
+    });
+  }
+  async #putAll(manifest, signed) {
+    const there = await this.store.names();
+    for (const name of filesOf(manifest).map(nameOf))
+      if (!there.includes(name) || this.#unkept.has(name)) await this.store.put(name, this.#opened.get(name));
+    await this.store.put(MANIFEST2, signed);
   }
   /** Removes what this version does not name. */
   async sweep(manifest) {
     const named = /* @__PURE__ */ new Set([MANIFEST2, ...filesOf(manifest).map(nameOf)]);
     for (const name of await this.store.names()) if (!named.has(name)) await this.store.remove(name);
   }
-  /** At most so many bytes, however many the server sends. No cookie goes with the question. */
-  async #get(name, mostBytes, cache) {
+  /** At most so many bytes, however many the server sends, and no longer than those may take. */
+  async #get(name, mostBytes) {
+    const [began, abort] = [performance.now(), new AbortController()];
+    const endAfter = (bytes) => setTimeout(() => abort.abort(), began + PATIENCE_MS + bytes * MS_PER_BYTE - performance.now());
+    let timer = endAfter(0);
     try {
-      const answer = await this.fetch(`${this.baseUrl}/${name}`, { cache, credentials: "omit", redirect: "error" });
+      const answer = await this.fetch(`${this.baseUrl}/${name}`, { ...QUIET, signal: abort.signal });
       if (!answer.ok || !answer.body)
         throw new ServerUnavailableError(`the server answered with status ${answer.status}`);
       const pieces = [];
-      let left = mostBytes;
+      let total = 0;
       const reader = answer.body.getReader();
       for (let read2 = await reader.read(); !read2.done; read2 = await reader.read()) {
-        if ((left -= read2.value.length) < 0) {
+        total += read2.value.length;
+        if (total > mostBytes) {
           await reader.cancel();
           throw new ArtifactError("a download is longer than the signed manifest says");
         }
         pieces.push(read2.value);
+        clearTimeout(timer);
+        timer = endAfter(total);
       }
       return concat(...pieces);
     } catch (error) {
       if (error instanceof LightFRError) throw error;
-      throw new ServerUnavailableError(`${new URL(this.baseUrl).host} cannot be reached`);
+      const what = abort.signal.aborted ? "is too slow" : "cannot be reached";
+      throw new ServerUnavailableError(`${new URL(this.baseUrl).host} ${what}`);
+    } finally {
+      clearTimeout(timer);
     }
   }
 };
-async function isWhole(content, { sha256: digest, sizeBytes }) {
+async function hadRoom(putting) {
+  try {
+    await putting;
+    return true;
+  } catch (error) {
+    if (error instanceof StoreError) return false;
+    throw error;
+  }
+}
+async function isWhole2(content, { sha256: digest, sizeBytes }) {
   return content.length === sizeBytes && hex(await sha256(content)) === digest;
 }
 
 // src/store.ts
+async function withStorage(use) {
+  try {
+    return await use();
+  } catch (error) {
+    if (error instanceof LightFRError) throw error;
+    throw new StoreError(`the browser's storage refused: ${error.name}`);
+  }
+}
 async function openCacheStore(baseUrl) {
-  const cache = await caches.open(`lightfr model ${baseUrl}`);
+  if (!globalThis.caches) throw new UnsupportedBrowserError("the Cache API here: serve the page over HTTPS");
+  const all = `lightfr model ${baseUrl}`;
+  const [cache, locks] = [await withStorage(() => caches.open(all)), webLocks()];
   const addressOf = (name) => `${baseUrl}/${name}`;
   return {
-    async get(name) {
+    get: (name) => withStorage(async () => {
       const kept = await cache.match(addressOf(name));
       return kept && new Uint8Array(await kept.arrayBuffer());
-    },
-    async put(name, content) {
+    }),
+    put(name, content) {
       const file = new Response(content, { headers: { "Content-Type": "application/octet-stream" } });
-      await cache.put(addressOf(name), file).catch((error) => {
-        throw new StoreError(`the browser did not keep ${content.length} bytes of the model: ${error.name}`);
-      });
+      return withStorage(() => cache.put(addressOf(name), file));
     },
-    async names() {
-      return (await cache.keys()).map(({ url }) => url.slice(baseUrl.length + 1));
-    },
-    async remove(name) {
-      await cache.delete(addressOf(name));
-    }
+    names: () => withStorage(async () => (await cache.keys()).map(({ url }) => url.slice(baseUrl.length + 1))),
+    remove: (name) => withStorage(async () => void await cache.delete(addressOf(name))),
+    alone: async (run2) => await locks.request(all, run2)
   };
 }
 function memoryStore() {
@@ -1327,31 +1456,35 @@ var Model = class _Model {
     this.#fitter = new Fitter(codes, manifest.meanUser);
   }
   /**
-   * Fetches the newest model from a server, checks it against the trusted key (PEM text, or 32 bytes), and keeps it. When
-   * anything is wrong the model of the last visit is used, and `updateError` says why; without one the error is thrown.
+   * Fetches the newest model from a server, checks it against the trusted key (PEM text, or 32 bytes), and keeps it if
+   * there is room. When anything is wrong the model of the last visit is used, and `updateError` says why; without one
+   * the error is thrown.
    */
   static async load(baseUrl, trustedKey, options = {}) {
     const [base, keys] = [requireBase(baseUrl), readTrustedKeys(trustedKey)];
     const store = options.store ?? await openCacheStore(base);
-    const downloads = new Downloads(base, store, options.fetch ?? globalThis.fetch.bind(globalThis));
+    const downloads = new Downloads(base, store, options.fetch ?? globalThis.fetch.bind(globalThis), keys);
     const kernel = options.kernel ?? await Kernel.load();
-    const kept = await readKept(store, keys);
     try {
-      return await _Model.#fetchNewest(downloads, kernel, keys, kept);
+      return await _Model.#fetchNewest(downloads, kernel);
     } catch (error) {
-      if (!(error instanceof LightFRError) || kept === void 0) throw error;
-      await downloads.sweep(kept);
-      return _Model.#open(kept, downloads, kernel, kept, error);
+      if (!(error instanceof LightFRError)) throw error;
+      return await downloads.alone(async () => {
+        const kept = await downloads.kept();
+        if (kept === void 0) throw error;
+        await downloads.sweep(kept);
+        return _Model.#open(kept, downloads, kernel, kept, error);
+      });
     }
   }
-  static async #fetchNewest(downloads, kernel, keys, kept) {
+  static async #fetchNewest(downloads, kernel) {
+    const kept = await downloads.kept();
     const signed = await downloads.signedManifest();
-    const manifest = await readManifest(signed, keys);
+    const manifest = await readManifest(signed, downloads.keys);
     if (kept && manifest.modelVersion <= kept.modelVersion && manifest.sha256 !== kept.sha256)
       throw new ManifestError(`version ${manifest.modelVersion} after ${kept.modelVersion}`);
     const model = await _Model.#open(manifest, downloads, kernel, kept);
-    await downloads.store.put(MANIFEST2, signed);
-    await downloads.sweep(manifest);
+    await downloads.keep(manifest, signed);
     return model;
   }
   /** Opens a version, fetching what the store lacks. Nothing counts before all of it was checked. */
@@ -1381,9 +1514,8 @@ var Model = class _Model {
     for (const { itemIndex, level } of opinions) if (excludeRated || level < MIDDLE) setBit(leftOut, itemIndex);
     const ranking2 = this.rankingFor(opinions.length);
     const found = this.#ranked(await this.#fitted(user, opinions), k, leftOut, ranking2);
-    return Promise.all(
-      found.map(async ({ itemIndex, ...rest }) => ({ itemId: await this.catalogue.idOf(itemIndex), ...rest }))
-    );
+    const itemIds = await this.catalogue.idsOf(found.map(({ itemIndex }) => itemIndex));
+    return found.map(({ itemIndex: _, ...rest }, at) => ({ itemId: itemIds[at], ...rest }));
   }
   /** The code of the user's taste, by which recommend() ranks: private data. */
   async userCode(user) {
@@ -1421,17 +1553,10 @@ var Model = class _Model {
   }
 };
 function requireBase(baseUrl) {
-  if (!URL.canParse(baseUrl)) throw new InvalidInputError("the address of the server is not https://host:port");
-  return baseUrl.replace(/\/+$/, "");
-}
-async function readKept(store, keys) {
-  const signed = await store.get(MANIFEST2);
-  try {
-    return signed && await readManifest(signed, keys);
-  } catch (error) {
-    if (error instanceof ManifestError) return void 0;
-    throw error;
-  }
+  const url = URL.canParse(baseUrl) ? new URL(baseUrl) : void 0;
+  const isBase = url && /^https?:$/.test(url.protocol) && !/[?#]/.test(url.href) && !url.username && !url.password;
+  if (!isBase) throw new InvalidInputError("the address of the server is not https://host:port");
+  return url.href.replace(/\/+$/, "");
 }
 function openCodes(kernel, codes, codeBits, itemCount, openRows) {
   try {

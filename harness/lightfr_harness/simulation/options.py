@@ -8,8 +8,7 @@ from typing import Any
 
 from lightfr.errors import InvalidInputError
 from lightfr.rankings import MOST_FOURTHS, RankBy, Ranking
-from lightfr.secagg.vector import MAX_WEIGHT
-from lightfr.training.constants import REFINE_FROM_BITS, Recency
+from lightfr.training.constants import MAX_WEIGHT, REFINE_FROM_BITS, Recency
 from lightfr.v1 import model_pb2
 from lightfr_harness.server.rules import PRIVACY_MODES, TERNARY_ROWS
 from lightfr_harness.simulation.accountant import noise_for

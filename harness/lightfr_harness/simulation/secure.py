@@ -70,7 +70,7 @@ class SharedWork(Work):
 
     def __init__(self) -> None:
         self._signed: dict[tuple[bytes, bytes, bytes], bool] = {}
-        self._rosters: dict[bytes, Roster] = {}
+        self._rosters: dict[tuple[Any, ...], Roster] = {}
         self._in_common: dict[frozenset[bytes], bytes] = {}
 
     def is_signed(self, key: bytes, signature: bytes, message: bytes) -> bool:
@@ -83,10 +83,9 @@ class SharedWork(Work):
         return _SharedAgreement(private_key, self._in_common)
 
     def roster(self, *told: Any) -> Roster:
-        entries = told[-1]
-        if entries not in self._rosters:
-            self._rosters[entries] = super().roster(*told)
-        return self._rosters[entries]
+        if told not in self._rosters:
+            self._rosters[told] = super().roster(*told)
+        return self._rosters[told]
 
 
 class _SharedAgreement(Agreement):

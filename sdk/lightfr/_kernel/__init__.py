@@ -14,6 +14,7 @@ from lightfr._kernel._boundary import (
 from lightfr._kernel._masks import mask, number_bytes, pack_bits, packed_bytes, ternary_noise, unpack_add
 from lightfr._kernel._search import CodesPointer, Hits, OpenPointer, PriorPointer, distances, topk, topk_batch
 from lightfr._kernel._training import (
+    MOST_REFINED_ITEMS,
     Fit,
     aggregate,
     gather,
@@ -29,6 +30,7 @@ from lightfr._kernel._training import (
 __all__ = [
     "MAX_CODE_BITS",
     "MIN_CODE_BITS",
+    "MOST_REFINED_ITEMS",
     "CodesPointer",
     "Fit",
     "Hits",

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
     from lightfr._kernel._search import CodesPointer
 
+# That lfr_refine_open takes.
+MOST_REFINED_ITEMS = 2**24
+
 
 def _require_whole_bytes(what: str, n: int) -> None:
     if n % 8:
@@ -134,7 +137,7 @@ def refine(
     code: WriteableBuffer,
 ) -> None:
     """Refine a fitted code in place; `temperature` is (step, down, up) of lfr_temperature in csrc/lfr.h."""
-    require_range("number of items to refine against", items.n_items, 0, 2**24)
+    require_range("number of items to refine against", items.n_items, 0, MOST_REFINED_ITEMS)
     require_range("max_sweeps", max_sweeps, 1, 65535)
     f = items.code_bits
     check(

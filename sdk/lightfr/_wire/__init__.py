@@ -18,6 +18,7 @@ def address_of(server: str) -> tuple[str, int]:
     try:
         parts = urlsplit(server)
         host, port = parts.hostname, 443 if parts.port is None else parts.port
+        (host or "").encode("idna")  # as a connection does: a label is 1 to 63 characters long
     except ValueError as error:
         raise InvalidInputError("the server's address is not https://host:port") from error
     more = parts.path.removeprefix("/") or parts.query or parts.fragment or "@" in parts.netloc

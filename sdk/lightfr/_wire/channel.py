@@ -8,11 +8,12 @@ import ssl
 import time
 from contextlib import contextmanager, suppress
 from http.client import HTTPException, HTTPResponse, RemoteDisconnected
+from math import inf
 from typing import TYPE_CHECKING
 
 from lightfr._wire import address_of
 from lightfr._wire.refusals import refusal
-from lightfr._wire.tls import Connection
+from lightfr._wire.tls import Connection, Pace
 from lightfr.errors import (
     IdentityRefusedError,
     LightFRError,
@@ -34,6 +35,7 @@ _SOCKET_TIMEOUT_SECONDS = 40.0
 _TRIES = 3
 # The first pause is uniform below this many seconds, the next below twice that.
 _FIRST_PAUSE = 0.5
+# Of an answer that is none of ours, and of headers.
 _ERROR_LIMIT_BYTES = 65_536
 
 
@@ -44,13 +46,16 @@ class Channel:
         self.host, self._port = address_of(server)
         self._context, self._timeout_seconds = context, timeout_seconds
         self._connection: Connection | None = None
+        self._pace = Pace()
         # Once this is set, no call is begun or tried again: see interrupt.
         self.stop: threading.Event | None = None
+        # No call waits for longer, by time.monotonic().
+        self.ends = inf
 
     def to(self, server: str, timeout_seconds: float) -> Channel:
         """Return a channel to another server of the same authority, as the same device, with other patience."""
         other = Channel(server, self._context, timeout_seconds)
-        other.stop = self.stop
+        other.stop, other.ends = self.stop, self.ends
         return other
 
     def call(self, method: str, request: bytes, limit_bytes: int) -> bytes:
@@ -62,15 +67,15 @@ class Channel:
         }
 
         def once() -> bytes:
-            with self._request("POST", f"/lightfr.v1.{method}", headers, request) as response:
+            with self._request("POST", f"/lightfr.v1.{method}", headers, request, limit_bytes) as response:
                 return _read(response, limit_bytes)
 
         return self._with_retries(once)
 
     @contextmanager
-    def get(self, path: str, headers: dict[str, str]) -> Iterator[HTTPResponse]:
+    def get(self, path: str, headers: dict[str, str], limit_bytes: int) -> Iterator[HTTPResponse]:
         """GET a path: 200, 206 or 416; the body must be read to its end, else the connection is given up."""
-        with self._request("GET", path, headers, None, accepted=(200, 206, 416)) as response:
+        with self._request("GET", path, headers, None, limit_bytes, accepted=(200, 206, 416)) as response:
             yield response
 
     def use_identity(self, context: ssl.SSLContext) -> None:
@@ -87,7 +92,7 @@ class Channel:
                 socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
     def _is_stopped(self) -> bool:
-        return self.stop is not None and self.stop.is_set()
+        return (self.stop is not None and self.stop.is_set()) or time.monotonic() > self.ends
 
     def close(self) -> None:
         """Close the connection; the next request opens a new one."""
@@ -108,10 +113,18 @@ class Channel:
 
     @contextmanager
     def _request(
-        self, verb: str, path: str, headers: dict[str, str], body: bytes | None, accepted: tuple[int, ...] = (200,)
+        self,
+        verb: str,
+        path: str,
+        headers: dict[str, str],
+        body: bytes | None,
+        limit_bytes: int,
+        accepted: tuple[int, ...] = (200,),
     ) -> Iterator[HTTPResponse]:
         response = None
         try:
+            most_bytes = len(body or b"") + _ERROR_LIMIT_BYTES + limit_bytes
+            self._pace.begin(self._timeout_seconds, most_bytes, self.ends)
             response = self._send(verb, path, headers, body)
             if response.status not in accepted:
                 body = response.read(_ERROR_LIMIT_BYTES)
@@ -141,9 +154,10 @@ class Channel:
 
     def _send_once(self, verb: str, path: str, headers: dict[str, str], body: bytes | None) -> HTTPResponse:
         if self._is_stopped():
-            raise ServerUnavailableError("the call was interrupted")
+            raise ServerUnavailableError("the call was interrupted, or its time is over")
         if self._connection is None:
             self._connection = Connection(self.host, self._port, context=self._context, timeout=self._timeout_seconds)
+            self._connection.pace = self._pace
         connection = self._connection
         connection.putrequest(verb, path, skip_accept_encoding=True)
         for name, value in headers.items():

@@ -79,10 +79,15 @@ def download(
     """
     final = folder / artifact.sha256.hex()
     if not final.exists():
-        part = folder / f"{final.name}.part"
+        part = folder / part_of(final.name)
         _complete(channel, final.name, artifact.size_bytes, part, tries)
         keep(part, final)
     return final
+
+
+def part_of(name: str) -> str:
+    """Return the name of a file while it is not whole."""
+    return f"{name}.part"
 
 
 def keep(part: Path, final: Path) -> None:
@@ -132,7 +137,7 @@ def _go_on(channel: Channel, name: str, size_bytes: int, part: Path) -> None:
         if have == size_bytes:
             return
         headers = {"Range": f"bytes={have}-", "If-Range": f'"{name}"'} if have else {}
-        with channel.get(f"/artifacts/{name}", headers) as response:
+        with channel.get(f"/artifacts/{name}", headers, size_bytes) as response:
             if not _continues(response, have):
                 _empty(file)
                 have = 0

@@ -30,6 +30,9 @@ ZEROS = 2**32 - 1
 HEADER = Struct("<4sB3sIQQQQ")  # magic, format version, zeros, code bits, old and new rows, runs, changed rows
 _RUN = Struct("<II")  # first row, number of rows
 _CHUNK_BYTES = 1 << 16
+# zlib makes a thousand bytes of one. No honest delta needs so many for each of its own, and a small one needs few.
+_MEMORY_PER_BYTE = 64
+_FREE_MEMORY_BYTES = 1 << 20
 
 
 def apply_delta(
@@ -54,6 +57,7 @@ def apply_delta(
         _require(old_bytes == expected, f"made for old codes of {expected} bytes, these have {old_bytes}")
         new_bytes = header.new_rows * header.code_bytes
         _require(new_bytes <= max_bytes, f"the new codes would have {new_bytes} bytes, at most {max_bytes} are allowed")
+        _require_memory(header, os.fstat(delta_file.fileno()).st_size)
         stream = Inflater(delta_file, _refused)
         runs = _read_runs(stream, header)
         changed = _read_changed(stream, header)
@@ -80,6 +84,12 @@ def _read_header(delta_file: BinaryIO) -> _Header:
     _require(runs <= new_rows, f"{runs} runs are more than there are rows, {new_rows}")
     _require(changed <= new_rows, f"{changed} changed rows are more than there are, {new_rows}")
     return _Header(code_bits // 8, old_rows, new_rows, runs, changed)
+
+
+def _require_memory(header: _Header, delta_bytes: int) -> None:
+    """Raise ArtifactError for a delta whose runs and changed rows would take far more memory than it has bytes."""
+    needed, most = _RUN.size * header.runs + 4 * header.changed, _FREE_MEMORY_BYTES + _MEMORY_PER_BYTE * delta_bytes
+    _require(needed <= most, f"it has {delta_bytes} bytes and would take {needed} of memory, at most {most} allowed")
 
 
 def _read_runs(stream: Inflater, header: _Header) -> bytearray:

@@ -7,12 +7,13 @@ inode or time of change is another. A file that is damaged goes, and is fetched 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from lightfr import _files
-from lightfr._wire.downloads import Sources, install
+from lightfr._wire.downloads import Sources, install, part_of
 from lightfr.codes import ItemCodes, ItemSet
 from lightfr.errors import ArtifactError, ArtifactFileError, ManifestError, ProtocolError
 from lightfr.model.bitmaps import read_bitmap
@@ -40,22 +41,20 @@ class LoadedModel:
         message = manifest.message
         n_items = message.model.item_count
         self.manifest = manifest
-        open_rows = _bitmap(folder, message, "open_rows")
-        # Items that left: to whoever looks an id up they are unknown.
-        self._removed = _bitmap(folder, message, "removed_items")
-        if open_rows and self._removed and _have_common_bit(open_rows, self._removed):
-            raise ArtifactFileError("the model is refused: an item that left the catalogue is open")
-        if self._removed and 2 * int.from_bytes(self._removed, "little").bit_count() > n_items:
-            raise ArtifactFileError("the model is refused: more than half of its items have left")
-        self.codes = ItemCodes.open(
-            folder / message.codes.sha256.hex(),
-            message.model.code_bits,
-            n_items=n_items,
-            open_rows=None if open_rows is None else OpenRows(open_rows, n_items),
-        )
+        parts = [folder / part.sha256.hex() for part in message.catalogue_parts]
+        # First, since its size justifies the number of items: a small bitmap may inflate to any number of them.
+        self.catalogue = Catalogue.open(parts, n_items)
         try:
-            parts = [folder / part.sha256.hex() for part in message.catalogue_parts]
-            self.catalogue = Catalogue.open(parts, n_items)
+            open_rows = _bitmap(folder, message, "open_rows")
+            # Items that left: to whoever looks an id up they are unknown.
+            self._removed = _bitmap(folder, message, "removed_items")
+            _require_possible(open_rows, self._removed, n_items)
+            self.codes = ItemCodes.open(
+                folder / message.codes.sha256.hex(),
+                message.model.code_bits,
+                n_items=n_items,
+                open_rows=None if open_rows is None else OpenRows(open_rows, n_items),
+            )
             self.published = PublishedModel(self.codes, message.model, self.left_out() if self._removed else None)
         except BaseException:
             self.close()
@@ -77,9 +76,9 @@ class LoadedModel:
 
     def close(self) -> None:
         """Unmap the files."""
-        self.codes.close()
-        if hasattr(self, "catalogue"):
-            self.catalogue.close()
+        self.catalogue.close()
+        if hasattr(self, "codes"):
+            self.codes.close()
 
 
 def _bitmap(folder: Path, message: manifest_pb2.Manifest, field: Literal["open_rows", "removed_items"]) -> bytes | None:
@@ -89,8 +88,13 @@ def _bitmap(folder: Path, message: manifest_pb2.Manifest, field: Literal["open_r
     return read_bitmap(folder / artifact.sha256.hex(), message.model.item_count)
 
 
-def _have_common_bit(one: bytes, other: bytes) -> bool:
-    return int.from_bytes(one, "little") & int.from_bytes(other, "little") != 0
+def _require_possible(open_rows: bytes | None, removed: bytes | None, n_items: int) -> None:
+    """Raise ArtifactFileError where an item that left is open, or too many have left."""
+    left = int.from_bytes(removed or b"", "little")
+    if left & int.from_bytes(open_rows or b"", "little"):
+        raise ArtifactFileError("the model is refused: an item that left the catalogue is open")
+    if 2 * left.bit_count() > n_items:
+        raise ArtifactFileError("the model is refused: more than half of its items have left")
 
 
 class ModelFolder:
@@ -108,20 +112,28 @@ class ModelFolder:
 
     def load(self) -> LoadedModel | None:
         """Open the version in use; None: nothing was ever synced."""
-        current = self._path / _CURRENT
-        if not current.exists():
+        try:
+            signed = (self._path / _CURRENT).read_bytes()
+        except FileNotFoundError:
             return None
-        self._held = Manifest(current.read_bytes(), self._trust)
+        except OSError as error:
+            raise _unreadable(error) from error
+        self._held = Manifest(signed, self._trust)
         return LoadedModel(self._held, self._path)
 
     def load_or_begin_anew(self) -> LoadedModel | None:
-        """Open the version in use; files that are damaged or not trusted any more go: a sync brings new ones."""
+        """Open the version in use; files that are damaged or not trusted any more go: a sync brings new ones.
+
+        Raises ArtifactFileError for files that cannot be read now: they may be whole, and needed offline.
+        """
         try:
             return self.load()
         except ArtifactFileError:
+            if self._held is None:
+                raise
             self.drop_damaged()
         except ProtocolError:
-            self._remove_files()
+            _remove_files(self._path)
         return None
 
     def drop_damaged(self) -> bool:
@@ -138,6 +150,8 @@ class ModelFolder:
         manifest, old = Manifest(signed, self._trust), self._held
         if old is not None and manifest.model_version <= old.model_version and manifest.sha256 != old.sha256:
             raise ManifestError(f"a manifest was refused: version {manifest.model_version} after {old.model_version}")
+        # Where versions come faster than downloads end, each would leave a part of a file behind.
+        self._sweep(old, beside=manifest)
         with Sources(channel, manifest.message.artifacts_address) as sources:
             for file in manifest.files_beside_codes:
                 self._download(sources, file)
@@ -169,14 +183,7 @@ class ModelFolder:
 
     def remove(self) -> None:
         """Delete every file; the folder must not be in use any more."""
-        self._remove_files()
-        with _files.step("remove the models"):
-            self._path.rmdir()
-
-    def _remove_files(self) -> None:
-        with _files.step("remove the models"):
-            for file in self._path.iterdir():
-                _files.remove(file)
+        remove_models(self._path)
 
     def _download(self, sources: Sources, artifact: manifest_pb2.Artifact) -> Path:
         """Return the artifact's file, fetched if it is missing or damaged."""
@@ -187,7 +194,10 @@ class ModelFolder:
         return path
 
     def _keep_if_whole(self, artifact: manifest_pb2.Artifact) -> bool:
-        """Say whether the artifact's file is here and whole, reading it if it changed since; remove a damaged one."""
+        """Say whether the artifact's file is here and whole, reading it if it changed since; remove a damaged one.
+
+        A system that is locked or short of descriptors keeps files from us that are whole: ArtifactFileError.
+        """
         path = self._path / artifact.sha256.hex()
         try:
             stamp = _stamp(path)
@@ -197,8 +207,10 @@ class ModelFolder:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
         except FileNotFoundError:
             return False
-        except OSError:  # the medium does not give it back
-            digest = ""
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise _unreadable(error) from error
+            digest = ""  # the medium does not give it back
         if digest == path.name:
             self._checked[path.name] = stamp
             return True
@@ -233,16 +245,39 @@ class ModelFolder:
             raise ArtifactError("delta refused: it does not lead to the codes of the signed manifest")
         install(patched, final)
 
-    def _sweep(self, manifest: Manifest | None) -> None:
-        """Remove what the version in use does not name. Mapped files live on until they are closed.
+    def _sweep(self, manifest: Manifest | None, *, beside: Manifest | None = None) -> None:
+        """Remove what the version in use does not name, but for what was downloaded of the version `beside` it.
 
-        A file that cannot be removed now waits for the next sweep.
+        Mapped files live on until they are closed. A file that cannot be removed now waits for the next sweep.
         """
-        named = {_CURRENT, *(file.sha256.hex() for file in manifest.files)} if manifest else set()
+        named = {_CURRENT, *(file.sha256.hex() for file in (manifest.files if manifest else ()))}
+        if beside is not None:
+            deltas = [delta.artifact for delta in beside.message.codes_deltas]
+            new = {file.sha256.hex() for file in (*beside.files, *deltas)}
+            named |= new | {part_of(name) for name in new}
         for file in self._path.iterdir():
             if file.name not in named:
                 with suppress(OSError):
                     _files.remove(file)
+
+
+def remove_models(path: Path) -> None:
+    """Delete a folder of models, if there is one; a folder that somebody else has put into it stays."""
+    if path.is_dir():
+        _remove_files(path)
+        with _files.step("remove the models"):
+            _files.remove_folder_if_empty(path)
+
+
+def _remove_files(path: Path) -> None:
+    with _files.step("remove the models"):
+        for file in path.iterdir():
+            if not file.is_dir():
+                _files.remove(file)
+
+
+def _unreadable(error: OSError) -> ArtifactFileError:
+    return ArtifactFileError(f"a file of the model cannot be read now ({error.strerror}): try again later")
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from google.protobuf.message import DecodeError
 
 from lightfr.errors import ManifestError
+from lightfr.model.catalogue_part import BLOCK_IDS, MAX_BLOCK_BYTES
 from lightfr.rankings import Rankings
 from lightfr.v1 import manifest_pb2
 
@@ -21,6 +22,9 @@ MANIFEST_LIMIT_BYTES = 65_536
 SIGNED_LIMIT_BYTES = MANIFEST_LIMIT_BYTES + 128
 _SIGNED_PREFIX = b"lightfr manifest v1\n"
 _LARGEST_ARTIFACT_BYTES = 2**40
+# Of a part of the catalogue, for each block of ids: what the directory, the numbers and the groups add to the ids is
+# less than 2^12. See docs/artifacts.md.
+_MOST_BYTES_PER_BLOCK = MAX_BLOCK_BYTES + 2**12
 _MOST_DELTAS = 16
 _MOST_PARTS = 16
 _BITMAPS: tuple[Literal["open_rows", "removed_items"], ...] = ("open_rows", "removed_items")
@@ -119,6 +123,10 @@ def _check_artifacts(manifest: Manifest) -> None:
     _require(all(len(digest) == 32 for digest in digests), "a digest must be 32 bytes")
     for artifact in artifacts:
         _require(artifact.size_bytes <= _LARGEST_ARTIFACT_BYTES, "an artifact is too large")
+    # Before anything is fetched, since the disk would be full before a digest is wrong.
+    most_bytes = -(-model.item_count // BLOCK_IDS) * _MOST_BYTES_PER_BLOCK
+    for part in message.catalogue_parts:
+        _require(part.size_bytes <= most_bytes, f"a part of its catalogue is too large for {model.item_count} items")
 
 
 def _require(condition: bool, reason: str) -> None:

@@ -19,8 +19,8 @@ from lightfr.secagg.noise import (
     user_sum_thousandths,
     weight_thousandths,
 )
-from lightfr.secagg.vector import MAX_WEIGHT, Block, Vector, gate_blocks, round_blocks
-from lightfr.training.constants import CLIPPED_LENGTH, COUNTED_ITEMS, LEAST_CATALOGUE_RATINGS
+from lightfr.secagg.vector import Block, Vector, gate_blocks, round_blocks
+from lightfr.training.constants import CLIPPED_LENGTH, COUNTED_ITEMS, LEAST_CATALOGUE_RATINGS, MAX_WEIGHT
 from lightfr.training.model import EXACT, TERNARY
 from lightfr.training.updates import sample
 

@@ -15,14 +15,12 @@ from lightfr import _kernel
 from lightfr._secret import secret
 from lightfr.errors import BufferSizeError, InvalidInputError
 from lightfr.secagg.noise import COUNT_VARIANCE, EVALUATION_VARIANCE, row_variance, ternary_room, user_sum_thousandths
-from lightfr.training.constants import rated_target
+from lightfr.training.constants import MAX_WEIGHT, rated_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from lightfr.v1.model_pb2 import Noise
-
-MAX_WEIGHT = 64  # the most that a device weighs, which is the most rows it uploads
 
 # Room for noise, in standard deviations of the sum: it leaves it with a probability below 2^-70 a number.
 _NOISE_ROOM = 10

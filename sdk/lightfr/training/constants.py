@@ -22,6 +22,9 @@ MEAN_UNIT = 256
 # In the catalogue term a device with few ratings weighs as one with this many: what it does not like is known as well.
 LEAST_CATALOGUE_RATINGS = 32
 
+# In mode SECAGG the most that a device weighs, which is the most rows it uploads: the bits of a sum have no more room.
+MAX_WEIGHT = 64
+
 # In mode SECAGG_DP a device clips its gradients, all of them together, to this length; they are in units of 1 / f.
 CLIPPED_LENGTH = 8
 # There every device weighs this much in the catalogue term: what clipped gradients are worth in rated items.

@@ -66,8 +66,11 @@ def fit_for_use(
 
 
 def may_refine(model: PublishedModel, interactions: Interactions) -> bool:
-    """Say whether refining a code can pay: only with enough items to climb by, and with enough bits."""
-    if model.code_bits < REFINE_FROM_BITS or model.objective == PAPER:
+    """Say whether refining a code can pay: only with enough items to climb by, and with enough bits.
+
+    Nor is it done among more items than the kernel counts.
+    """
+    if model.code_bits < REFINE_FROM_BITS or model.objective == PAPER or model.n_items > _kernel.MOST_REFINED_ITEMS:
         return False
     return sum(level >= MIDDLE for level in interactions.arrays()[1]) >= REFINE_FROM_RATINGS
 

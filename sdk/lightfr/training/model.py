@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lightfr import _kernel
 from lightfr.errors import ProtocolError
-from lightfr.training.constants import MEAN_PULL, MEAN_UNIT
+from lightfr.training.constants import MAX_WEIGHT, MEAN_PULL, MEAN_UNIT
 from lightfr.v1 import model_pb2
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class PublishedModel:
         _require(message.upload_kind in (TERNARY, EXACT, CODES), "unknown upload_kind")
         _require(message.balance < 2**40, "balance is not below 2^40")
         _require(not message.balance or message.objective == PAPER, "balance belongs to objective PAPER")
+        _require_summable(message)
         self.codes = codes
         self.code_bits = codes.code_bits
         self.n_items = codes.n_items
@@ -78,6 +79,20 @@ def _mean_pull(gram: array[int], mean_user: array[int]) -> array[int]:
 def _require(condition: bool, reason: str) -> None:
     if not condition:
         raise ProtocolError(f"round model: {reason}")
+
+
+def _require_summable(message: model_pb2.RoundModel) -> None:
+    """Raise ProtocolError where the vectors of docs/secagg.md have no room for what the model asks for."""
+    mode = message.privacy_mode
+    if mode not in (model_pb2.PRIVACY_MODE_SECAGG, model_pb2.PRIVACY_MODE_SECAGG_DP):
+        return
+    is_noisy = mode == model_pb2.PRIVACY_MODE_SECAGG_DP
+    _require(message.objective == CATALOGUE, "secure aggregation sums the user codes of objective CATALOGUE alone")
+    _require(
+        message.upload_kind == (EXACT if is_noisy else TERNARY),
+        "mode SECAGG sums ternary updates, and mode SECAGG_DP exact ones",
+    )
+    _require(is_noisy or 1 <= message.max_rows <= MAX_WEIGHT, f"mode SECAGG has max_rows 1 to {MAX_WEIGHT}")
 
 
 def _mean_user(field: bytes, code_bits: int) -> array[int]:

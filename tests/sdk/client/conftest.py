@@ -72,7 +72,7 @@ def open_device(authority, publisher, tmp_path):
     def make(server=None, **options):
         how = {"server": server or publisher.server.url, "identity": identity, "trust": authority.folder / "trust.pem"}
         options = {"key": FileKey(tmp_path / "key"), "allow_clear_uploads": True, **options}
-        opened.append(Client.open(tmp_path / "device", **how, **options))
+        opened.append(Client.open(tmp_path / "device", **{**how, **options}))
         return opened[-1]
 
     yield make

@@ -58,6 +58,7 @@ class Publisher:
             "objective": model_pb2.OBJECTIVE_CATALOGUE,
             "upload_kind": model_pb2.UPLOAD_KIND_TERNARY,
             "privacy_mode": model_pb2.PRIVACY_MODE_CLEAR,
+            "max_rows": 64,
             **fields,
         }
         message = manifest_pb2.Manifest(wire_version=1, model_version=version, model=model_pb2.RoundModel(**model))

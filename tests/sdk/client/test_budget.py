@@ -2,6 +2,7 @@
 
 import json
 import math
+from contextlib import suppress
 
 import pytest
 
@@ -152,6 +153,85 @@ def test_a_round_is_given_up_when_the_model_has_moved_on(offered, publisher):
 def advertised(publisher):
     bodies = [body for _, path, _, body in publisher.server.requests if path.endswith("AdvertiseKeys")]
     return [secure_pb2.AdvertiseKeysRequest.FromString(body) for body in bodies]
+
+
+@pytest.mark.parametrize("has_model", [True, False])
+def test_an_upload_in_the_clear_is_dropped_once_the_app_allows_none(publisher, open_device, tmp_path, has_model):
+    publisher.publish(1, random_codes(1))
+    publisher.assignment()
+    publisher.answers["Upload"] = (503, {}, b"")
+    audited = open_device(allow_clear_uploads=True)
+    audited.sync()
+    audited.rate_many([(f"item {n}", 5) for n in range(30)])
+    with pytest.raises(ServerUnavailableError):
+        audited.participate()
+    audited.close()
+    publisher.publish(2, random_codes(2), privacy_mode=SECAGG)
+    publisher.answers["CheckIn"] = (503, {}, b"")
+    if not has_model:
+        for file in (tmp_path / "device" / "models").iterdir():
+            file.unlink()
+    private = open_device(allow_clear_uploads=False)
+    if has_model:
+        private.sync()
+    assert private.status().upload_pending
+    publisher.server.requests.clear()
+    with pytest.raises(ServerUnavailableError):
+        private.participate()
+    assert "Upload" not in called(publisher)
+    assert not private.status().upload_pending
+
+
+@pytest.fixture
+def begun(offered, publisher, open_device):
+    """A device that has sent its keys when its server went away, opened anew on other terms."""
+
+    def make(model, **terms):
+        publisher.answers["GetStep"] = (503, {}, b"")
+        first = offered(model=model, minimum_cohort=4)
+        publisher.answers["GetStep"] = (503, {}, b"")
+        with pytest.raises(ServerUnavailableError):
+            first.participate()
+        first.close()
+        publisher.server.requests.clear()
+        publisher.answers["CheckIn"] = (503, {}, b"")
+        return open_device(**{"allow_clear_uploads": False, "minimum_cohort": 4, **terms})
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("model", "terms"),
+    [
+        ({"privacy_mode": SECAGG}, {"minimum_cohort": 5}),
+        ({"privacy_mode": SECAGG}, {"budget": Budget(rounds_per_month=0)}),
+        (DP, {"require_dp": 0.001}),
+    ],
+    ids=["a larger cohort", "no rounds", "a smaller epsilon"],
+)
+def test_a_round_is_given_up_when_the_terms_of_now_do_not_allow_it(begun, publisher, model, terms):
+    client = begun(model, **terms)
+    with suppress(ServerUnavailableError):
+        client.participate()
+    assert "AdvertiseKeys" not in called(publisher)
+    assert not client.status().upload_pending
+
+
+@pytest.mark.parametrize("terms", [{}, {"minimum_cohort": 3}, {"budget": Budget(rounds_per_month=1)}])
+def test_a_round_goes_on_when_the_terms_of_now_allow_it_as_well(begun, publisher, terms):
+    client = begun({"privacy_mode": SECAGG}, **terms)
+    with pytest.raises(ServerUnavailableError):
+        client.participate()
+    assert called(publisher)[0] == "AdvertiseKeys"
+
+
+def test_a_round_whose_upload_is_made_goes_on_since_it_is_paid_for(begun, publisher):
+    client = begun({"privacy_mode": SECAGG}, budget=Budget(rounds_per_month=1))
+    spend(client, n_rounds=1)
+    client._store.put("secure_outgoing", b"Upload\n")
+    with pytest.raises(ServerUnavailableError):
+        client.participate()
+    assert called(publisher)[0] == "Upload"
 
 
 # ---- require_dp ----

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from lightfr import Reason, RoundStage
-from lightfr.errors import ServerUnavailableError, StoreClosedError
+from lightfr.errors import InvalidInputError, ServerUnavailableError, StoreClosedError
 from tests.sdk.client.publisher import random_codes
 from tests.sdk.client.test_secure import COHORT, cohort_of, secure, together  # noqa: F401 # fixtures among them
 
@@ -153,3 +153,37 @@ def test_forget_stops_a_sync(publisher, device):
     assert isinstance(result(), ServerUnavailableError)
     held.go_on.set()
     assert not device._user.models._path.exists()
+
+
+def test_close_stops_a_sync(publisher, device):
+    held = HeldServer(publisher, "GetManifest")
+    result = in_thread(device.sync)
+    assert held.asked.wait(20)
+    device.close()
+    assert isinstance(result(), ServerUnavailableError)
+    held.go_on.set()
+    assert device._channel._connection is None
+
+
+def test_close_leaves_the_connection_to_a_call_that_uses_it(device):
+    device.sync()
+    connection = device._channel._connection
+    with device._network:
+        device.close()
+        assert device._channel._connection is connection is not None
+    with pytest.raises(StoreClosedError):
+        device.sync()
+    assert device._channel._connection is None
+
+
+@pytest.mark.parametrize("call", ["sync", "participate"])
+def test_progress_cannot_use_the_network_that_its_own_call_holds(publisher, open_device, call):
+    """It would wait for itself, for ever. Whatever `progress` raises ends the round."""
+    publisher.publish(1, random_codes(1))
+    publisher.assignment()
+    client = open_device()
+    client.sync()
+    client.rate("item 1", 5)
+    with pytest.raises(InvalidInputError, match="once participate\\(\\) has returned"):
+        client.participate(lambda _stage: getattr(client, call)())
+    assert not client.sync()

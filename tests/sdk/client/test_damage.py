@@ -1,11 +1,15 @@
 """Files of the model that were damaged on the medium: when that is noticed, and how it is mended."""
 
+import errno
 import hashlib
+import os
 
 import numpy as np
 import pytest
 
-from lightfr.errors import ManifestError, NotSyncedError, ServerUnavailableError
+from lightfr import codes
+from lightfr.errors import ArtifactFileError, ManifestError, NotSyncedError, ServerUnavailableError
+from lightfr.model import folder
 from tests.sdk.client.publisher import asked, random_codes
 
 
@@ -157,14 +161,66 @@ def test_files_are_read_whole_once_in_a_process_and_never_by_opening(publisher, 
         assert read_whole == [file.sha256.hex() for file in files]
 
 
-def test_a_file_that_the_medium_does_not_give_back_is_fetched_again(publisher, device):
-    path = file_of(device, publisher.message.codes)
-    content = path.read_bytes()
-    path.unlink()
-    path.symlink_to(path.name)  # to itself: opening fails, and not because nothing is there
-    device.close()
-    models = device._user.models
-    assert not models._keep_if_whole(publisher.message.codes)
-    assert not path.is_symlink()
-    path.write_bytes(content)
+def refusing(monkeypatch, number):
+    """From here on no file of a model can be read whole."""
+
+    def refuse(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(folder.hashlib, "file_digest", refuse)
+
+
+def test_a_file_that_the_medium_does_not_give_back_is_fetched_again(publisher, device, monkeypatch):
+    path, models = file_of(device, publisher.message.codes), device._user.models
+    models._checked.clear()
+    with monkeypatch.context() as patch:
+        refusing(patch, errno.EIO)
+        assert not models._keep_if_whole(publisher.message.codes)
+    assert not path.exists()
+    assert device.sync()
     assert models._keep_if_whole(publisher.message.codes)
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM])
+def test_a_file_that_is_locked_for_a_while_stays(publisher, device, open_device, monkeypatch, number):
+    """A locked phone, or a process at its limit of descriptors: the model is whole, and needed offline."""
+    path, models = file_of(device, publisher.message.codes), device._user.models
+    models._checked.clear()
+    with monkeypatch.context() as patch:
+        refusing(patch, number)
+        for call in (device.sync, device.participate):
+            with pytest.raises(ArtifactFileError, match="cannot be read now"):
+                call()
+    assert path.exists()
+    assert not device.sync()
+    assert device.recommend(1)
+
+
+def test_opening_a_model_whose_files_are_locked_is_an_error_that_deletes_nothing(
+    publisher, device, open_device, monkeypatch
+):
+    path = file_of(device, publisher.message.codes)
+    device.close()
+
+    def full(*_, **__):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(codes.mmap, "mmap", full)
+        refusing(patch, errno.EMFILE)
+        with pytest.raises(ArtifactFileError, match="cannot be read now"):
+            open_device()
+    assert path.exists()
+    assert open_device().recommend(1)
+
+
+def test_a_manifest_that_cannot_be_read_is_an_error_that_deletes_nothing(publisher, device, open_device):
+    current = device._user.models._path / "current"
+    device.close()
+    kept = current.rename(current.with_name("kept"))
+    current.mkdir()
+    with pytest.raises(ArtifactFileError, match="cannot be read now"):
+        open_device()
+    current.rmdir()
+    kept.rename(current)
+    assert open_device().recommend(1)

@@ -4,11 +4,22 @@ import errno
 import logging
 import threading
 import time
+import tracemalloc
+import zlib
 
 import pytest
 
 from lightfr._wire.channel import Channel
-from lightfr.errors import ArtifactError, LightFRError, ManifestError, ProtocolError, StoreClosedError, StoreWriteError
+from lightfr.errors import (
+    ArtifactError,
+    ArtifactFileError,
+    LightFRError,
+    ManifestError,
+    ProtocolError,
+    ServerUnavailableError,
+    StoreClosedError,
+    StoreWriteError,
+)
 from lightfr.model import deltas
 from lightfr_harness.devices.link import Link, Loop
 from tests.sdk.client.publisher import COORDINATED_ITEMS, ITEMS, asked, random_codes, with_changed_rows
@@ -198,6 +209,35 @@ def test_a_part_of_the_next_version_is_gone_on_with_after_a_restart(publisher, d
     assert served(client)[0] == 2
 
 
+def test_parts_of_versions_that_were_never_whole_do_not_pile_up(publisher, device):
+    """A slow device may never get a version whole before the server has the next one."""
+    for version in (2, 3, 4):
+        message = publisher.publish(version, random_codes(version))
+        name = message.codes.sha256.hex()
+        publisher.answers[name] = (200, {"Content-Length": "4000", "Connection": "close"}, publisher.files[name][:3000])
+        with pytest.raises(ServerUnavailableError):
+            device.sync()
+        assert {file for file in files_of(device) if file.endswith(".part")} == {f"{name}.part"}
+    assert served(device)[0] == 1
+
+
+def test_a_small_bitmap_of_very_many_items_is_not_inflated(publisher, device):
+    """A million items to the kilobyte: the catalogue, which takes bytes for each item, gives the lie away first."""
+    n_items = 2**30
+    message = publisher.publish(2, random_codes(2))
+    message.model.item_count = n_items
+    message.codes.CopyFrom(publisher.keep(bytes(8)))
+    message.open_rows.CopyFrom(publisher.keep(zlib.compress(bytes(n_items // 8), 1)))
+    publisher.sign(message)
+    tracemalloc.start()
+    with pytest.raises(ArtifactFileError, match="the catalogue has 500 items"):
+        device.sync()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * 2**20
+    assert served(device)[0] == 1
+
+
 def versions_of(publisher, device, codes):
     """Publish ever newer versions, by delta and whole in turn, for as long as the test likes."""
     version, held = device.status().model_version, codes
@@ -370,7 +410,7 @@ def test_devices_of_a_real_coordinator_take_its_deltas(start_coordinator, open_c
     trains, follows = open_client(coordinator), open_client(coordinator)
     trains.rate_many([(item, 5) for item in COORDINATED_ITEMS[:30]])
     asked, get = [], Channel.get
-    monkeypatch.setattr(Channel, "get", lambda self, path, headers: (asked.append(path), get(self, path, headers))[1])
+    monkeypatch.setattr(Channel, "get", lambda self, path, *how: (asked.append(path), get(self, path, *how))[1])
     follows.sync()
     deltas = 0
     for _ in range(8):

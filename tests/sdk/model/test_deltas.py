@@ -277,3 +277,32 @@ def test_random_streams_give_typed_errors(tmp_path):
         except errors.ArtifactError:
             continue
         assert content == b""
+
+
+def squeezed(*, runs, changed=0):
+    """A delta of rows that all are the first old one, as often as there are runs: a few bytes for each thousand."""
+    content = runs_of((0, 1)) * runs + bytes(5 * changed)
+    return pack(content, new_rows=runs, runs=runs, changed=changed)
+
+
+def test_a_small_delta_that_would_fill_the_memory_is_refused_before_it_is_inflated(tmp_path):
+    for delta in (squeezed(runs=2**20), pack(b"", new_rows=2**26, runs=1, changed=2**26)):
+        tracemalloc.start()
+        with pytest.raises(errors.ArtifactError, match="of memory, at most"):
+            apply(tmp_path, delta, OLD)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 2**20
+
+
+def test_a_delta_may_take_a_mebibyte_and_64_times_its_size(tmp_path):
+    """Each run takes 8 bytes of memory, each changed row 4; bytes behind the stream only make the file larger."""
+    runs = 2**17
+    assert len(apply(tmp_path, squeezed(runs=runs), OLD)) == runs
+    larger = squeezed(runs=runs + 2**15, changed=2**15)
+    needed = 8 * (runs + 2**15) + 4 * 2**15
+    enough = -(-(needed - 2**20) // 64)
+    assert len(larger) < enough
+    for size, reason in ((enough, "bytes follow"), (enough - 1, "of memory, at most")):
+        with pytest.raises(errors.ArtifactError, match=reason):
+            apply(tmp_path, larger + bytes(size - len(larger)), OLD)

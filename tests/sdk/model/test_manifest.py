@@ -8,6 +8,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lightfr._kernel import packed_bytes
 from lightfr.device import key_id
 from lightfr.errors import ManifestError
 from lightfr.model.manifest import MANIFEST_LIMIT_BYTES, SIGNED_LIMIT_BYTES, Manifest
@@ -162,7 +163,7 @@ OUT_OF_RANGE = [
     ("codes.size_bytes", 1607),
     ("codes.size_bytes", 1609),
     ("codes.size_bytes", 1003 * 8),
-    ("catalogue_parts.size_bytes", 2**40 + 1),
+    ("catalogue_parts.size_bytes", 4 * (2**17 + 2**12) + 1),
     ("open_rows.size_bytes", 2**40 + 1),
     ("codes_deltas.artifact.size_bytes", 2**40 + 1),
     *(
@@ -190,7 +191,8 @@ def test_a_signed_field_outside_its_range_is_refused(path, value):
     ("path", "value"),
     [
         ("model_version", 2**64 - 1),
-        ("catalogue_parts.size_bytes", 2**40),
+        ("catalogue_parts.size_bytes", 4 * (2**17 + 2**12)),
+        ("open_rows.size_bytes", 2**40),
         ("codes.size_bytes", 8),
         ("codes.size_bytes", 1002 * 8),
         ("created_unix_seconds", 0),
@@ -325,3 +327,16 @@ def _varint(number):
         yield number % 128 + 128
         number //= 128
     yield number
+
+
+@pytest.mark.parametrize("n_items", [1, 256, 257, 8193, 2**20, 2**32 - 1])
+def test_every_part_whose_blocks_are_not_too_long_may_be_announced(n_items):
+    """The layout of docs/artifacts.md, with blocks of the greatest length."""
+    blocks, groups = -(-n_items // 256), -(-n_items // 8192)
+    packed = sum(packed_bytes(n_items, (most - 1).bit_length()) for most in (n_items, groups))
+    largest = 16 + 4 * (blocks + 1) + 8 * blocks + blocks * 2**17 + packed
+    message = good()
+    message.model.item_count = n_items
+    message.codes.size_bytes = 8
+    message.catalogue_parts[0].size_bytes = min(largest, 2**40)
+    Manifest(signed(message), Keys)

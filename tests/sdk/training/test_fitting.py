@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lightfr import UserCode, errors
+from lightfr import ItemCodes, OpenRows, UserCode, errors
 from lightfr.interactions import LEVELS, MIDDLE, Interactions
-from lightfr.training import fit_for_round, fit_for_use, may_refine
+from lightfr.training import PublishedModel, fit_for_round, fit_for_use, may_refine
 from lightfr.training.constants import RECENCY_WEIGHTS, Recency
 from lightfr.v1 import model_pb2
 from lightfr_harness import oracle
@@ -216,3 +216,13 @@ def test_a_code_of_another_length_is_refused():
 def test_a_rated_item_beyond_the_matrix_is_refused():
     with pytest.raises(errors.ItemIndexError):
         fit_for_round(make_model(random_signs(5, 16, 1)), Interactions([(5, 0)]), UserCode.random(16))
+
+
+def test_a_code_is_not_refined_among_more_items_than_the_kernel_counts():
+    """README promises catalogues of ten million items, and a server may publish larger ones."""
+    opinions = Interactions((item, LEVELS) for item in range(20))
+    for n_items, may in ((2**24, True), (2**24 + 1, False)):
+        open_rows = OpenRows(bytes([255] * 8 + [0] * ((n_items + 7) // 8 - 8)), n_items)
+        message = model_pb2.RoundModel(code_bits=128, item_count=n_items, objective=1, upload_kind=1)
+        model = PublishedModel(ItemCodes(bytes(65 * 16), 128, open_rows), message)
+        assert may_refine(model, opinions) is may

@@ -6,7 +6,8 @@ from lightfr.v1 import model_pb2
 from tests.helpers import make_model, random_signs
 
 SIGNS = random_signs(20, 16, 0)
-NOISY = {"privacy_mode": model_pb2.PRIVACY_MODE_SECAGG_DP}
+NOISY = {"privacy_mode": model_pb2.PRIVACY_MODE_SECAGG_DP, "upload_kind": model_pb2.UPLOAD_KIND_EXACT}
+SECAGG = {"privacy_mode": model_pb2.PRIVACY_MODE_SECAGG, "max_rows": 64}
 
 
 def noise_of(rows, sums, counts):
@@ -25,7 +26,14 @@ def noise_of(rows, sums, counts):
         ({"mean_user": bytes(31)}, "mean_user"),
         ({"mean_user": np.full(16, 257, "<i2").tobytes()}, "mean_user leaves"),
         ({"noise": model_pb2.Noise(rows_thousandths=800)}, "noise belongs to mode SECAGG_DP"),
-        ({"privacy_mode": model_pb2.PRIVACY_MODE_SECAGG_DP}, "which cannot be without"),
+        (NOISY, "which cannot be without"),
+        ({**SECAGG, "max_rows": 0}, "max_rows 1 to 64"),
+        ({**SECAGG, "max_rows": 65}, "max_rows 1 to 64"),
+        ({**SECAGG, "upload_kind": model_pb2.UPLOAD_KIND_EXACT}, "SECAGG sums ternary updates"),
+        ({**SECAGG, "upload_kind": model_pb2.UPLOAD_KIND_CODES}, "SECAGG sums ternary updates"),
+        ({**SECAGG, "objective": model_pb2.OBJECTIVE_PAPER}, "objective CATALOGUE alone"),
+        ({**NOISY, "upload_kind": model_pb2.UPLOAD_KIND_TERNARY}, "SECAGG_DP exact ones"),
+        ({**NOISY, "objective": model_pb2.OBJECTIVE_PAPER}, "objective CATALOGUE alone"),
         ({**NOISY, "noise": noise_of(499, 800, 800)}, "noise is not 500"),
         ({**NOISY, "noise": noise_of(800, 1_000_001, 800)}, "noise is not 500"),
         ({**NOISY, "noise": noise_of(800, 800, 0)}, "noise is not 500"),
@@ -60,4 +68,9 @@ def test_a_decoded_model_is_the_one_that_was_encoded():
 def test_noise_is_that_of_the_message_and_absent_without_its_mode():
     noise = noise_of(500, 1_000_000, 500)
     assert make_model(SIGNS, **NOISY, noise=noise).noise == noise
-    assert make_model(SIGNS, privacy_mode=model_pb2.PRIVACY_MODE_SECAGG).noise is None
+    assert make_model(SIGNS, **SECAGG).noise is None
+
+
+@pytest.mark.parametrize("max_rows", [1, 64])
+def test_a_model_of_mode_secagg_has_room_for_1_to_64_rows(max_rows):
+    assert make_model(SIGNS, **{**SECAGG, "max_rows": max_rows}).max_rows == max_rows

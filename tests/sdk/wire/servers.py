@@ -1,6 +1,8 @@
 """A real HTTPS server whose answers a test writes itself: for what a good coordinator would never send."""
 
+import socket
 import threading
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
@@ -57,3 +59,30 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format, *args):
         pass
+
+
+class RawServer:
+    """A TLS server that answers each request with what `speak(connection)` sends, byte by byte if need be."""
+
+    def __init__(self, context, speak):
+        self._context, self._speak = context, speak
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"https://localhost:{self._listener.getsockname()[1]}"
+
+    def __enter__(self):
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self._listener.close()
+
+    def _accept(self):
+        with suppress(OSError):
+            while True:
+                threading.Thread(target=self._serve, args=self._listener.accept()[:1], daemon=True).start()
+
+    def _serve(self, accepted):
+        # A client that hangs up ends it.
+        with suppress(OSError), self._context.wrap_socket(accepted, server_side=True) as connection:
+            while connection.recv(65_536):
+                self._speak(connection)

@@ -161,7 +161,7 @@ def test_between_tries_a_device_waits_for_a_random_time_that_may_be_twice_as_lon
     pauses, slept = [], []
     monkeypatch.setattr(channels, "_FIRST_PAUSE", 0.5)
     monkeypatch.setattr("random.uniform", lambda low, high: pauses.append((low, high)) or len(pauses))
-    monkeypatch.setattr(channels, "time", SimpleNamespace(sleep=slept.append))
+    monkeypatch.setattr(channels, "time", SimpleNamespace(sleep=slept.append, monotonic=lambda: 0.0))
     _, channel = serve(lambda *_: error("unavailable", 503))
     with pytest.raises(ServerUnavailableError):
         channel.call(CALL, b"", 0)

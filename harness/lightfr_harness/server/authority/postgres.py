@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 from psycopg import errors
 
-from lightfr_harness.server.coordinator.postgres import Session, in_one_line, translated
+from lightfr_harness.server.coordinator.postgres import Session, connect, in_one_line, translated
 
 from .databases import SCHEMA
 from .errors import AuthorityError, RegistryError
@@ -43,7 +43,7 @@ class PostgresSchema:
         schema = translated(SCHEMA.replace("INTEGER PRIMARY KEY AUTOINCREMENT", f"{_ROWID[6:]} PRIMARY KEY"))
         for table in ("devices", "renewals"):
             schema += f"ALTER TABLE {table} ADD COLUMN {_ROWID};"
-        with _errors(), psycopg.connect(address) as connection:
+        with _errors(), connect(address) as connection:
             try:
                 connection.execute(f"CREATE SCHEMA {NAME}")
             except errors.DuplicateSchema as error:
@@ -64,15 +64,15 @@ class PostgresSchema:
     def transaction(self) -> Iterator[None]:
         with _errors():
             self._reconnect()
-            with self._session.connection.transaction():
+            with self._session.transaction():
                 self._session.execute("SELECT pg_advisory_xact_lock(?)", (_WRITING,))
                 yield
 
     def close(self) -> None:
-        self._session.connection.close()
+        self._session.close()
 
     def _connected(self) -> Session:
-        return Session(psycopg.connect(self._address, autocommit=True, options=f"-c search_path={NAME}"))
+        return Session(connect(self._address, autocommit=True, options=f"-c search_path={NAME}"))
 
     def _reconnect(self) -> None:
         """Only between two transactions: within one, a lost connection ends it."""

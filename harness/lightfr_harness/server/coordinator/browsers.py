@@ -33,6 +33,8 @@ FOR_BROWSERS = Limits(
     request_burst=500,
 )
 
+_PORTS = {"https": 443, "http": 80}
+
 
 @dataclass(frozen=True)
 class BrowserPort:
@@ -47,7 +49,8 @@ class BrowserPort:
     def __post_init__(self) -> None:
         if self.origin and not _is_origin(self.origin):
             raise SettingsError(
-                f"--web-origin is {self.origin}, expected https://HOST or https://HOST:PORT, without a path"
+                f"--web-origin is {self.origin}, expected https://HOST or https://HOST:PORT as a browser sends it:"
+                " without a path, without the port 443, and a name of other letters as xn--..."
             )
         if (self.certificate is None) != (self.key is None):
             raise SettingsError("--web-certificate and --web-key belong together: name both or none")
@@ -61,8 +64,10 @@ def _is_origin(text: str) -> bool:
     except ValueError:
         return False
     shown = f"[{host}]" if ":" in host else host
-    whole = f"{parts.scheme}://{shown}" + ("" if port is None else f":{port}")
-    return text == whole and bool(host) and (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host)))
+    # Browsers leave out the port that the scheme has anyway, and write names in ASCII.
+    whole = f"{parts.scheme}://{shown}" + ("" if port is None or port == _PORTS.get(parts.scheme) else f":{port}")
+    is_allowed = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))
+    return text == whole and text.isascii() and bool(host) and is_allowed
 
 
 def _new_context() -> ssl.SSLContext:

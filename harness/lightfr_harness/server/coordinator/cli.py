@@ -202,12 +202,21 @@ def rollback(
         ),
     ],
     to: Annotated[int, whole("The version to go back to, one of the last four.", "--to", least=1, most=2**31 - 1)],
+    number: Annotated[
+        int | None,
+        whole(
+            "What it is called from now on. After a restore: more than devices have seen. Default: the next number.",
+            "--number",
+            least=2,
+            most=2**31 - 1,
+        ),
+    ] = None,
 ) -> None:
     """Publish an older version of the model once more, as the newest one."""
     from lightfr_harness.server.coordinator.rollback import roll_back, roll_back_replicas
 
     with errors_as_messages():
-        made = roll_back_replicas(place, to) if _is_database(place) else roll_back(Path(place), to)
+        made = roll_back_replicas(place, to, number) if _is_database(place) else roll_back(Path(place), to, number)
         typer.echo(f"Version {made} is published; it repeats version {to}.")
 
 

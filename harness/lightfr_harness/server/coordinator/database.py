@@ -20,6 +20,9 @@ from lightfr.errors import LightFRError
 from lightfr_harness.server.coordinator.folder import CrashPoint, no_crash
 
 _LARGEST_BATCH = 1024
+# How soon it is tried again to empty the write-ahead log, while a backup reads it.
+_LOG_SECONDS = 1.0
+_BUSY_MS = 5000
 
 # Gets a connection, of SQLite or one that takes the same statements.
 Job = Callable[[Any], Any]
@@ -54,12 +57,13 @@ class SqliteDatabase:
     ) -> None:
         self._on_failure, self._crash_point = on_failure, crash_point
         self._failed = False
-        # Set by jobs that delete user data, which must then leave the write-ahead log too.
-        self._has_deleted = False
+        # Set by jobs that delete user data, which must then leave the write-ahead log too. At the start as well: the
+        # last process may have been killed before it did so.
+        self._has_deleted = True
         self._jobs: queue.SimpleQueue[tuple[Job, asyncio.Future[Any]] | None] = queue.SimpleQueue()
         self._last: asyncio.Future[Any] | None = None
         try:
-            self.connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            self.connection = sqlite3.connect(path, _BUSY_MS / 1000, isolation_level=None, check_same_thread=False)
             _prepare(self.connection, schema, schema_version)
         except sqlite3.Error as error:
             raise StorageError(f"cannot open {path.name}: {error}") from error
@@ -121,12 +125,20 @@ class SqliteDatabase:
     def _write(self) -> None:
         is_over = False
         while not is_over:
-            batch = [self._jobs.get()]
-            while len(batch) < _LARGEST_BATCH and not self._jobs.empty():
-                batch.append(self._jobs.get())
+            batch = self._next_batch()
             is_over = None in batch
             is_over |= not self._write_batch([entry for entry in batch if entry is not None])
         self.connection.close()
+
+    def _next_batch(self) -> list[tuple[Job, asyncio.Future[Any]] | None]:
+        """What was asked for, when something was; nothing, when it is time to empty the log after all."""
+        try:
+            batch = [self._jobs.get(timeout=_LOG_SECONDS if self._has_deleted else None)]
+        except queue.Empty:
+            return []
+        while len(batch) < _LARGEST_BATCH and not self._jobs.empty():
+            batch.append(self._jobs.get())
+        return batch
 
     def _write_batch(self, batch: list[tuple[Job, asyncio.Future[Any]]]) -> bool:
         """One transaction; False when it failed, and with it the data base."""
@@ -140,13 +152,19 @@ class SqliteDatabase:
             self._crash_point("transaction is durable")
             self._loop.call_soon_threadsafe(_resolve, futures, results)
             if self._has_deleted:
-                self._has_deleted = False
-                self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                self._empty_log()
         except BaseException as error:  # Whatever it was, nothing more may be promised.
             self.connection.close()
             self._loop.call_soon_threadsafe(self._fail, futures, error)
             return False
         return True
+
+    def _empty_log(self) -> None:
+        """Overwrite what was deleted in the write-ahead log too, unless somebody reads it: no job waits."""
+        self.connection.execute("PRAGMA busy_timeout = 0")
+        is_busy, _, _ = self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        self.connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
+        self._has_deleted = bool(is_busy)
 
     def _fail(self, futures: list[asyncio.Future[Any]], error: BaseException) -> None:
         self._failed = True

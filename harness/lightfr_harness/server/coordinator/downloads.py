@@ -17,6 +17,8 @@ from aiohttp import web
 
 # Read and sent at a time: what one slow download holds in memory.
 CHUNK_BYTES = 256 * 1024
+# Who has not taken a piece by then has stopped. Devices count on 1,000 bytes a second at the least, which takes 262.
+STALL_SECONDS = 300.0
 _RANGE = re.compile(r"bytes=(\d{0,19})-(\d{0,19})", re.ASCII)
 
 
@@ -53,9 +55,17 @@ async def _send(
     with suppress(ConnectionError):
         while written < len(sent):
             part_bytes = min(CHUNK_BYTES, len(sent) - written)
-            await response.write(await asyncio.to_thread(os.pread, file.fileno(), part_bytes, sent.start + written))
+            content = await asyncio.to_thread(os.pread, file.fileno(), part_bytes, sent.start + written)
+            try:
+                async with asyncio.timeout(STALL_SECONDS):
+                    await response.write(content)
+            except TimeoutError:
+                if request.transport is not None:
+                    request.transport.abort()
+                break
             written += part_bytes
-        await response.write_eof()
+        else:
+            await response.write_eof()
     return response, written
 
 

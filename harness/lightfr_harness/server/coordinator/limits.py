@@ -165,12 +165,13 @@ class Connections:
 
     def forget(self, connection: Connection) -> None:
         """Count it no longer."""
-        if self._open.get(connection.peer) is not connection:
-            return
-        del self._open[connection.peer]
+        # Whoever reset a connection may come again from the same port before the first one is closed here.
+        if self._open.get(connection.peer) is connection:
+            del self._open[connection.peer]
         if connection.device:
             _count_down(self._of_device, connection.device)
-        else:
+            connection.device = ""
+        elif connection in self._unproven:
             self._unproven.pop(connection).cancel()
             _count_down(self._of_address, connection.address)
 

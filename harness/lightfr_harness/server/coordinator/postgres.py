@@ -9,21 +9,34 @@ out then what became of it.
 from __future__ import annotations
 
 import asyncio
+import os
 import queue
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from math import inf
 from typing import Any
 
 import psycopg
-from psycopg import errors
+from psycopg import conninfo, errors
 
 from lightfr_harness.server.coordinator.database import Job, StorageError, StorageUnavailableError
 
 _LARGEST_BATCH = 64
 _TRIES = 8
 _RETRY_SECONDS = 0.2
+# How long one statement may take before its server counts as lost, and how long when this process is to end.
+SILENCE_SECONDS, CLOSING_SECONDS = 30.0, 5.0
+# Of the connection, unless its address says something else: networks are lost without a word. The last is in ms.
+_PATIENCE = {
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
 _CHANNEL = "lightfr_changed"
 # Of the advisory locks under which the tables are made, and under which rounds begin and end.
 _MAKING_TABLES, _ROUNDS = 0x6C66725F, 0x6C667260
@@ -42,18 +55,57 @@ ALTER TABLE pieces ALTER COLUMN content SET STORAGE EXTERNAL;
 """
 
 
+def connect(address: str, **options: Any) -> psycopg.Connection[Any]:
+    """Connect to postgresql://..., and notice when the network is lost."""
+    try:
+        wanted = {**_PATIENCE, **conninfo.conninfo_to_dict(address), **options}
+        return psycopg.connect(**wanted)
+    except UnicodeError as error:
+        raise psycopg.OperationalError("its address names no host") from error
+
+
 class Session:
     """A connection that takes statements as SQLite does."""
 
+    # When the last statement was sent, by time.monotonic().
+    sent_at = inf
+
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self.connection = connection
+        self._closing = threading.Lock()
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> psycopg.Cursor[Any]:
+        self.sent_at = time.monotonic()
         return self.connection.execute(statement.replace("?", "%s").encode(), values, binary=True)
 
     def executemany(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         with self.connection.cursor() as cursor:
+            self.sent_at = time.monotonic()
             cursor.executemany(statement.replace("?", "%s").encode(), rows)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing."""
+        self.sent_at = time.monotonic()
+        try:
+            with self.connection.transaction():
+                yield
+        finally:
+            self.sent_at = inf
+
+    def close(self) -> None:
+        """Let go of it."""
+        with self._closing, suppress(psycopg.Error):
+            self.connection.close()
+
+    def break_off(self) -> None:
+        """End it under whoever waits for it in another thread."""
+        with (
+            self._closing,
+            suppress(psycopg.Error, OSError),
+            socket.socket(fileno=os.dup(self.connection.fileno())) as end,
+        ):
+            end.shutdown(socket.SHUT_RDWR)
 
 
 class PostgresDatabase:
@@ -71,7 +123,7 @@ class PostgresDatabase:
         self._is_closed = threading.Event()
         self._session: Session | None = None
         try:
-            self._session = Session(psycopg.connect(address))
+            self._session = Session(connect(address))
             _prepare(self._session, schema, schema_version)
         except psycopg.Error as error:
             self._drop()
@@ -81,6 +133,7 @@ class PostgresDatabase:
             raise
         self._writer = threading.Thread(target=self._write, name="storage", daemon=True)
         self._listener = threading.Thread(target=self._listen, name="notifications", daemon=True)
+        self._watcher = threading.Thread(target=self._watch, name="patience", daemon=True)
 
     @property
     def is_started(self) -> bool:
@@ -98,6 +151,7 @@ class PostgresDatabase:
             self._session.connection.rollback()  # Reads have begun a transaction.
         self._writer.start()
         self._listener.start()
+        self._watcher.start()
 
     async def close(self) -> None:
         """Finish what was asked for and close."""
@@ -105,7 +159,8 @@ class PostgresDatabase:
         self._jobs.put(None)
         if self._writer.is_alive():
             await asyncio.to_thread(self._writer.join)
-            await asyncio.to_thread(self._listener.join)
+            # It may wait for a server that does not answer, and changes nothing any more.
+            await asyncio.to_thread(self._listener.join, _RETRY_SECONDS)
         self._drop()
 
     @contextmanager
@@ -173,7 +228,7 @@ class PostgresDatabase:
             return
         for _ in range(_TRIES):
             try:
-                with self._session.connection.transaction():
+                with self._session.transaction():
                     results = [job(self._session) for job, _ in batch]
             except _CONFLICTS:
                 continue
@@ -201,24 +256,33 @@ class PostgresDatabase:
     def _drop(self) -> None:
         session, self._session = self._session, None
         if session is not None:
-            with suppress(psycopg.Error):
-                session.connection.close()
+            session.close()
 
     def _connect(self) -> None:
         """Until there is a connection again; whoever asks meanwhile is told so at once."""
         while not self._is_closed.is_set():
             try:
-                self._session = Session(psycopg.connect(self._address))
+                self._session = Session(connect(self._address))
             except psycopg.Error:
                 time.sleep(_RETRY_SECONDS)
             else:
                 return
 
+    # In the watcher's thread.
+
+    def _watch(self) -> None:
+        """Give a server up that says nothing and does not hang up either: one that is frozen, for instance."""
+        while self._writer.is_alive():
+            session, most = self._session, CLOSING_SECONDS if self._is_closed.is_set() else SILENCE_SECONDS
+            if session is not None and time.monotonic() - session.sent_at > most:
+                session.break_off()
+            time.sleep(_RETRY_SECONDS)
+
     # In the listener's thread.
 
     def _listen(self) -> None:
         while not self._is_closed.is_set():
-            with suppress(psycopg.Error), psycopg.connect(self._address, autocommit=True) as connection:
+            with suppress(psycopg.Error), connect(self._address, autocommit=True) as connection:
                 connection.execute(f"LISTEN {_CHANNEL}")
                 while not self._is_closed.is_set():
                     for _ in connection.notifies(timeout=_RETRY_SECONDS, stop_after=1):
@@ -271,7 +335,7 @@ def translated(schema: str) -> str:
 
 
 def _prepare(session: Session, schema: str, schema_version: int) -> None:
-    with session.connection.transaction():
+    with session.transaction():
         session.execute("SELECT pg_advisory_xact_lock(?)", (_MAKING_TABLES,))
         (is_there,) = session.execute("SELECT to_regclass('schema_version') IS NOT NULL").fetchone() or (False,)
         if not is_there:

@@ -166,18 +166,23 @@ class Publisher:
         return content
 
     def republish(
-        self, older: Sequence[manifest_pb2.Manifest], version: int, created: float, state: Path | None = None
+        self,
+        older: Sequence[manifest_pb2.Manifest],
+        version: int,
+        number: int,
+        created: float,
+        state: Path | None = None,
     ) -> bytes:
-        """Write a remembered version once more, as the newest: its manifest, serialised. `older`: newest first.
+        """Write a remembered version once more, as the newest, which gets this number: its manifest, serialised.
 
-        Its state may lie elsewhere.
+        `older`: newest first. Its state may lie elsewhere.
         """
         wanted = next((manifest for manifest in older if manifest.model_version == version), None)
         path = state or self.states / f"{version}.npz"
         if wanted is None or not path.exists():
             known = (int(kept.stem) for kept in self.states.glob("[0-9]*.npz"))
             raise not_kept(version, known)
-        number, content = older[0].model_version + 1, path.read_bytes()
+        content = path.read_bytes()
         write_atomically(self.states / f"{number}.npz", lambda file: file.write(content), self._crash_point)
         manifest = manifest_pb2.Manifest()
         manifest.CopyFrom(wanted)

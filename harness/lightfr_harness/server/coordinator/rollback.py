@@ -21,18 +21,18 @@ from lightfr_harness.server.coordinator.storage import Storage
 _PATIENCE_SECONDS, _LOOK_SECONDS = 60.0, 0.2
 
 
-def roll_back(folder: Path, version: int, crash_point: CrashPoint = no_crash) -> int:
+def roll_back(folder: Path, version: int, number: int | None = None, crash_point: CrashPoint = no_crash) -> int:
     """Publish a remembered version anew, for a coordinator that is stopped; the new version's number.
 
-    A round that is open is abandoned, since it answers another version.
+    That is the next one unless told. A round that is open is abandoned, since it answers another version.
     """
     if not (folder / "coordinator.sqlite").exists():
         raise FolderError(f"{folder} is not the folder of a coordinator: it has no coordinator.sqlite")
     with lock_folder(folder):
-        return asyncio.run(_in_folder(folder, version, crash_point))
+        return asyncio.run(_in_folder(folder, version, number, crash_point))
 
 
-async def _in_folder(folder: Path, version: int, crash_point: CrashPoint) -> int:
+async def _in_folder(folder: Path, version: int, number: int | None, crash_point: CrashPoint) -> int:
     storage = Storage.in_file(folder / "coordinator.sqlite", lambda _: None, crash_point)
     try:
         publisher = Publisher(folder, crash_point=crash_point)
@@ -40,21 +40,23 @@ async def _in_folder(folder: Path, version: int, crash_point: CrashPoint) -> int
         # A list of items that was taken up as the process ended is not to be taken up again.
         changes = await storage.read(lambda stored: stored.catalogue_changes())
         NextCatalogue(folder).recover(changes[-1].model_version)
-        return await _publish(storage, older, version, publisher.republish(older, version, time.time()))
+        number = _number(older, number)
+        return await _publish(storage, version, number, publisher.republish(older, version, number, time.time()))
     finally:
         await storage.close()
 
 
-def roll_back_replicas(database: str, version: int) -> int:
+def roll_back_replicas(database: str, version: int, number: int | None = None) -> int:
     """As above, for replicas, which may run: each goes over to the new version as if another one had published it."""
-    return asyncio.run(_in_database(database, version))
+    return asyncio.run(_in_database(database, version, number))
 
 
-async def _in_database(database: str, version: int) -> int:
+async def _in_database(database: str, version: int, number: int | None) -> int:
     storage = Storage.in_postgres(database, lambda: None)
     try:
         async with _alone(storage):
             older = await _older(storage)
+            number = _number(older, number)
             states = await storage.read(lambda stored: stored.states())
             if version not in states:
                 raise not_kept(version, states)
@@ -64,8 +66,8 @@ async def _in_database(database: str, version: int) -> int:
                 wanted = [one for one in older if one.model_version == version]
                 await shelf.fetch_codes([*wanted, *older[:DELTAS_FROM_VERSIONS]])
                 state = await shelf.fetch_state(version)
-                manifest = publisher.republish(older, version, time.time(), state)
-                return await _publish(storage, older, version, manifest)
+                manifest = publisher.republish(older, version, number, time.time(), state)
+                return await _publish(storage, version, number, manifest)
     finally:
         await storage.close()
 
@@ -77,8 +79,14 @@ async def _older(storage: Storage) -> list[manifest_pb2.Manifest]:
     return [manifest_pb2.Manifest.FromString(manifest) for manifest in manifests]
 
 
-async def _publish(storage: Storage, older: list[manifest_pb2.Manifest], version: int, manifest: bytes) -> int:
-    number = older[0].model_version + 1
+def _number(older: list[manifest_pb2.Manifest], wanted: int | None) -> int:
+    newest = older[0].model_version
+    if wanted is not None and wanted <= newest:
+        raise FolderError(f"--number {wanted} is not above {newest}, the newest version here: devices would refuse it")
+    return wanted or newest + 1
+
+
+async def _publish(storage: Storage, version: int, number: int, manifest: bytes) -> int:
     if not await storage.roll_back(number, manifest, version, time.time()):
         raise FolderError(f"a replica has published version {number} meanwhile: look at it, and try again")
     return number

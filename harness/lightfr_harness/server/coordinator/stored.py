@@ -153,7 +153,7 @@ class Stored:
         return [Seen(*row) for row in rows]
 
     def device_in(self, device: str) -> tuple[list[Seen], dict[bytes, bytes], list[tuple[bytes, int, bytes, bytes]]]:
-        """The cohorts that are not over; the device's peer ids by cohort; and what it delivered in them:
+        """The cohorts that are not over; the device's peer ids by cohort; and what it delivered in their phases:
 
         cohort, phase, digest, upload id.
         """
@@ -166,12 +166,14 @@ class Stored:
         rows = self._connection.execute(
             "SELECT p.round_id, p.peer_id, d.phase, d.request_sha256, d.upload_id FROM rounds r JOIN places p"
             " ON p.round_id = r.round_id AND p.device = ? LEFT JOIN deliveries d ON d.round_id = p.round_id"
-            " AND d.device = p.device AND d.phase = r.phase WHERE r.ended_at IS NULL",
+            " AND d.device = p.device WHERE r.ended_at IS NULL",
             (device,),
         )
+        # Of the phases that were seen: another process may have ended one between the two questions.
+        phases = {one.round_id: one.phase for one in seen}
         for round_id, peer_id, *delivery in rows:
             places[round_id] = peer_id
-            if delivery[0] is not None:
+            if delivery[0] is not None and delivery[0] == phases.get(round_id):
                 delivered.append((round_id, *delivery))
         return seen, places, delivered
 

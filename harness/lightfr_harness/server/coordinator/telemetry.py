@@ -11,6 +11,7 @@ import logging
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, TextIO
@@ -20,6 +21,10 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 if TYPE_CHECKING:
     # Not at run time: the authority logs too, and needs nothing of the rules of aggregation.
     from lightfr_harness.server.coordinator.accuracy import Evaluations
+
+
+# How often a library's warnings of one kind have a line in the log.
+LIBRARY_SECONDS = 60.0
 
 
 class Log:
@@ -42,16 +47,27 @@ class Log:
 
 
 class LibraryHandler(logging.Handler):
-    """Turns what libraries log into events that keep the logger's name and the error's type, and no text."""
+    """Turns what libraries log into events that keep the logger's name and the error's type, and no text.
 
-    def __init__(self, log: Log) -> None:
+    Strangers can make a library warn of each of their requests. So each kind has a line a minute at the most, which
+    says how many came since the last one.
+    """
+
+    def __init__(self, log: Log, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(logging.WARNING)
-        self._log = log
+        self._log, self._clock = log, clock
+        # Kind to when it may have a line again, and how many came.
+        self._known: dict[tuple[str, str, str], tuple[float, int]] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Log one record."""
+        """Log one record, or count it."""
         error = record.exc_info[0].__name__ if record.exc_info and record.exc_info[0] else ""
-        self._log.event("library", logger=record.name, level=record.levelname.lower(), error=error)
+        kind, now = (record.name, record.levelname.lower(), error), self._clock()
+        quiet_until, times = self._known.get(kind, (now, 0))
+        self._known[kind] = quiet_until, times + 1
+        if now >= quiet_until:
+            self._known[kind] = now + LIBRARY_SECONDS, 0
+            self._log.event("library", logger=record.name, level=kind[1], error=error, times=times + 1)
 
 
 def route_libraries(log: Log) -> None:

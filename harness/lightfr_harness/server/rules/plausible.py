@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from lightfr.errors import LightFRError
 from lightfr.secagg.noise import COUNT_VARIANCE, row_variance, ternary_room
-from lightfr.secagg.vector import MAX_WEIGHT
-from lightfr.training.constants import CLIPPED_LENGTH, LEAST_CATALOGUE_RATINGS, rated_target
+from lightfr.training.constants import CLIPPED_LENGTH, LEAST_CATALOGUE_RATINGS, MAX_WEIGHT, rated_target
 from lightfr.v1.model_pb2 import Noise
 
 Numbers = npt.NDArray[np.int64]

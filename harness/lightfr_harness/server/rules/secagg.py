@@ -6,7 +6,8 @@ and either the seed of its self-mask or its mask key, never both.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -17,7 +18,7 @@ from lightfr.errors import InvalidInputError, LightFRError
 from lightfr.secagg import RevealedShares, Roster, shamir
 from lightfr.secagg.agreement import Agreement, pair_mask_key, public_key, self_mask_key
 from lightfr.secagg.vector import Block, Vector
-from lightfr_harness.server.rules.shares import blamed, secret_of
+from lightfr_harness.server.rules.shares import secret_of
 from lightfr_harness.server.rules.uploads import UploadError
 
 _INDEX_BYTES = 4
@@ -92,7 +93,9 @@ class MaskedSum:
                     self._held[holder].add(owner)
         # Owner to holder's x to share.
         self._shares: dict[int, dict[int, bytes]] = {}
-        self._false: list[tuple[int, int]] = []
+        # Of each holder: how many of its shares have gone into secrets, and how many of these were false.
+        self._judged: Counter[int] = Counter()
+        self._false: Counter[int] = Counter()
         # Owners of secrets that could not be put together.
         self._unreadable: set[int] = set()
 
@@ -145,38 +148,62 @@ class MaskedSum:
         """
         if not self._survivors or self._survivors != self._uploaded:
             raise SecureSumError("no device uploaded, or the round is not closed: there is nothing to unmask")
-        seeds = {index: self._secret(index) for index in sorted(self._survivors)}
-        mask_keys = {index: self._mask_key(index) for index in sorted(self._dropped())}
+        dropped = sorted(self._dropped())
+        secrets = self._secrets([*sorted(self._survivors), *dropped])
+        seeds = {index: secrets[index] for index in self._survivors}
+        mask_keys = {index: self._checked_mask_key(index, secrets[index]) for index in dropped}
         self._subtract_self_masks(seeds)
         self._subtract_pair_masks(mask_keys)
         self._shares.clear()  # masks come off once: another call finds too few shares
         return {block.name: _numbers(block, self._sum) for block in self._sum.blocks}
 
     def faulty(self) -> frozenset[int]:
-        """Who revealed, or dealt, false shares, as far as finish() has found out."""
-        return blamed(self._false) | self._unreadable
+        """Who revealed, or dealt, false shares, as far as finish() has found out.
+
+        Of a single false share nobody can say whether its holder lied or its owner dealt badly, and some who lie
+        together could have anybody blamed for a few. So a holder is blamed for more than half of its shares, and an
+        owner when its secret cannot be put together.
+        """
+        return self._lying_holders() | self._unreadable
+
+    def _lying_holders(self) -> frozenset[int]:
+        return frozenset(holder for holder, false in self._false.items() if 2 * false > self._judged[holder])
 
     def _dropped(self) -> Iterator[int]:
         """Included devices that did not upload, but whose masks are in the upload of a neighbour."""
         alive = self._survivors or frozenset()
         return (i for i in self._included - alive if not alive.isdisjoint(self._roster.neighbours(i)))
 
-    def _secret(self, owner: int) -> bytes:
-        shares, threshold = self._shares.get(owner, {}), self._roster.threshold
-        if len(shares) < threshold:
+    def _secrets(self, owners: Sequence[int]) -> dict[int, bytes]:
+        """Owner to secret. The shares of a holder that is found to lie do not count where too many are false."""
+        threshold, fewest = self._roster.threshold, min(len(self._shares.get(owner, ())) for owner in owners)
+        if fewest < threshold:
             raise MissingSharesError(
-                f"{len(shares)} shares of a secret arrived, {threshold} are needed: the round ends without a sum"
+                f"{fewest} shares of a secret arrived, {threshold} are needed: the round ends without a sum"
             )
-        try:
-            secret, false = secret_of(shares, threshold)
-        except InvalidInputError as error:
-            self._unreadable.add(owner)
-            raise SecureSumError(f"the round ends without a sum: {error}") from error
-        self._false += [(owner, x - 1) for x in false]
-        return secret
+        found: dict[int, bytes] = {}
+        self._read_secrets(owners, found)
+        liars = self._lying_holders()
+        self._unreadable = {owner for owner in owners if owner not in found}
+        self._read_secrets(sorted(self._unreadable), found, without=liars)
+        self._unreadable -= found.keys()
+        if self._unreadable:
+            raise SecureSumError("the round ends without a sum: too many shares of a secret are false")
+        return found
 
-    def _mask_key(self, owner: int) -> bytes:
-        private_key = self._secret(owner)
+    def _read_secrets(self, owners: Sequence[int], found: dict[int, bytes], without: Set[int] = frozenset()) -> None:
+        for owner in owners:
+            shares = {x: share for x, share in self._shares[owner].items() if x - 1 not in without}
+            if len(shares) < self._roster.threshold:
+                continue
+            try:
+                found[owner], false = secret_of(shares, self._roster.threshold)
+            except InvalidInputError:
+                continue
+            self._judged.update(x - 1 for x in shares)
+            self._false.update(x - 1 for x in false)
+
+    def _checked_mask_key(self, owner: int, private_key: bytes) -> bytes:
         if public_key(private_key) != self._roster.entry(owner).mask_key:
             self._unreadable.add(owner)
             raise SecureSumError("a reconstructed mask key is not the one advertised: the round ends without a sum")

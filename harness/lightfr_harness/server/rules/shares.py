@@ -6,8 +6,7 @@ be wrong: the polynomial is still found (Gao 2003), and so is who revealed somet
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from math import prod
 from secrets import randbelow
 
@@ -30,20 +29,6 @@ def secret_of(shares: Mapping[int, bytes], threshold: int) -> tuple[bytes, froze
     if agree and secret >> (8 * shamir.SECRET_BYTES) == 0:
         return secret.to_bytes(shamir.SECRET_BYTES, "little"), frozenset()
     return _corrected(values, threshold)
-
-
-def blamed(false_shares: Collection[tuple[int, int]]) -> frozenset[int]:
-    """Who is at fault, of pairs (owner, holder) of which one dealt or revealed a false share.
-
-    A single pair does not say which of the two lied. Whoever is in more such pairs than the other is blamed: an owner
-    who deals badly has many holders, a holder who lies has many owners.
-    """
-    as_owner, as_holder = Counter(o for o, _ in false_shares), Counter(h for _, h in false_shares)
-    guilty = set()
-    for owner, holder in false_shares:
-        if as_owner[owner] != as_holder[holder]:
-            guilty.add(owner if as_owner[owner] > as_holder[holder] else holder)
-    return frozenset(guilty)
 
 
 def _joined(values: Mapping[int, int], threshold: int, z: int) -> tuple[int, bool]:

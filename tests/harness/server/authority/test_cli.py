@@ -91,6 +91,15 @@ def test_a_folder_without_authority_says_how_to_make_one(tmp_path):
         require_error(run(*command), f"lightfr-harness ca init {tmp_path} --host NAME")
 
 
+def test_an_id_that_is_no_text_is_unknown_too(authority):
+    require_error(run("revoke", authority.folder, "\udcff"), "knows no device", "nothing was revoked")
+
+
+def test_a_host_that_is_no_name_is_said_in_a_sentence(authority):
+    for host in ("..", "a..b"):
+        require_error(run("serve", authority.folder, "--host", host), f"cannot listen on {host}", "no name of a host")
+
+
 def test_an_unknown_device_is_named(authority):
     require_error(run("revoke", authority.folder, "0" * 32), "0" * 32, "nothing was revoked")
 

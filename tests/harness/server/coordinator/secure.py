@@ -10,13 +10,14 @@ from lightfr._wire import secure as wire
 from lightfr._wire.coordinator import Assignment
 from lightfr.rounds import RoundParticipant, Trusted
 from lightfr.secagg import Vector, evaluation_blocks, gate_blocks, round_blocks
+from lightfr.secagg.work import OWN_WORK
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import model_pb2, secure_pb2
 from lightfr_harness.server.coordinator.folder import no_crash
 from lightfr_harness.server.coordinator.options import ItemList
 from lightfr_harness.server.coordinator.plan import Plan
 from lightfr_harness.server.rules.bits import unpack_signs
-from lightfr_harness.simulation.secure import simulated_member
+from lightfr_harness.simulation.secure import SharedWork, simulated_member
 from tests.harness.server.coordinator.helpers import (
     BITS,
     ITEMS,
@@ -100,8 +101,9 @@ def hits_vector(seed, devices):
 class SecureDevice:
     """One device in one round. Each step is the request that it sends; sent ones are kept, to be sent again."""
 
-    def __init__(self, seed, call, server_key=SERVER_KEY, member=None, membership_keys=MEMBERSHIP_KEYS):
+    def __init__(self, seed, call, server_key=SERVER_KEY, member=None, membership_keys=MEMBERSHIP_KEYS, work=OWN_WORK):
         self.seed, self._call, self._server_key, self._membership_keys = seed, call, server_key, membership_keys
+        self._work = work
         self.name, self.member = f"device-{seed}", member or simulated_member(MEMBERSHIP_KEY)
         self.sent, self.is_silent = {}, False
 
@@ -122,7 +124,7 @@ class SecureDevice:
             place.kind,
         )  # fmt: skip
         trusted = Trusted(self._server_key, self._membership_keys, self.member, now=0.0)
-        self.participant = RoundParticipant.begin(assigned, trusted, 2)
+        self.participant = RoundParticipant.begin(assigned, trusted, 2, work=self._work)
 
     async def step(self, max_wait_ms=0):
         request = secure_pb2.GetStepRequest(round_id=self.place.round_id, max_wait_ms=max_wait_ms)
@@ -174,7 +176,8 @@ class SecureSmall(Small):
         return await self.service.methods[method](device, body)
 
     def devices(self, n, first=0):
-        return [SecureDevice(seed, self.call) for seed in range(first, first + n)]
+        work = SharedWork()
+        return [SecureDevice(seed, self.call, work=work) for seed in range(first, first + n)]
 
     async def go_on(self):
         """Let the coordinator do what is due."""

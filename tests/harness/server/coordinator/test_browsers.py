@@ -129,6 +129,9 @@ def test_one_address_has_its_share_of_requests(tmp_path):
 @pytest.mark.parametrize(
     "origin",
     [
+        "https://app.example:443",
+        "http://localhost:80",
+        "https://münchen.example",
         "*",
         "null",
         "app.example",

@@ -1,9 +1,11 @@
 """A crash at any step, in any order of events: nothing acknowledged is lost, nothing counts twice, nothing is torn."""
 
 import asyncio
+import shutil
 import sqlite3
 import tempfile
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lightfr.v1 import coordinator_pb2 as pb
+from lightfr_harness.server.coordinator import database
 from lightfr_harness.server.coordinator.database import StorageError
 from lightfr_harness.server.coordinator.phases import UPLOADING
 from lightfr_harness.server.coordinator.plan import Plan
@@ -27,6 +30,7 @@ from tests.harness.server.coordinator.helpers import (
     oracle,
     run,
     same_state,
+    small,
     upload_request,
 )
 
@@ -232,6 +236,48 @@ def test_uploads_are_gone_from_every_file_once_their_round_has_ended(tmp_path):
         await it.coordinator.close()
         assert not is_in_files(tmp_path / "f", key)
         assert key not in body_keys(tmp_path / "f")
+
+    run(story())
+
+
+def test_a_backup_that_is_being_made_as_a_round_ends_keeps_nothing_in_the_log_for_long(tmp_path, monkeypatch):
+    monkeypatch.setattr(database, "_LOG_SECONDS", 0.05)
+
+    async def story():
+        async with small(tmp_path / "f", goal=1) as it:
+            await it.upload("a", upload_request(await it.assignment("a"), 1))
+            (key,) = body_keys(tmp_path / "f")
+            with closing(sqlite3.connect(tmp_path / "f" / "coordinator.sqlite", isolation_level=None)) as reader:
+                reader.execute("BEGIN")
+                reader.execute("SELECT count(*) FROM rounds").fetchone()  # As a backup reads, page after page.
+                assert await it.coordinator.end_due_round()
+                assert key not in body_keys(tmp_path / "f")
+                assert is_in_files(tmp_path / "f", key)
+                # Nobody waits for the backup.
+                await it.upload("b", upload_request(await it.assignment("b"), 2))
+            while is_in_files(tmp_path / "f", key):
+                await asyncio.sleep(0.05)
+
+    run(story())
+
+
+def test_what_a_killed_process_left_in_the_log_goes_with_the_next_start(tmp_path):
+    async def story():
+        folder, killed = tmp_path / "f", tmp_path / "killed"
+        async with small(folder, goal=1) as it:
+            await it.upload("a", upload_request(await it.assignment("a"), 1))
+            (key,) = body_keys(folder)
+            with closing(sqlite3.connect(folder / "coordinator.sqlite", isolation_level=None)) as reader:
+                reader.execute("BEGIN")
+                reader.execute("SELECT count(*) FROM rounds").fetchone()
+                assert await it.coordinator.end_due_round()
+                shutil.copytree(folder, killed)
+        assert is_in_files(killed, key)
+        async with small(killed, goal=1) as it:
+            await it.check_in("a")
+            await it.coordinator._storage.settled()
+            while is_in_files(killed, key):
+                await asyncio.sleep(0.05)
 
     run(story())
 

@@ -1,9 +1,13 @@
 """Artifacts: whole, in parts, not at all."""
 
 import hashlib
+from dataclasses import replace
+from http.client import IncompleteRead
 
 import pytest
 
+from lightfr_harness.server.coordinator import downloads
+from lightfr_harness.server.coordinator.limits import FOR_DEVICES
 from tests.certificates import client_context, client_pem
 from tests.harness.server.coordinator.live import Live, exchange
 
@@ -109,4 +113,24 @@ def test_a_device_that_goes_away_in_the_middle_is_no_fault(tmp_path, authority, 
         # Close for real: the response holds the socket too.
         connection.sock.shutdown(2)
         connection.close()
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+def test_who_stops_reading_gives_its_place_back_after_a_while(tmp_path, authority, monkeypatch, caplog):
+    monkeypatch.setattr(downloads, "STALL_SECONDS", 0.2)
+    device = client_context(authority, client_pem(authority, tmp_path))
+    with Live(tmp_path / "folder", authority, for_devices=replace(FOR_DEVICES, requests_at_once=1)) as live:
+        with (live.folder / "artifacts" / DIGEST).open("wb") as file:
+            file.truncate(64 << 20)
+        asleep = live.connection(device)
+        asleep.request("GET", f"/artifacts/{DIGEST}")
+        begun = asleep.getresponse()
+        assert begun.read(1000) == bytes(1000)
+        awake = live.connection(device)
+        while exchange(awake, "GET", f"/artifacts/{DIGEST}", headers={"Range": "bytes=0-9"})[0] == 503:
+            pass
+        with pytest.raises((ConnectionError, IncompleteRead)):
+            begun.read()
+        begun.close()
+        asleep.close()
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []

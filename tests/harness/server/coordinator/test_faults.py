@@ -68,6 +68,17 @@ class Revealer(Changed):
         return b"".join(records[at : at + 4] + bytes(33) for at in range(0, len(records), 37))
 
 
+class Framer(Changed):
+    """Reveals false shares of one device's seed alone, to have that one blamed."""
+
+    method, kind, field = "RevealShares", secure_pb2.RevealSharesRequest, "seeds"
+
+    def lie(self, records):
+        victim = sorted(self.others).index(self.victim).to_bytes(4, "little")
+        parts = [records[at : at + 37] for at in range(0, len(records), 37)]
+        return b"".join(part[:4] + bytes(33) if part[:4] == victim else part for part in parts)
+
+
 class Signer(Changed):
     method, kind, field = "SignIncluded", secure_pb2.SignIncludedRequest, "signature"
 
@@ -134,6 +145,24 @@ def test_a_liar_is_named_and_gets_no_more_places_while_training_goes_on(tmp_path
         answer = await SecureDevice(LIAR, it.call).call("CheckIn", CHECK_IN, pb.CheckInResponse)
         assert answer.retry_window.reason == pb.RETRY_REASON_FAULTY
         assert answer.retry_window.earliest_ms >= 3_600_000
+
+    run(story())
+
+
+def test_two_that_lie_about_a_third_do_not_have_it_named(tmp_path):
+    async def story():
+        async with secure(tmp_path, goal=N, minimum=3, evaluate_every=0) as it:
+            devices = [(Framer if seed in (5, 9) else SecureDevice)(seed, it.call) for seed in range(N)]
+            for device in devices:
+                await device.check_in()
+            for device in devices:
+                device.others, device.victim = [one.place.peer_id for one in devices], devices[3].place.peer_id
+            for _ in STEPS:
+                for device in devices:
+                    await device.deliver()
+                await it.go_on()
+            assert it.coordinator.version.manifest.model_version == 2
+            assert not events(it, "fault")
 
     run(story())
 

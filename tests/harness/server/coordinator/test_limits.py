@@ -1,5 +1,6 @@
 """Nobody uses up the share of the others. Over real TLS, with small limits."""
 
+import asyncio
 import http.client
 import json
 import select
@@ -13,7 +14,16 @@ from urllib.parse import urlsplit
 import pytest
 
 from lightfr.v1 import enrollment_pb2, error_pb2
-from lightfr_harness.server.coordinator.limits import FOR_DEVICES, FOR_NEWCOMERS, Limits, Rate, Requests, address_of
+from lightfr_harness.server.coordinator.limits import (
+    FOR_DEVICES,
+    FOR_NEWCOMERS,
+    Connection,
+    Connections,
+    Limits,
+    Rate,
+    Requests,
+    address_of,
+)
 from lightfr_harness.server.coordinator.refusals import Refusal
 from tests.campaigns import abuse_coordinator
 from tests.certificates import client_context, client_pem, connect, member_key, signing_request
@@ -219,6 +229,25 @@ def enrol(live, authority, token):
         token=token, signing_request=signing_request(), member_key=member_key()
     ).SerializeToString()
     return exchange(live.connection(client_context(authority), "enrollment"), "POST", ENROLLMENT + "Enroll", request)
+
+
+@pytest.mark.parametrize("device", ["", "a"])
+def test_who_resets_a_connection_and_comes_again_from_the_same_port_counts_once(device):
+    """The new connection may be there before the old one is closed here; both must leave the books."""
+
+    async def story():
+        books = Connections(Limits(unproven_per_address=2, connections_per_device=2))
+        for _ in range(3):
+            made = [Connection(end, books, ("192.0.2.7", 50_000)) for end in socket.socketpair()]
+            for one in made:
+                assert books.admit(one)
+                if device:
+                    books.prove(one.peer, device)
+            for one in made:
+                one.close()
+            assert not any((books._open, books._unproven, books._of_address, books._of_device))
+
+    asyncio.run(story())
 
 
 def test_many_devices_behind_one_address_are_served_since_accepted_requests_do_not_count_for_it(tmp_path, authority):

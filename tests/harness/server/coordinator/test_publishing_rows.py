@@ -99,7 +99,7 @@ def test_going_back_to_other_items_names_their_parts_and_has_a_delta_from_what_h
     world.parts = [world.publisher.put_catalogue(range(M - 1, -1, -1))]
     world.change(np.arange(M - 1, -1, -1))
     assert not world.publish().codes_deltas
-    back = manifest_pb2.Manifest.FromString(world.publisher.republish(world.manifests, 1, 200.0))
+    back = manifest_pb2.Manifest.FromString(world.publisher.republish(world.manifests, 1, 7, 200.0))
     world.manifests.insert(0, back)
     first = world.manifests[-1]
     assert (back.codes, back.open_rows, list(back.catalogue_parts)) == (

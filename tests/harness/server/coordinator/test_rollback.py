@@ -1,17 +1,20 @@
 """Going back to an older version makes a new one of it."""
 
 import shutil
-from contextlib import suppress
+import sqlite3
+from contextlib import closing, suppress
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from lightfr.v1 import coordinator_pb2 as pb
+from lightfr.v1 import error_pb2
 from lightfr_harness.cli import app
 from lightfr_harness.server.coordinator import rollback
 from lightfr_harness.server.coordinator.database import StorageError
 from lightfr_harness.server.coordinator.folder import FolderError
+from lightfr_harness.server.coordinator.refusals import Refusal
 from tests.harness.server.coordinator.helpers import Crash, body_keys, is_in_files, run, small, upload_request
 from tests.harness.server.coordinator.secure import secure
 from tests.harness.server.coordinator.test_crashes import CrashAt
@@ -88,6 +91,57 @@ def test_an_open_round_on_the_version_that_is_left_is_abandoned_and_forgotten(tm
     run(after(device))
 
 
+def test_a_backup_goes_on_under_a_number_above_all_that_devices_have_seen_and_without_its_open_round(tmp_path):
+    """Its roster may have been signed after the backup, and nobody may sign another one for the same round."""
+    origin, copy = tmp_path / "origin", tmp_path / "copy"
+
+    async def before():
+        async with secure(origin, goal=4, minimum=2) as it:
+            devices = it.devices(4)
+            for device in devices:
+                await device.check_in()
+            await devices[0].deliver()
+            back_up(origin, copy)
+            for device in devices[1:]:
+                await device.deliver()
+            await it.go_on()
+            assert (await devices[0].step()).share.signature
+            return devices[0]
+
+    async def after(device):
+        async with secure(copy, goal=4, minimum=2) as it:
+            assert it.coordinator.version.manifest.model_version == 40
+            status = await it.status(device.name, device.place.round_id)
+            assert status.state == pb.ROUND_STATE_ABANDONED
+            device._call = it.call
+            with pytest.raises(Refusal) as refused:
+                await device.step()
+            assert refused.value.reason == error_pb2.ERROR_REASON_ROUND_CLOSED
+            await it.run_steps(it.devices(4))
+            assert it.coordinator.version.manifest.model_version == 41
+
+    device = run(before())
+    refused = CliRunner().invoke(app, ["rollback", str(copy), "--to", "1", "--number", "1"])
+    assert refused.exit_code == 2
+    output = CliRunner().invoke(app, ["rollback", str(copy), "--to", "1", "--number", "40"]).output
+    assert output == "Version 40 is published; it repeats version 1.\n"
+    with pytest.raises(FolderError, match="--number 40 is not above 40, the newest version here"):
+        rollback.roll_back(copy, 40, 40)
+    run(after(device))
+
+
+def back_up(folder, to):
+    """As docs/operating.md says."""
+    to.mkdir()
+    with (
+        closing(sqlite3.connect(folder / "coordinator.sqlite")) as source,
+        closing(sqlite3.connect(to / "coordinator.sqlite")) as target,
+    ):
+        source.backup(target)
+    for name in ("artifacts", "states"):
+        shutil.copytree(folder / name, to / name)
+
+
 def test_a_crash_on_the_way_leaves_the_old_version_or_the_new_one(tmp_path):
     run(train(tmp_path / "origin", 2))
     crash = CrashAt()
@@ -97,7 +151,7 @@ def test_a_crash_on_the_way_leaves_the_old_version_or_the_new_one(tmp_path):
         shutil.copytree(tmp_path / "origin", folder)
         crash.arm(after)
         with suppress(Crash, StorageError):
-            rollback.roll_back(folder, 2, crash)
+            rollback.roll_back(folder, 2, crash_point=crash)
         crash.left = None
         versions.append(run(version_of(folder)))
     assert set(versions) == {3, 4}

@@ -241,6 +241,38 @@ def test_what_another_process_takes_away_while_it_is_read_is_missing_and_no_erro
     run(story())
 
 
+def test_what_a_device_delivered_is_told_of_the_phase_that_was_seen_although_another_process_ends_it(opened):
+    """Else a replica would take the device for one that has not delivered yet, and ask it again."""
+
+    class Interrupted:
+        def __init__(self, connection):
+            self._connection, self._is_first = connection, True
+
+        def execute(self, *statement):
+            found = self._connection.execute(*statement)
+            if self._is_first:
+                self._is_first, rows = False, found.fetchall()
+                self._connection.execute("UPDATE rounds SET phase = phase + 1")
+                return rows
+            return found
+
+    def read(stored):
+        stored._connection = Interrupted(stored._connection)
+        return stored.device_in("a")
+
+    async def story():
+        current = new_round()
+        async with opened(current) as storage:
+            await take_place(storage, current, "a")
+            await deliver(storage, current)
+            (seen,), places, delivered = await storage.read(read)
+            assert (seen.phase, [one[:2] for one in delivered]) == (ADVERTISING, [(current.round_id, ADVERTISING)])
+            assert places.keys() == {current.round_id}
+            assert (await storage.read(lambda stored: stored.device_in("a")))[2] == []
+
+    run(story())
+
+
 def test_items_change_only_while_nobody_has_a_place(opened):
     async def story():
         current = new_round()

@@ -12,6 +12,7 @@ import pytest
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import enrollment_pb2, error_pb2, manifest_pb2
 from lightfr_harness.server.authority import Authority
+from lightfr_harness.server.coordinator.database import SqliteDatabase
 from tests.certificates import (
     CLIENT_FAULTS,
     client_context,
@@ -95,6 +96,24 @@ def test_a_timeout_that_is_over_is_said_so(live, device):
     headers = PROTO | {"Connect-Timeout-Ms": "0"}
     status, _, body = exchange(live.connection(device), "POST", COORDINATOR + "CheckIn", CHECK_IN, headers)
     assert (status, json.loads(body)["code"]) == (504, "deadline_exceeded")
+
+
+def test_a_device_that_gives_up_while_its_upload_is_stored_has_uploaded(tmp_path, authority, device, monkeypatch):
+    """What is stored must come into memory too, else the round that waits for it never ends."""
+    write = SqliteDatabase._write_batch
+
+    def slowly(self, batch):
+        time.sleep(0.2)  # As a busy disk does.
+        return write(self, batch)
+
+    with Live(tmp_path / "folder", authority) as live:
+        mine = place(live, device, CHECK_IN)
+        monkeypatch.setattr(SqliteDatabase, "_write_batch", slowly)
+        headers, body = PROTO | {"Connect-Timeout-Ms": "100"}, upload_request(mine, 2)
+        assert exchange(live.connection(device), "POST", COORDINATOR + "Upload", body, headers)[0] == 200
+        request = pb.GetRoundStatusRequest(round_id=mine.round_id)
+        status = call(live, device, "GetRoundStatus", request, pb.GetRoundStatusResponse)
+        assert (status.has_your_upload, status.upload_count) == (True, 1)
 
 
 def test_errors_are_connect_json_with_the_reason(live, device):

@@ -183,6 +183,50 @@ def test_a_device_that_reveals_false_shares_is_corrected_and_named(field):
     assert cohort.total.faulty() == ({2} if field == "seeds" else set())
 
 
+def reveal_all(cohort, liars, about=None):
+    """Let everybody reveal; liars say something else about the seed of one device, or about all."""
+    for i in alive(cohort):
+        shares = cohort.reveal_by(i)
+        seeds = b"".join(
+            spoilt(record) if i in liars and (about is None or record[0] == about) else record
+            for record in (shares.seeds[at : at + RECORD_BYTES] for at in range(0, len(shares.seeds), RECORD_BYTES))
+        )
+        cohort.total.reveal(i, shares._replace(seeds=seeds))
+
+
+def test_some_who_lie_together_about_one_device_do_not_have_it_blamed():
+    cohort = uploaded(Cohort(12))
+    reveal_all(cohort, liars={5, 9}, about=3)
+    assert_exact(cohort, cohort.total.finish())
+    assert cohort.total.faulty() == set()
+
+
+@pytest.mark.parametrize(("n_owners", "guilty"), [(6, set()), (7, {0})])
+def test_a_holder_is_blamed_for_more_than_half_of_its_shares(n_owners, guilty):
+    """Fewer may come of owners who have dealt it false ones, to have it blamed."""
+    cohort = uploaded(Cohort(12))
+    for i in alive(cohort):
+        shares = cohort.reveal_by(i)
+        end = n_owners * RECORD_BYTES
+        cohort.total.reveal(
+            i, shares._replace(seeds=spoilt(shares.seeds[:end]) + shares.seeds[end:]) if i == 0 else shares
+        )
+    assert_exact(cohort, cohort.total.finish())
+    assert cohort.total.faulty() == guilty
+
+
+def test_who_lies_about_everybody_does_not_count_where_too_many_shares_of_a_secret_are_false():
+    """Three lie. Of most secrets two of them have a share, which can be corrected; of the others all three have."""
+    cohort, lost = Cohort(12).share(), {0: (3, 5, 6), 4: (7, 9), 8: (10, 11)}
+    for liar, owners in lost.items():
+        for owner in owners:
+            cohort.sealed[owner][liar] = bytes(len(cohort.sealed[owner][liar]))
+    cohort.acknowledge().sign_included().upload().sign_survivors()
+    reveal_all(cohort, liars=set(lost))
+    assert_exact(cohort, cohort.total.finish())
+    assert cohort.total.faulty() == set(lost)
+
+
 def test_a_false_share_among_just_enough_gives_a_sum_that_is_not_plausible():
     """Nobody can see it in the shares: any six values lie on a polynomial. The mask that comes off is another one."""
     cohort, n_items = Cohort(10), 200

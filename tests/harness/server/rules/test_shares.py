@@ -6,7 +6,7 @@ import pytest
 
 from lightfr.errors import InvalidInputError
 from lightfr.secagg.shamir import PRIME, join
-from lightfr_harness.server.rules.shares import blamed, secret_of
+from lightfr_harness.server.rules.shares import secret_of
 
 
 def dealt(coefficients, xs):
@@ -109,21 +109,3 @@ def test_numbers_of_the_field_that_are_no_secrets_are_refused(number):
     for false in (set(), {1}):
         with pytest.raises(InvalidInputError):
             secret_of(told(dealt([number, 3, 5], range(1, 6)), false), 3)
-
-
-@pytest.mark.parametrize(
-    ("pairs", "guilty"),
-    [
-        ([], set()),
-        ([(0, 1)], set()),
-        ([(0, 1), (2, 3)], set()),
-        ([(0, 1), (0, 2)], {0}),
-        ([(0, 2), (1, 2)], {2}),
-        ([(0, 1), (0, 2), (3, 2)], {0, 2}),
-        ([(0, 5), (0, 6), (0, 7), (1, 5), (2, 5)], {0, 5}),
-        ([(0, 1), (0, 2), (0, 3), (4, 3)], {0, 3}),
-        ([(1, 0), (2, 0), (3, 4)], {0}),
-    ],
-)
-def test_of_owner_and_holder_of_a_false_share_the_one_in_more_of_them_is_blamed(pairs, guilty):
-    assert blamed(pairs) == guilty

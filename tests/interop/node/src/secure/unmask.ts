@@ -50,10 +50,10 @@ export function unmask(cohort: Cohort): Unmasked {
   const dropped = [...cohort.included].filter(
     (index) => !cohort.vectors.has(index) && survivingNeighbours(index, cohort).length > 0,
   );
-  const falseShares: [owner: number, holder: number][] = [];
-  const seeds = secretsOf(survivors, "seeds", cohort, falseShares);
-  const keys = secretsOf(dropped, "maskKeys", cohort, falseShares);
-  const faulty = blamed(falseShares);
+  const judged = new Judged();
+  const seeds = secretsOf(survivors, "seeds", cohort, judged);
+  const keys = secretsOf(dropped, "maskKeys", cohort, judged);
+  const faulty = judged.faulty();
   const lacksShares = seeds === "missing" || (seeds !== "false" && keys === "missing");
   if (typeof seeds === "string" || typeof keys === "string") return { faulty, lacksShares };
   const isOwn = (index: number) => publicOf(keys.get(index)!).equals(cohort.roster.entries[index].maskKey);
@@ -68,12 +68,29 @@ export function unmask(cohort: Cohort): Unmasked {
 const survivingNeighbours = (index: number, { roster, vectors }: Cohort): number[] =>
   roster.neighbours[index].filter((neighbour) => vectors.has(neighbour));
 
-/** The secrets of these devices, or why the first that cannot be put together cannot. Adds the pairs of false shares. */
+/** Who lies about shares. Some who lie together could have anybody blamed for a few false ones, so a few are not enough. */
+class Judged {
+  private readonly holders = new Map<number, { shares: number; false: number }>();
+  /** Owners of secrets that cannot be put together. */
+  readonly unreadable = new Set<number>();
+
+  note(holder: number, isFalse: boolean): void {
+    const known = this.holders.get(holder) ?? { shares: 0, false: 0 };
+    this.holders.set(holder, { shares: known.shares + 1, false: known.false + Number(isFalse) });
+  }
+
+  faulty(): Set<number> {
+    const liars = [...this.holders].filter(([, { shares, false: wrong }]) => 2 * wrong > shares);
+    return new Set([...liars.map(([holder]) => holder), ...this.unreadable]);
+  }
+}
+
+/** The secrets of these devices, or why the first that cannot be put together cannot. */
 function secretsOf(
   owners: number[],
   kind: keyof Reveal,
   cohort: Cohort,
-  falseShares: [number, number][],
+  judged: Judged,
 ): Map<number, Buffer> | "missing" | "false" {
   const shares = new Map<number, Share[]>(owners.map((owner) => [owner, []]));
   for (const [holder, reveal] of cohort.reveals) {
@@ -85,22 +102,15 @@ function secretsOf(
   const secrets = new Map<number, Buffer>();
   for (const [owner, points] of shares) {
     const found = reconstruct(points, cohort.roster.numbers.threshold);
-    if (!found) return points.length < cohort.roster.numbers.threshold ? "missing" : "false";
+    if (!found && points.length < cohort.roster.numbers.threshold) return "missing";
+    if (!found) {
+      judged.unreadable.add(owner);
+      return "false";
+    }
     secrets.set(owner, found.secret);
-    for (const x of found.falseShares) falseShares.push([owner, Number(x) - 1]);
+    for (const { x } of points) judged.note(Number(x) - 1, found.falseShares.includes(x));
   }
   return secrets;
-}
-
-/** Of each pair of owner and holder the one that is in more pairs; nobody when they are in equally many. */
-function blamed(pairs: [owner: number, holder: number][]): Set<number> {
-  const faulty = new Set<number>();
-  for (const [owner, holder] of pairs) {
-    const asOwner = pairs.filter((pair) => pair[0] === owner).length;
-    const asHolder = pairs.filter((pair) => pair[1] === holder).length;
-    if (asOwner !== asHolder) faulty.add(asOwner > asHolder ? owner : holder);
-  }
-  return faulty;
 }
 
 function removeSelfMask(sum: Uint32Array, index: number, seed: Buffer, { roster, roundId, blocks }: Cohort): void {

@@ -1,0 +1,46 @@
+"""Checks of what an app passes in: the wrong kind of value is a fault of the call, and never an untyped error.
+
+Messages name the argument and leave its value out, which may be the user's.
+"""
+
+from __future__ import annotations
+
+from operator import index
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lightfr.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable
+    from typing import TypeVar
+
+    T = TypeVar("T")
+
+
+def whole(what: str, value: int) -> int:
+    """Return a whole number of any type, numpy's among them, as an int."""
+    try:
+        return index(value)
+    except TypeError:
+        raise InvalidInputError(f"{what} must be a whole number, not {type(value).__name__}") from None
+
+
+def listed(what: str, values: Iterable[T]) -> list[T]:
+    """Return what can be gone through."""
+    try:
+        return list(values)
+    except TypeError:
+        raise InvalidInputError(f"{what} must be a list, not {type(values).__name__}") from None
+
+
+def path(what: str, value: str | os.PathLike[str]) -> Path:
+    """Return a path that the system can take."""
+    try:
+        found = Path(value)
+    except TypeError:
+        raise InvalidInputError(f"{what} must be a path, not {type(value).__name__}") from None
+    if "\0" in str(found):
+        raise InvalidInputError(f"{what} has a NUL character, which no path may have")
+    return found

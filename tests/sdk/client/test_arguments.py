@@ -1,0 +1,97 @@
+"""Arguments of the wrong kind: each is an error of the SDK that names the argument, and changes nothing."""
+
+import numpy as np
+import pytest
+
+from lightfr import Prior, UserCode, rank
+from lightfr.codes import ItemCodes
+from lightfr.errors import InvalidInputError, ItemIdError, OutOfRangeError, RatingError, StoreKeyError
+from lightfr.keys import CallbackKey
+from lightfr.v1 import manifest_pb2
+from tests.sdk.client.publisher import random_codes
+
+
+@pytest.fixture
+def device(publisher, open_device):
+    publisher.publish(1, random_codes(1))
+    client = open_device()
+    client.sync()
+    client.rate("item 1", 5)
+    return client
+
+
+@pytest.mark.parametrize("rating", ["5", None, [5], np.array([1, 2])], ids=["text", "None", "list", "array"])
+def test_a_rating_that_is_no_number_is_refused(device, rating):
+    with pytest.raises(RatingError):
+        device.rate("item 2", rating)
+    assert device.ratings() == [("item 1", 5)]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "reason"),
+    [
+        (lambda device: device.rate_many([("item 2", 5, 1)]), InvalidInputError, "takes pairs"),
+        (lambda device: device.rate_many(7), InvalidInputError, "takes pairs"),
+        (lambda device: device.seen(["item 2"]), ItemIdError, "item id"),
+        (lambda device: device.recommend("10"), InvalidInputError, "k must be a whole number, not str"),
+        (lambda device: device.recommend(2.5), InvalidInputError, "k must be a whole number, not float"),
+        (lambda device: device.similar("item 1", None), InvalidInputError, "k must be a whole number, not NoneType"),
+        (lambda device: device.explain("item 1", "3"), InvalidInputError, "k must be a whole number, not str"),
+        (lambda device: device.recommend(exclude=None), InvalidInputError, "exclude must be a list, not NoneType"),
+        (lambda device: device.recommend(among=7), InvalidInputError, "among must be a list, not int"),
+        (lambda device: device.export_views(None), InvalidInputError, "path must be a path, not NoneType"),
+        (lambda device: device.export_views("a\0b"), InvalidInputError, "path has a NUL"),
+        (lambda device: device.export_views("/"), InvalidInputError, "path must be that of a file"),
+    ],
+)
+def test_an_argument_of_the_wrong_kind_is_refused_by_its_name(device, call, error, reason):
+    with pytest.raises(error, match=reason):
+        call(device)
+    assert device.ratings() == [("item 1", 5)]
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"minimum_cohort": "256"}, "minimum_cohort must be a whole number"),
+        ({"require_dp": "8"}, "require_dp must be"),
+        ({"scale": (1, 5)}, "scale must be a RatingScale"),
+        ({"identity": "a\0b"}, "identity has a NUL"),
+        ({"trust": "a\0b"}, "trust has a NUL"),
+    ],
+)
+def test_an_option_of_the_wrong_kind_is_refused_by_its_name(publisher, open_device, options, reason):
+    with pytest.raises(InvalidInputError, match=reason):
+        open_device(**{"allow_clear_uploads": False, **options})
+
+
+def test_whole_numbers_of_other_types_are_whole_numbers(device, open_device):
+    assert len(device.recommend(np.int64(3))) == 3
+    device.close()
+    assert type(open_device(minimum_cohort=np.int64(256))._terms.minimum_cohort) is int
+
+
+@pytest.mark.parametrize("server", ["https://example..com:8443", "https://" + "a" * 64 + ".com", "https://.com"])
+def test_an_address_that_no_server_can_have_is_refused(publisher, open_device, server):
+    with pytest.raises(InvalidInputError, match="https://host:port"):
+        open_device(server=server).sync()
+
+
+def test_k_has_one_range_however_items_are_ranked(publisher, open_device):
+    message = publisher.publish(1, random_codes(1))
+    message.rankings.extend([manifest_pb2.Ranking(by=2)] * 4)
+    publisher.sign(message)
+    client = open_device()
+    client.sync()
+    codes, prior = ItemCodes(bytes(80), 64), Prior([(0, 1)])
+    for k in (0, -1, 2**31):
+        with pytest.raises(OutOfRangeError):
+            client.recommend(k)
+        with pytest.raises(OutOfRangeError):
+            rank(UserCode(bytes(8)), codes, k, among=[1, 2, 3], prior=prior)
+
+
+@pytest.mark.parametrize("kept", ["text", 7])
+def test_a_keystore_that_returns_no_bytes_is_refused(kept):
+    with pytest.raises(StoreKeyError, match=f"load returned {type(kept).__name__}"):
+        CallbackKey(lambda: kept, lambda secret: None, lambda: None).load()
