@@ -68,18 +68,28 @@ class RawServer:
         self._context, self._speak = context, speak
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"https://localhost:{self._listener.getsockname()[1]}"
+        self._threads = []
 
     def __enter__(self):
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._start(self._accept)
         return self
 
     def __exit__(self, *_):
+        """Wait for every thread: one that still speaks would meet what the next test replaces in `ssl`."""
+        self._listener.shutdown(socket.SHUT_RDWR)  # Wakes who waits in accept(); close() does not.
+        for thread in self._threads:
+            thread.join(10)
+            assert not thread.is_alive(), "a server still speaks to a client that is gone"
         self._listener.close()
+
+    def _start(self, work, *arguments):
+        self._threads.append(threading.Thread(target=work, args=arguments, daemon=True))
+        self._threads[-1].start()
 
     def _accept(self):
         with suppress(OSError):
             while True:
-                threading.Thread(target=self._serve, args=self._listener.accept()[:1], daemon=True).start()
+                self._start(self._serve, self._listener.accept()[0])
 
     def _serve(self, accepted):
         # A client that hangs up ends it.
