@@ -14,8 +14,8 @@ def test_a_real_device_is_measured_from_outside_phase_by_phase():
     assert phases[-1] == "recommend"
     assert record["most_threads"] == 1
     assert record["loaded"] == []
-    # What a bare Python takes is the machine's affair. That we come on top of it, within our limit, is ours.
-    assert 0 < record["bare_rss_bytes"] < record["peak_rss_bytes"] < 48 * 2**20
+    # What a bare Python takes is the machine's affair. What comes on top of it is ours: 27 MiB here.
+    assert 0 < record["bare_rss_bytes"] < record["peak_rss_bytes"] < record["bare_rss_bytes"] + 36 * 2**20
     assert 0 < record["first_sync_over_codes_bytes"] <= record["first_sync_limit_bytes"]
     assert 0 < record["upload_overhead_bytes"] <= 600
     # Of so few rows the manifest is a large part; for a million the ratio is below 1.2.
@@ -28,7 +28,8 @@ def test_a_round_among_others_is_measured_message_by_message(open_rows, upload_b
     record = device.run_secure(20_000, 64, ratings=50, open_rows=open_rows, cohort=5, progress=[].append)
     assert record["most_threads"] == 1
     assert record["loaded"] == []
-    assert 0 < record["peak_rss_before_bytes"] <= record["peak_rss_bytes"] < 48 * 2**20
+    before = record["peak_rss_before_bytes"]
+    assert 0 < before <= record["peak_rss_bytes"] < before + 10 * 2**20
     assert record["cpu_ms"] > 0
     calls, stages = record["calls"], record["stages"]
     assert {name: calls[name]["count"] for name in device.MESSAGES} == dict.fromkeys(device.MESSAGES, 1)
