@@ -44,7 +44,7 @@ $(VENV)/installed-lint: $(VENV)/installed requirements/lint.txt
 # Files are handed out in the order of tests/conftest.py, not by how many tests they have.
 test: $(VENV)/installed ## Run all tests (under 5 minutes)
 	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
-	@$(MAKE) --no-print-directory -C csrc check
+	@$(MAKE) --silent --no-print-directory -C csrc check
 
 coverage: $(VENV)/installed ## Check that tests walk every branch of the SDK
 	$(BIN)/python -m pytest --numprocesses 3 --cov --cov-report=term tests/sdk

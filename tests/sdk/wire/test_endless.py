@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("impatient")
 def asked(authority, identity):
     """Call a server that speaks like this, with half a second of patience; what was raised, None if it never ended."""
 
-    def ask(speak, body=b""):
+    def ask(speak, body=b"", patience_seconds=0.5):
         raised, context = [], tls.context(authority.folder / "trust.pem", identity)
 
         def call():
@@ -90,20 +90,6 @@ def test_a_server_that_says_something_now_and_then_is_given_up(asked, first, the
     assert isinstance(asked(lambda connection: drip(connection, first, then, pause)), ServerUnavailableError)
 
 
-def test_a_large_body_may_take_longer_than_the_patience_with_silence(asked, monkeypatch):
-    monkeypatch.setattr(tls, "_SLOWEST_BYTES_PER_SECOND", 1_000_000)
-    body = bytes(2**23)
-
-    def take(connection):
-        left = len(body) - 2**16  # Some came with the headers.
-        while left > 0 and (piece := connection.recv(2**16)):
-            left -= len(piece)
-            time.sleep(0.003)
-        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/proto\r\nContent-Length: 0\r\n\r\n")
-
-    assert asked(take, body) is None
-
-
 class Clock:
     now = 1000.0
 
@@ -116,6 +102,22 @@ def clock(monkeypatch):
     made = Clock()
     monkeypatch.setattr(tls, "time", made)
     return made
+
+
+def test_a_large_body_may_take_longer_than_the_patience_with_silence(asked, clock, monkeypatch):
+    monkeypatch.setattr(tls, "_SLOWEST_BYTES_PER_SECOND", 2**14)
+    body, said = bytes(2**22), []
+
+    def take(connection):
+        left = len(body) - 2**16  # Some came with the headers.
+        while left > 0 and (piece := connection.recv(2**14)):
+            left -= len(piece)
+            clock.now += 0.9  # A little less than the piece earns.
+        said.append(clock.now)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/proto\r\nContent-Length: 0\r\n\r\n")
+
+    assert asked(take, body, patience_seconds=30) is None
+    assert said[0] > 1000 + 2 * 30
 
 
 def test_bytes_earn_a_request_time_but_not_more_than_it_has(clock):
