@@ -101,6 +101,11 @@ Seed = Annotated[int, whole("Seed of everything random in the run.", least=0, mo
 Port = Annotated[int, whole("Port for devices; 0 picks a free one.", least=0, most=65535)]
 
 
+def terminal() -> Console:
+    """Standard output for text with names, ids and paths in it: brackets in them are no markup."""
+    return Console(markup=False)
+
+
 def progress_bar() -> Progress:
     """A bar on standard error, shown only on a terminal. `detail` says more about what is being done."""
     console = Console(stderr=True)

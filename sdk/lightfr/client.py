@@ -23,7 +23,7 @@ from lightfr.model.folder import ModelFolder
 from lightfr.participation import Terms
 from lightfr.results import ExportedData, ItemIdKind, Recommendation, Status
 from lightfr.store import Store
-from lightfr.user import USER_CODE, User, log
+from lightfr.user import USER_CODE, User, agreed_scale, log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -34,10 +34,6 @@ if TYPE_CHECKING:
     from lightfr.keys import KeyProvider
     from lightfr.participation import Participation, Progress, RoundStage
     from lightfr.rounds import Trusted
-
-
-# Name of a value in the store.
-_SCALE = "scale"
 
 
 class Client:
@@ -102,7 +98,7 @@ class Client:
         trusted = Trust(trust)
         store = Store.open(folder, key)
         try:
-            agreed = _agreed_scale(store, scale)
+            agreed = agreed_scale(store, scale)
             user = User(store, ModelFolder(folder / "models", trusted))
         except BaseException:
             store.close()
@@ -401,18 +397,3 @@ def _is_positive(number: float) -> bool:
         return number > 0
     except TypeError:
         return False
-
-
-def _agreed_scale(store: Store, asked: RatingScale | None) -> RatingScale:
-    """The scale that the folder was made with; another one later would change what the kept ratings mean."""
-    kept = store.get(_SCALE)
-    if kept is None:
-        chosen = asked or RatingScale(1, 5)
-        store.put(_SCALE, f"{chosen.minimum!r} {chosen.maximum!r}".encode())
-        return chosen
-    minimum, maximum = map(float, kept.split())
-    if asked is not None and (asked.minimum, asked.maximum) != (minimum, maximum):
-        raise InvalidInputError(
-            f"this folder was made with ratings from {minimum:g} to {maximum:g}: open it with that scale"
-        )
-    return RatingScale(minimum, maximum)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from lightfr._secret import secret
 from lightfr.codes import UserCode
-from lightfr.errors import NotSyncedError
-from lightfr.interactions import HIDDEN, Interactions
+from lightfr.errors import InvalidInputError, NotSyncedError
+from lightfr.interactions import HIDDEN, Interactions, RatingScale
 from lightfr.training import fit_for_round, fit_for_use, make_update, may_refine, taught_by
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # Names of the values in the store.
 USER_CODE = "user_code"
 _ROUNDS = "rounds"
+_SCALE = "scale"
 
 
 @secret
@@ -137,6 +138,21 @@ class User:
         if self.model is not None:
             self.model.close()
         self.model = None
+
+
+def agreed_scale(store: Store, asked: RatingScale | None) -> RatingScale:
+    """Return the scale that the folder was made with; another one later would change what the kept ratings mean."""
+    kept = store.get(_SCALE)
+    if kept is None:
+        chosen = asked or RatingScale(1, 5)
+        store.put(_SCALE, f"{chosen.minimum!r} {chosen.maximum!r}".encode())
+        return chosen
+    minimum, maximum = map(float, kept.split())
+    if asked is not None and (asked.minimum, asked.maximum) != (minimum, maximum):
+        raise InvalidInputError(
+            f"this folder was made with ratings from {minimum:g} to {maximum:g}: open it with that scale"
+        )
+    return RatingScale(minimum, maximum)
 
 
 def log(message: str, *details: object) -> None:

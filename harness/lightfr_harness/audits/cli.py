@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from lightfr.errors import InvalidInputError
@@ -15,7 +14,18 @@ from lightfr_harness.audits.finding import Finding, broken
 from lightfr_harness.audits.privacy.methods import WATCHED
 from lightfr_harness.audits.privacy.plan import MODES, ROUNDS_PER_DEVICE, AuditOptions
 from lightfr_harness.audits.summary_cli import print_summary
-from lightfr_harness.console import MOST_DEVICES, MOST_ROUNDS, Bits, Json, Report, Seed, choice, progress_bar, whole
+from lightfr_harness.console import (
+    MOST_DEVICES,
+    MOST_ROUNDS,
+    Bits,
+    Json,
+    Report,
+    Seed,
+    choice,
+    progress_bar,
+    terminal,
+    whole,
+)
 from lightfr_harness.data.cli import (
     Format,
     ItemColumn,
@@ -130,7 +140,7 @@ def privacy(
         save(audited.record, json_file, report)
     if json_file != "-":
         print_summary(audited.record, [finding.record() for finding in audited.findings], json_file, report)
-        Console().print(_table(audited.findings))
+        terminal().print(_table(audited.findings))
     if broken(audited.findings):
         raise typer.Exit(code=1)
 
@@ -154,7 +164,7 @@ def _methods(options: MethodOptions, beside: Path | None, json_file: str | None,
         table = Table(*HEADS, "Table 1 says", title=f"{TITLE}, in percent (guessing)", caption=" ".join(runs(record)))
         for name, cells, verdict in learned(record):
             table.add_row(name, *cells, verdict)
-        Console().print(table)
+        terminal().print(table)
 
 
 @app.command()

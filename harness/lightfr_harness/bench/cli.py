@@ -21,6 +21,7 @@ from lightfr_harness.console import (
     number,
     output_folder,
     progress_bar,
+    terminal,
     whole,
 )
 from lightfr_harness.errors import errors_as_messages
@@ -54,7 +55,7 @@ def topk(
         record = bench.run(items, bits, batch, codes, seed, seconds)
         save(record, json_file, report)
     if json_file != "-":
-        Console().print(_table([record]))
+        terminal().print(_table([record]))
 
 
 @app.command()
@@ -77,7 +78,7 @@ def open_rows(
         record = bench.run(items, open_items, bits, bitmap, seed, seconds)
         save(record, json_file, report)
     if json_file != "-":
-        Console().print(
+        terminal().print(
             f"{open_items:,} of {items:,} items open, {bits} bits: {record.ratio:.1f} times faster than all rows "
             f"(median {record.ratio_median:.1f}), {record.open_ns / 1000:.1f} us a search; with a prior of 64 steps "
             f"{record.prior_ratio:.1f} times (median {record.prior_ratio_median:.1f})"
@@ -100,7 +101,7 @@ def fit(
         record = bench.run(rated, bits, FIT_ITEMS, seed, seconds)
         save(record, json_file, report)
     if json_file != "-":
-        Console().print(
+        terminal().print(
             f"{rated} ratings, {bits} bits: {record.numpy_ratio:.0f} times faster than numpy (median "
             f"{record.numpy_ratio_median:.0f}), {record.ours_ns / 1000:.1f} us a fit"
         )
@@ -127,7 +128,7 @@ def rounds(
     for name, times in by_size.items():
         table.add_row(name, "   ".join(f"{n}: {us:.0f}" for n, us in times.items()))
     table.caption = f"grows as ratings ^ {record.exponent_in_ratings:.2f} at the upper end"
-    Console().print(table)
+    terminal().print(table)
 
 
 @app.command()
@@ -174,8 +175,8 @@ def load(
         record = from_dict(LoadRecord, {"units": units, "held": held})
         save(record, json_file, report)
     if json_file != "-":
-        Console().print(_load_table(record))
-        Console().print(
+        terminal().print(_load_table(record))
+        terminal().print(
             f"{held['open_at_the_server']:,} connections open at once, {held['check_ins']:,} check-ins served, "
             f"{held['errors']} errors; the server held {held['server_rss_bytes'] / 1e6:.0f} MB, "
             f"{held['kilobytes_each']:.0f} KB for each"
@@ -210,7 +211,7 @@ def _load_secure(load: SecureLoad, json_file: str | None, report: Path | None) -
             f"{one['server_peak_rss_bytes'] / 1e6:.0f}",
             f"{one['seconds']:.1f}",
         )
-    Console().print(table)
+    terminal().print(table)
 
 
 def _load_table(record: LoadRecord) -> Table:
@@ -252,8 +253,8 @@ def report(
         record = bench.figure_1_record(timings, 64)
         save(record, json_file, report)
     if json_file != "-":
-        Console().print(_table(timings[:8]))
-        Console().print(f"page: {report / record.kind}.html   record: {report / record.kind}.json")
+        terminal().print(_table(timings[:8]))
+        typer.echo(f"page: {report / record.kind}.html   record: {report / record.kind}.json")
 
 
 @app.command()
@@ -271,7 +272,7 @@ def accuracy(
             record = bench.run(data, bench.ROWS, lambda row: bar.advance(task))
         save(record, json_file, report)
     if json_file != "-":
-        Console().print(_accuracy_table(record))
+        terminal().print(_accuracy_table(record))
     if any(not row["reached"] and not row["is_goal"] for row in record.rows):
         raise typer.Exit(code=1)
 
@@ -349,6 +350,6 @@ def device(
         table = Table("", "measured", "limit", "", title=f"one device, {record.items:,} items of {record.bits} bits")
         for cells in rows:
             table.add_row(*cells)
-        Console().print(table)
+        terminal().print(table)
     if any(verdict == "broken" for *_, verdict in rows):
         raise typer.Exit(code=1)

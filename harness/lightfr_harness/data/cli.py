@@ -166,7 +166,7 @@ def _show(loaded: Ratings | Split) -> None:
 
 
 def _console() -> Console:
-    return Console(highlight=False)
+    return Console(highlight=False, markup=False)
 
 
 def _sources_table() -> Table:

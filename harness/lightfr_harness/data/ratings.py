@@ -6,6 +6,7 @@ bottom of the scale counts like any other.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -89,6 +90,13 @@ class Ratings:
         """Rows grouped by user, oldest first; equal times keep file order (lexsort is stable)."""
         return np.lexsort((self.timestamp, self.user_index)).astype(np.int64)
 
+    def fingerprint(self) -> str:
+        """Tells data sets apart in what is kept of finished runs. Another file of the same shape is other data."""
+        checksum = 0
+        for column in (self.user_index, self.item_index, self.rating, self.timestamp):
+            checksum = zlib.crc32(column.tobytes(), checksum)
+        return f"{self.n_users}x{self.n_items}x{len(self)}-{checksum:08x}"
+
     def _store(self, **fields: object) -> None:
         # The one place that writes to a frozen object, and only while it is being made.
         for name, value in fields.items():
@@ -129,6 +137,13 @@ def ratings_from_ids(
         has_times=has_times,
     )
     return renumber_by_popularity(ratings)
+
+
+def whole_times(times: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Times as whole numbers: millionths where any of them has a fraction and all of them fit, or as they are."""
+    has_fractions = bool((times != np.floor(times)).any())
+    unit = 1e6 if has_fractions and abs(times).max() * 1e6 < 2**63 else 1.0
+    return np.floor(times * unit).astype(np.int64)
 
 
 def number_by_first_appearance(ids: Ids) -> tuple[Index, list[str]]:

@@ -167,12 +167,13 @@ def run(console: Console, report: Path, json_file: str | None = None, scene: Sce
     write_page(report / "play.html", models, trust, material.titles, *sentences(record))
     matrix = _keep_matrix(work, report)
     save(record, json_file, report)
-    console.print(
-        f"\n[bold]play with it:        {report / 'play.html'}[/] (open it in a browser: nothing leaves the page)"
+    play, about, data, codes = (
+        escape(str(path)) for path in (report / "play.html", report / "demo.html", report / "demo.json", matrix)
     )
-    console.print(f"the report:          {report / 'demo.html'}")
-    console.print(f"the record:          {report / 'demo.json'}")
-    console.print(f"the learned matrix:  {matrix} ({record.codes_bytes:,} bytes, memory-mapped by devices)")
+    console.print(f"\n[bold]play with it:        {play}[/] (open it in a browser: nothing leaves the page)")
+    console.print(f"the report:          {about}")
+    console.print(f"the record:          {data}")
+    console.print(f"the learned matrix:  {codes} ({record.codes_bytes:,} bytes, memory-mapped by devices)")
 
 
 def _perform(

@@ -17,7 +17,6 @@ from lightfr_harness.errors import CannotRunError
 from lightfr_harness.journal import Journal
 from lightfr_harness.paper.protocols import HOLD_OUTS, PROTOCOLS, Parts
 from lightfr_harness.paper.runs import VALIDATION, RunResult, Watch, final_run, tuning_run
-from lightfr_harness.paper.sources import fingerprint
 from lightfr_harness.paper.stated import STATED
 from lightfr_harness.records import PaperAccuracyRecord, PaperRow, SeedFigures
 from lightfr_harness.simulation.baselines.method import STEPS, Entry, Settings
@@ -126,7 +125,7 @@ class _Table:
     ) -> None:
         self._ratings, self._options, self._journal, self._progress = ratings, options, journal, progress
         self._stated = STATED.get(stated, {})
-        self._data = fingerprint(ratings)
+        self._data = ratings.fingerprint()
         self._finished = 0
         self.held_out: dict[str, str] = {}
 

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from lightfr_harness.audits.cost.cli import INTERRUPTED_EXIT, print_findings
 from lightfr_harness.audits.cost.formulas import DATASETS
-from lightfr_harness.console import MOST_ITEMS, Json, Seed, choice, output_folder, progress_bar, whole
+from lightfr_harness.console import MOST_ITEMS, Json, Seed, choice, output_folder, progress_bar, terminal, whole
 from lightfr_harness.data.cli import (
     Format,
     ItemColumn,
@@ -151,12 +150,12 @@ def costs(
             )
         save(record, json_file, report)
     if json_file != "-":
-        Console().print(about(record))
+        terminal().print(about(record))
         for heads, rows in ((BYTE_HEADS, byte_rows(record)), (TIME_HEADS, time_rows(record))):
             table = Table(*heads)
             for name, cells in rows:
                 table.add_row(name, *cells)
-            Console().print(table)
+            terminal().print(table)
         print_findings(record.findings)
         _say_where(record, report)
 
@@ -227,7 +226,7 @@ def everything(
         except KeyboardInterrupt:
             typer.echo(f"Interrupted: {report / PAGE} has what is there. The same command goes on.", err=True)
             raise typer.Exit(code=INTERRUPTED_EXIT) from None
-    Console().print(f"page: {report / PAGE}")
+    typer.echo(f"page: {report / PAGE}")
 
 
 def _sources(
@@ -238,7 +237,7 @@ def _sources(
 
 
 def _say_where(record: Record, report: Path) -> None:
-    Console().print(f"page: {report / f'{record.kind}.html'}   record: {report / f'{record.kind}.json'}")
+    typer.echo(f"page: {report / f'{record.kind}.html'}   record: {report / f'{record.kind}.json'}")
 
 
 def _print(record: PaperAccuracyRecord) -> None:
@@ -250,4 +249,4 @@ def _print(record: PaperAccuracyRecord) -> None:
         rows = [each for each in record.rows if each["protocol"] == protocol]
         for name, cells in accuracy_rows(record, rows):
             table.add_row(name, *cells)
-        Console().print(table)
+        terminal().print(table)

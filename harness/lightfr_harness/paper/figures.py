@@ -16,7 +16,7 @@ from lightfr_harness.audits.cost import speed
 from lightfr_harness.audits.cost.run import FIGURE_1_ITEMS, figure_1_point
 from lightfr_harness.errors import CannotRunError
 from lightfr_harness.journal import Journal
-from lightfr_harness.paper.sources import Source, fingerprint
+from lightfr_harness.paper.sources import Source
 from lightfr_harness.records import PaperFiguresRecord, PaperSweep
 from lightfr_harness.simulation import sweep
 from lightfr_harness.simulation.options import TrainOptions
@@ -57,7 +57,7 @@ class FiguresOptions:
 def measure(options: FiguresOptions, path: Path, progress: Progress) -> PaperFiguresRecord:
     """Run what `path` does not have yet."""
     # A file that cannot be read is noticed before anything is timed.
-    data = [fingerprint(source.load()) for source in options.sources]
+    data = [source.load().fingerprint() for source in options.sources]
     journal, finished = Journal(path), 0
 
     def run(label: str, key: list[object], work: Callable[[], object]) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def measure(options: FiguresOptions, path: Path, progress: Progress) -> PaperFig
     sweeps: list[PaperSweep] = []
     for source, known in zip(options.sources, data, strict=True):
         points = [
-            run(point.key, [known, options.rounds, point.key], partial(_named, point))
+            run(point.key, [known, options.rounds, point.key], partial(sweep.named, point))
             for point in options.points(source)
         ]
         sweeps.append(
@@ -96,8 +96,3 @@ def measure(options: FiguresOptions, path: Path, progress: Progress) -> PaperFig
         machine=platform.machine(),
         lightfr=__version__,
     )
-
-
-def _named(point: sweep.Point) -> dict[str, object]:
-    """A point has a key of its own, which is not the journal's."""
-    return {"point": sweep.run(point)}

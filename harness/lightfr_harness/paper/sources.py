@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,9 +52,3 @@ def sources(
         )
     how = data_options or {}
     return [Source(file, formats[place % len(formats)], synthetic, how) for place, file in enumerate(files)]
-
-
-def fingerprint(ratings: Ratings) -> str:
-    """Tells data sets apart in what is kept of finished runs. Another file of the same shape is other data."""
-    checksum = zlib.crc32(ratings.item_index.tobytes() + ratings.rating.tobytes() + ratings.timestamp.tobytes())
-    return f"{ratings.n_users}x{ratings.n_items}x{len(ratings)}-{checksum:08x}"

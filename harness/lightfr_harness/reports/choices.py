@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lightfr_harness.records import Accuracy, AccuracyByCount, RankingFields, TrainRecord
+from lightfr_harness.records import AccuracyByCount, RankingFields, TrainRecord
 from lightfr_harness.reports.page import Part, Section, Text, table
 
 OPINION_HEADS = ("", "liked: HR@10", "liked: NDCG@10", "disliked: HR@10")
@@ -14,18 +14,14 @@ CHOSEN = "*"
 
 def opinion_rows(record: TrainRecord) -> list[tuple[str, list[str]]]:
     """Held-out items that users like and dislike, side by side; none where the ratings have no dislikes."""
-    if record.disliked_hr is None or not record.popularity.get("disliked_hr"):
+    if record.disliked_hr is None:
         return []
-    ours: Accuracy = {
-        "liked_hr": record.liked_hr or 0.0,
-        "liked_ndcg": record.liked_ndcg or 0.0,
-        "disliked_hr": record.disliked_hr,
-    }
-    rows = [("learned", ours), ("popularity list", record.popularity)]
-    told = [
-        (name, [f"{each['liked_hr']:.3f}", f"{each['liked_ndcg']:.3f}", f"{each['disliked_hr']:.3f}"])
-        for name, each in rows
+    popular = record.popularity
+    rows = [
+        ("learned", (record.liked_hr, record.liked_ndcg, record.disliked_hr)),
+        ("popularity list", tuple(popular.get(name) for name in ("liked_hr", "liked_ndcg", "disliked_hr"))),
     ]
+    told = [(name, ["-" if figure is None else f"{figure:.3f}" for figure in figures]) for name, figures in rows]
     users = [f"{record.n_liked or 0:,}", "", f"{record.n_disliked or 0:,}"]
     return [*told, ("users", users)]
 

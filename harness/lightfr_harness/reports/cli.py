@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
-from lightfr_harness.console import output_folder
+from lightfr_harness.console import output_folder, terminal
 from lightfr_harness.errors import errors_as_messages
 
 
@@ -44,7 +43,7 @@ def compare(
             table.add_row(change.claim, change.mode, *values, change.what)
     if not table.rows:
         table.add_row("nothing, beyond noise", "", "", "", comparing.SAME)
-    Console().print(table)
+    terminal().print(table)
     if comparing.worse(changes):
         raise typer.Exit(code=1)
 

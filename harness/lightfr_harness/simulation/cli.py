@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from lightfr.rankings import MOST_FOURTHS
@@ -25,6 +24,7 @@ from lightfr_harness.console import (
     output_file,
     output_folder,
     progress_bar,
+    terminal,
     whole,
 )
 from lightfr_harness.data.cli import (
@@ -216,7 +216,7 @@ def train(
         save_record(trained.record, json_file, report)
     if json_file != "-":
         for table in _summary(trained.record):
-            Console().print(table)
+            terminal().print(table)
 
 
 def sweep(
@@ -256,7 +256,7 @@ def sweep(
             )
         save_record(record, json_file, report)
     if json_file != "-":
-        Console().print(f"page: {report / 'sweep.html'}   record: {report / 'sweep.json'}")
+        typer.echo(f"page: {report / 'sweep.html'}   record: {report / 'sweep.json'}")
 
 
 def _workers(record: records.TrainRecord) -> str:

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from lightfr.cohorts import MAX_DEVICES
-from lightfr_harness.console import MOST_ITEMS, Bits, Json, Report, Seed, number, progress_bar, whole
+from lightfr_harness.console import MOST_ITEMS, Bits, Json, Report, Seed, number, progress_bar, terminal, whole
 from lightfr_harness.errors import errors_as_messages
 
 # An entry of two arrays each: 10^8 take some gigabytes.
@@ -76,7 +75,7 @@ def scale(
         table = Table("", "simulated", title=page.verdict(record), caption=page.about(record))
         for name, value in page.answer_rows(record.answer):
             table.add_row(name, value)
-        Console().print(table)
+        terminal().print(table)
 
 
 @app.command()
@@ -112,4 +111,4 @@ def real(
         table = Table(*page.REAL_HEADS, title=page.REAL_TITLE)
         for cells in page.real_rows(record):
             table.add_row(*cells)
-        Console().print(table)
+        terminal().print(table)

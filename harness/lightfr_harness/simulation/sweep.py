@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import platform
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,10 +12,11 @@ from pathlib import Path
 
 from lightfr import __version__, _kernel
 from lightfr.errors import InvalidInputError
+from lightfr_harness.data import Candidates
 from lightfr_harness.journal import Journal
 from lightfr_harness.records import SweepPoint, SweepRecord
 from lightfr_harness.simulation.options import TrainOptions
-from lightfr_harness.simulation.train import train
+from lightfr_harness.simulation.train import load_split, train
 
 BITS = (8, 16, 32, 64)
 # The paper's own values, and before them those that can work: as printed its balance term is f^2 times too strong.
@@ -63,9 +66,10 @@ def run_all(
     base: TrainOptions, seeds: int, points: list[Point], path: Path, step: Callable[[Point], None]
 ) -> SweepRecord:
     """Run what is not in `path` yet, and add each run to it as a line, so that a stopped sweep goes on where it was."""
-    journal, done = Journal(path), []
+    data, journal, done = _data_of(base), Journal(path), []
     for point in points:
-        done.append(journal.result(point.key, partial(run, point)))
+        key = json.dumps([data, base.rounds, point.key])
+        done.append(journal.result(key, partial(named, point))["point"])
         step(point)
     return SweepRecord(
         points=done,
@@ -76,6 +80,18 @@ def run_all(
         machine=platform.machine(),
         lightfr=__version__,
     )
+
+
+def _data_of(base: TrainOptions) -> str:
+    """Tells data sets apart, what is held out of them included."""
+    split = load_split(base)
+    held_out = split.test if isinstance(split.test, Candidates) else split.test.held_out
+    return f"{split.train.fingerprint()}-{zlib.crc32(held_out.item_index.tobytes()):08x}"
+
+
+def named(point: Point) -> dict[str, SweepPoint]:
+    """A point has a key of its own, which is not the journal's."""
+    return {"point": run(point)}
 
 
 def run(point: Point) -> SweepPoint:

@@ -170,6 +170,10 @@ class TrainingRun:
         if not np.array_equal(options, self._fingerprint()):
             raise InvalidInputError(f"{path} belongs to a run with other options or data; {advice}")
         finished, *traffic = state.pop("counts").tolist()
+        if finished > self.options.rounds:
+            raise InvalidInputError(
+                f"{path} is {finished} rounds old, more than the {self.options.rounds} asked for; {advice}"
+            )
         self.finished_rounds, self.traffic = finished, Traffic(*traffic)
         self.fleet.restore(state.pop("devices"))
         self.server.restore(state)
@@ -178,7 +182,14 @@ class TrainingRun:
         """What must agree for a checkpoint to be taken up; more rounds may be asked for than before."""
         options = {**asdict(self.options), "rounds": 0}
         model = self.server.model()
-        shape = (len(self.fleet), model.item_count, model.code_bits, model.objective, model.upload_kind, model.balance)
+        shape = (
+            self.fleet.checksum,
+            model.item_count,
+            model.code_bits,
+            model.objective,
+            model.upload_kind,
+            model.balance,
+        )
         noise = (model.noise.rows_thousandths, model.noise.sums_thousandths, model.noise.counts_thousandths)
         privacy = (model.privacy_mode, *noise)
         return np.array([*options.values(), *shape, self.server.gate, self.server.max_rows, *privacy], np.float64)

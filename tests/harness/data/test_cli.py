@@ -34,6 +34,15 @@ def test_show_takes_the_columns_of_a_csv(tmp_path):
     assert "from 9" in result.stdout  # More values than bars: tenths of the scale.
 
 
+def test_show_prints_ids_with_brackets_as_they_are(tmp_path):
+    path = tmp_path / "any.csv"
+    path.write_text("user_id,item_id,rating\n[/red],[bold]x,1\nu,b,0\n")
+    result = run("show", path, "--format", "csv", "--rating-min", 0, "--rating-max", 1)
+    assert result.exit_code == 0
+    assert "[/red]" in result.stdout
+    assert "[bold]x" in result.stdout
+
+
 def test_show_tells_that_a_prepared_folder_is_split(tmp_path):
     for name, items in (("train", "ab"), ("test", "cd")):
         lines = "".join(f"u,{item},{stars}\n" for stars, item in enumerate(items))

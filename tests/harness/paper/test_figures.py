@@ -82,7 +82,7 @@ def test_a_stopped_command_goes_on_and_other_rounds_are_run_anew(tmp_path, runs,
 
 def test_a_real_run_of_a_point_is_a_training(tmp_path):
     options = FiguresOptions([TINY], rounds=1)
-    point = figures._named(options.points(TINY)[0])["point"]
+    point = sweep.named(options.points(TINY)[0])["point"]
     assert 0 < point["ndcg"] < point["hr"] <= 1
     assert json.dumps(point)
 

@@ -18,6 +18,16 @@ def test_liked_and_disliked_items_stand_side_by_side_for_both_lists():
     assert choices.opinion_rows(replace(RECORD, disliked_hr=None, n_disliked=0)) == []
 
 
+def test_where_nobody_likes_what_is_held_out_its_figures_are_left_open():
+    popular = {name: value for name, value in RECORD.popularity.items() if not name.startswith("liked")}
+    record = replace(RECORD, liked_hr=None, liked_ndcg=None, n_liked=0, popularity={**popular, "disliked_hr": 0.0})
+    assert choices.opinion_rows(record) == [
+        ("learned", ["-", "-", "0.530"]),
+        ("popularity list", ["-", "-", "0.000"]),
+        ("users", ["0", "", "216"]),
+    ]
+
+
 def test_every_candidate_has_what_the_fleet_and_the_test_say_and_each_group_one_mark():
     rows = dict(choices.candidate_rows(RECORD))
     assert choices.candidate_heads(RECORD) == ["", "20-99 ratings", "100+ ratings"]

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
@@ -35,6 +36,18 @@ def test_a_stopped_sweep_goes_on_where_it_was(quick, tmp_path):
     assert [point["key"] for point in record.points] == [p.key for p in points]
     assert path.read_text().splitlines()[:2] == first_two
     assert all(json.loads(line) for line in path.read_text().splitlines())
+
+
+def test_runs_of_other_data_or_rounds_are_no_results_of_this_sweep(quick, tmp_path):
+    path = tmp_path / "runs.jsonl"
+
+    def swept(base):
+        (point,) = sweep.run_all(base, 1, sweep.plan(base, seeds=1)[:1], path, lambda point: None).points
+        return point["popularity"]["n_users"], len(path.read_text().splitlines())
+
+    tiny, more_rounds, other = BASE, replace(BASE, rounds=2), replace(BASE, synthetic="30x40x300")
+    assert [swept(base)[1] for base in (tiny, more_rounds, other, tiny)] == [1, 2, 3, 3]
+    assert swept(other)[0] <= 30 < swept(tiny)[0]
 
 
 def test_the_command_writes_a_record_and_a_page_with_all_panels(quick, tmp_path):

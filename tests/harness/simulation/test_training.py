@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -101,7 +102,19 @@ def test_a_checkpoint_of_another_run_is_refused(ratings, tmp_path):
     next(iter(make_run(ratings, path)))
     with pytest.raises(InvalidInputError, match="other options"):
         make_run(ratings, path, seed=4)
+    with pytest.raises(InvalidInputError, match="other options or data"):
+        make_run(replace(ratings, rating=ratings.rating[::-1].copy()), path)
     assert make_run(ratings, path, rounds=9).finished_rounds == 1
+
+
+def test_a_checkpoint_of_more_rounds_than_are_asked_for_is_refused(ratings, tmp_path):
+    path = tmp_path / "run.npz"
+    finish(make_run(ratings, path, rounds=3))
+    assert make_run(ratings, path, rounds=3).finished_rounds == 3
+    with pytest.raises(
+        InvalidInputError, match="is 3 rounds old, more than the 2 asked for; remove it or name another"
+    ):
+        make_run(ratings, path, rounds=2)
 
 
 @pytest.mark.parametrize("content", [b"", b"no checkpoint", b"PK\x03\x04 no archive"])

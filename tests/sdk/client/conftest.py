@@ -5,7 +5,7 @@ import pytest
 from lightfr import Client, Device, FileKey
 from lightfr._wire import channel as channels
 from tests.certificates import client_pem, credentials_of
-from tests.sdk.client.publisher import Publisher
+from tests.sdk.client.publisher import Publisher, random_codes
 from tests.sdk.wire.servers import ScriptedServer
 
 
@@ -78,3 +78,20 @@ def open_device(authority, publisher, tmp_path):
     yield make
     for client in opened:
         client.close()
+
+
+@pytest.fixture
+def codes():
+    """Those of version 1."""
+    return random_codes(1)
+
+
+@pytest.fixture
+def device(publisher, open_device, codes):
+    """A device that holds version 1."""
+    publisher.publish(1, codes)
+    client = open_device()
+    client.sync()
+    client.rate("item 1", 5)
+    publisher.server.requests.clear()
+    return client

@@ -34,6 +34,24 @@ def refusal(code, status, reason):
     return status, {"Content-Type": "application/json"}, json.dumps(body).encode()
 
 
+def served(client):
+    """The version in use and its first code; recommending works."""
+    assert len(client.recommend(3)) == 3
+    return client.status().model_version, bytes(client._user.model.codes.row(0))
+
+
+def files_of(client):
+    """The names of the files that a client keeps of its model."""
+    return {file.name for file in client._user.models._path.iterdir()}
+
+
+def names_of(message):
+    """The names that a client gives the files of a manifest, and no other."""
+    files = [message.codes, *message.catalogue_parts]
+    files += [getattr(message, name) for name in ("open_rows", "removed_items") if message.HasField(name)]
+    return {"current", *(file.sha256.hex() for file in files)}
+
+
 class Publisher:
     """Answers a ScriptedServer. `current` is the signed manifest that GetManifest gives to whoever has another.
 

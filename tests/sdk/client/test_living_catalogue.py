@@ -8,7 +8,7 @@ import pytest
 from lightfr.errors import ArtifactFileError, ManifestError, NotSyncedError, UnknownItemError
 from lightfr.v1 import coordinator_pb2, manifest_pb2
 from lightfr_harness.server.artifacts import make_bitmap, make_delta
-from tests.sdk.client.publisher import ITEMS, asked, random_codes
+from tests.sdk.client.publisher import ITEMS, asked, files_of, random_codes
 
 N = len(ITEMS)
 NEW_ITEMS = [f"new {number}" for number in range(40)]
@@ -25,10 +25,6 @@ def device(publisher, open_device):
     client.rate_many([("item 1", 5), ("item 150", 4), ("item 300", 5)])
     publisher.server.requests.clear()
     return client
-
-
-def files_of(client):
-    return {file.name for file in client._user.models._path.iterdir()}
 
 
 def full_matrix(rows, is_open):

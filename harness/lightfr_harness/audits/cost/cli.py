@@ -99,7 +99,7 @@ def print_findings(findings: Sequence[Mapping[str, Any]]) -> None:
     """A heading for each claim, which may be wider than a column, and its figures below in columns that line up."""
     console = Console()
     for claim in dict.fromkeys(finding["claim"] for finding in findings):
-        console.print(f"\n[bold]{claim}[/]")
+        console.print(f"\n[bold]{escape(claim)}[/]")
         console.print(_columns([finding for finding in findings if finding["claim"] == claim]))
 
 

@@ -28,6 +28,8 @@ def open_bytes(path: Path) -> IO[bytes]:
     """The bytes of a file, or of the file that the path names inside a zip file."""
     if path.is_dir():
         raise DataFileError(path, None, "this is a folder", "Name the file with the ratings inside it.")
+    if path.exists() and not path.is_file():
+        raise DataFileError(path, None, "this is a pipe or a device", "Save the ratings in a file and name that.")
     file = next((each for each in (path, *path.parents) if each.is_file()), None)
     inside = path.relative_to(file).as_posix() if file else ""
     if file is None or (inside != "." and not _is_zip(file)):

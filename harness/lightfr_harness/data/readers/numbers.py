@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataFileError
-from ..ratings import Ratings, ratings_from_ids
+from ..ratings import Ratings, ratings_from_ids, whole_times
 from .files import first_line, open_text
 
 LINES_AT_ONCE = 500_000
@@ -92,7 +92,7 @@ def read_douban_text(path: Path) -> Ratings:
 
 def read_numbers(path: Path, layout: Layout) -> Ratings:
     users, items, rating, *rest = _joined(path, layout)
-    timestamp = rest[0] if rest else None
+    timestamp = whole_times(rest[0]) if rest else None
     scale = (layout.rating_min, layout.rating_max)
     return ratings_from_ids(users, items, rating, timestamp, scale)
 
@@ -142,8 +142,8 @@ def _faults(table: Table, layout: Layout) -> dict[str, NDArray[np.bool_]]:
     rating = column["rating"]
     inside = (rating >= layout.rating_min) & (rating <= layout.rating_max)
     faults = {
-        "the user id is not a whole number": ~is_id(column["user"]),
-        "the item id is not a whole number": ~is_id(column["item"]),
+        "the user id is not a whole number from 0 to 2^53": ~is_id(column["user"]),
+        "the item id is not a whole number from 0 to 2^53": ~is_id(column["item"]),
         f"the rating is NaN or outside {layout.rating_min:g} to {layout.rating_max:g}": ~inside,
     }
     if "timestamp" in column:
@@ -162,7 +162,7 @@ def _columns(table: Table, layout: Layout) -> tuple[NDArray[Any], ...]:
     ids = (column["user"].astype(np.int64), column["item"].astype(np.int64))
     if "timestamp" not in column:
         return (*ids, column["rating"].copy())
-    return (*ids, column["rating"].copy(), column["timestamp"].astype(np.int64))
+    return (*ids, column["rating"].copy(), column["timestamp"].copy())
 
 
 def _first_bad(lines: list[str], layout: Layout) -> int:

@@ -43,9 +43,13 @@ def read_prepared(folder: Path, *, rating_min: float | None = None, rating_max: 
     users: Numbers = {}
     items: Numbers = {}
     columns = _train_columns(folder / "train.csv", users, items)
+    if rating_min is None and rating_max is None and len(set(columns[2])) == 1:
+        reason = "all ratings in train.csv are equal, so that they tell no scale"
+        raise DataFileError(folder, None, reason, "Declare --rating-min and --rating-max.")
     given = _Evaluation.read(folder / "test.csv", users, items)
     has_validation = (folder / "val.csv").exists()
     given_validation = _Evaluation.read(folder / "val.csv", users, items) if has_validation else None
+    Table(folder).require_text((*users, *items))
     train = _train(columns, list(users), list(items), rating_min, rating_max)
     test = given.without_own_items(train)
     validation = given_validation.without_own_items(train) if given_validation else None

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import DataFileError, InvalidOptionError
-from ..ratings import Ratings, ratings_from_ids, require_rating_range
+from ..ratings import Ratings, ratings_from_ids, require_rating_range, whole_times
 from .files import first_line, open_text
 
 ADVICE = "Correct or remove the line and load the file again."
@@ -126,15 +126,15 @@ class Table:
             raise DataFileError(self.path, line, f"the {name} is not a finite number", ADVICE)
         return value
 
-    def time(self, line: int, text: str) -> int:
+    def time(self, line: int, text: str) -> float:
         """A number as it is; an ISO date or time in seconds, as UTC where it names no zone."""
         if "-" not in text[1:]:
-            return int(self.number(line, text, "timestamp"))
+            return self.number(line, text, "timestamp")
         try:
             moment = datetime.fromisoformat(text)
         except ValueError:
             raise DataFileError(self.path, line, "the timestamp is neither a number nor an ISO date", ADVICE) from None
-        return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
     def require_text(self, ids: Iterable[str]) -> None:
         """Ids of another encoding could be neither compared nor printed."""
@@ -148,7 +148,7 @@ class Table:
 def _read(table: Table, columns: list[str], timestamp: str | None, scale: tuple[float, float]) -> Ratings:
     users: list[str] = []
     items: list[str] = []
-    values, times = array("d"), array("q")
+    values, times = array("d"), array("d")
     known: dict[str, str] = {}  # One string for each id, not one for each line.
     for line, fields in table.rows([*columns, timestamp] if timestamp else columns):
         users.append(known.setdefault(fields[0], fields[0]))
@@ -162,7 +162,7 @@ def _read(table: Table, columns: list[str], timestamp: str | None, scale: tuple[
     if not values:
         raise DataFileError(table.path, None, "there are no ratings in it", "Name another file.")
     table.require_text(known)
-    return ratings_from_ids(users, items, np.array(values), np.array(times) if timestamp else None, scale)
+    return ratings_from_ids(users, items, np.array(values), whole_times(np.array(times)) if timestamp else None, scale)
 
 
 def _declared(format: str, rating_min: float | None, rating_max: float | None) -> tuple[float, float]:

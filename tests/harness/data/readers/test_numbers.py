@@ -1,5 +1,7 @@
 """The MovieLens shapes, sound and broken."""
 
+import os
+
 import pytest
 
 from lightfr_harness.data import load
@@ -75,8 +77,8 @@ BROKEN = [
     ("7,20,good,881", "the rating is not a number"),
     ("7,,3,881", "the item is not a number"),
     ("x7,20,3,881", "the user is not a number"),
-    ("7.5,20,3,881", "the user id is not a whole number"),
-    ("7,-2,3,881", "the item id is not a whole number"),
+    ("7.5,20,3,881", "the user id is not a whole number from 0 to 2^53"),
+    ("7,-2,3,881", "the item id is not a whole number from 0 to 2^53"),
     ("7,20,nan,881", "the rating is NaN or outside"),
     ("7,20,6,881", "the rating is NaN or outside"),
     ("7,20,0,881", "the rating is NaN or outside"),
@@ -136,6 +138,17 @@ def test_a_header_that_is_not_the_formats_own_is_reported_as_line_one(tmp_path, 
 def test_a_file_without_ratings_is_refused(tmp_path, text):
     with pytest.raises(DataFileError, match="no ratings"):
         load(write(tmp_path, text), "ml-1m")
+
+
+def test_fractions_of_a_second_tell_which_rating_is_the_newest(tmp_path):
+    ratings = load(write(tmp_path, "1::2::3::881.75\n1::2::4::881.25\n1::3::5::880\n"), "ml-1m")
+    assert (ratings.rating.tolist(), ratings.timestamp.tolist()) == ([3, 5], [881_750_000, 880_000_000])
+
+
+def test_a_pipe_is_refused_before_it_is_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(DataFileError, match=r"this is a pipe or a device\. Save the ratings in a file"):
+        load(tmp_path / "pipe", "ml-1m")
 
 
 def test_a_missing_file_and_a_folder_are_told_apart(tmp_path):

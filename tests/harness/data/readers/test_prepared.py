@@ -67,6 +67,21 @@ def test_the_scale_is_declared_by_the_caller_or_else_spans_the_train_ratings(tmp
         load(folder, "prepared", rating_max=3)
 
 
+def test_ratings_that_are_all_equal_need_a_declared_scale(tmp_path):
+    folder = folder_of(tmp_path, train="u,a,1\nu,b,1\nv,b,1\n")
+    with pytest.raises(DataFileError, match=r"all ratings in train\.csv are equal.* Declare --rating-min and"):
+        load(folder, "prepared")
+    assert load(folder, "prepared", rating_min=0).train.levels().tolist() == [2520] * 3
+
+
+@pytest.mark.parametrize("name", ["train.csv", "test.csv", "val.csv"])
+def test_ids_in_another_encoding_are_refused_in_every_file(tmp_path, name):
+    file = folder_of(tmp_path, val="v,y,1\nv,a,0\n") / name
+    file.write_bytes(file.read_bytes().replace(b"v,", b"\xe9,"))
+    with pytest.raises(DataFileError, match="an id is not UTF-8 text"):
+        load(tmp_path, "prepared")
+
+
 def test_repeated_train_ratings_count_once(tmp_path):
     split = load(folder_of(tmp_path, train=TRAIN + "u,a,2\n"), "prepared")
     assert (split.train.n_duplicates, len(split.train)) == (1, 3)

@@ -39,10 +39,13 @@ def test_without_a_time_column_there_are_no_times(tmp_path):
         (("2013-06-21", "1970-01-02"), [1371772800, 86400]),
         (("1970-01-01T00:00:10", "1970-01-01 01:00:00+01:00"), [10, 0]),
         (("1970-01-01T00:00:01Z", "1969-12-31"), [1, -86400]),
-        (("-5", "881.9"), [-5, 881]),
+        (("-5", "881"), [-5, 881]),
+        (("-5", "881.9"), [-5_000_000, 881_900_000]),
+        (("1970-01-01T00:00:01.25", "1970-01-01"), [1_250_000, 0]),
+        (("1e15", "0.5"), [10**15, 0]),
     ],
 )
-def test_times_are_numbers_or_iso_dates(tmp_path, texts, seconds):
+def test_times_are_numbers_or_iso_dates_and_in_millionths_where_one_has_a_fraction(tmp_path, texts, seconds):
     path = write(tmp_path, "user_id,item_id,rating,t\n" + "".join(f"u,i{n},1,{text}\n" for n, text in enumerate(texts)))
     assert load(path, "csv", timestamp="t", **SCALE).timestamp.tolist() == seconds
 
