@@ -34,7 +34,7 @@ def _changes_of(node: ast.AST) -> Iterator[Change]:
             yield node, lambda: setattr(node, "value", value + 1)
         case ast.Call(func=ast.Name(id="max" | "min")):
             pass  # the order of their arguments means nothing
-        case ast.Call(args=[first, second, *_]) if not isinstance(first, ast.Starred):
+        case ast.Call(args=[first, second, *_]) if not isinstance(first, ast.Starred) and _differ(first, second):
             yield node, lambda: node.args.__setitem__(slice(0, 2), [second, first])
     for body in (getattr(node, field, None) for field in ("body", "orelse", "finalbody")):
         for i, statement in enumerate(body if isinstance(body, list) else []):
@@ -42,6 +42,10 @@ def _changes_of(node: ast.AST) -> Iterator[Change]:
             if isinstance(statement, ast.Raise | ast.AugAssign) or is_call:
                 nothing = ast.copy_location(ast.Pass(), statement)
                 yield statement, lambda body=body, i=i, nothing=nothing: body.__setitem__(i, nothing)
+
+
+def _differ(one: ast.AST, other: ast.AST) -> bool:
+    return ast.dump(one) != ast.dump(other)
 
 
 def _is_left_out(node: ast.AST, lines: list[str]) -> bool:

@@ -45,8 +45,10 @@ def test_a_month_has_12_rounds_and_one_gate_refresh_unless_the_app_says_otherwis
 
 @pytest.mark.parametrize("name", Budget._fields)
 def test_a_negative_budget_is_refused(name):
-    with pytest.raises(OutOfRangeError, match=f"budget.{name}"):
+    with pytest.raises(OutOfRangeError) as refused:
         Budget(**{name: -1}).require_valid()
+    assert (refused.value.what, refused.value.actual) == (f"budget.{name}", -1)
+    assert (refused.value.minimum, refused.value.maximum) == (0, float("inf"))
     Budget(**{name: 0}).require_valid()
 
 
@@ -116,6 +118,14 @@ def test_those_of_the_last_30_days_are_kept_for_a_budget_that_grows(store, ledge
     for _ in range(5):
         upload(store, ledger)
     assert len(Ledger(store, Budget(rounds_per_month=4), clock).spent().rounds) == 5
+
+
+def test_what_has_just_had_its_30_days_is_not_kept(store, clock):
+    ledger = Ledger(store, Budget(rounds_per_month=0), clock)
+    for _ in range(2):
+        upload(store, ledger)
+        clock.now += PERIOD
+    assert json.loads(store.get("spent"))["rounds"] == [NOON + PERIOD]
 
 
 def test_what_is_spent_is_found_again_by_another_process(store, ledger, clock):

@@ -47,6 +47,8 @@ def test_noise_that_is_too_small_to_be_counted_promises_nothing(field):
     is_training = field != "counts_thousandths"
     assert round_loss(small, 64, 256, is_training=is_training) == inf
     assert round_loss(small, 64, 256, is_training=not is_training) < inf
+    setattr(small, field, 1_300)
+    assert round_loss(small, 64, 256, is_training=is_training) < inf
     assert epsilon(inf) == inf
 
 

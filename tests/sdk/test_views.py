@@ -1,6 +1,7 @@
 """What a server told is kept for the last sixteen rounds, and survives export and import bit for bit."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -18,7 +19,13 @@ def test_a_view_survives_export_and_import():
     assert imported(exported(views)) == views
 
 
+def test_a_view_is_what_a_session_knows_of_its_round():
+    known = SimpleNamespace(**view(1)._asdict(), seed=b"is no part of it")
+    assert View.of(known) == view(1)
+
+
 def test_the_newest_sixteen_are_kept_oldest_first():
+    assert KEPT_VIEWS == 16
     kept = {}
     for number in range(KEPT_VIEWS + 3):
         kept.update(kept_views(view(number), kept.get))
@@ -54,6 +61,7 @@ def spoilt(change):
         spoilt(lambda fields: fields.update(views={})),
         spoilt(lambda fields: fields.update(views=[7])),
         spoilt(lambda fields: fields["views"][0].pop("included")),
+        spoilt(lambda fields: fields["views"][0].pop("kind")),
         spoilt(lambda fields: fields["views"][0].update(more="00")),
         spoilt(lambda fields: fields["views"][0].update(included="xy")),
         spoilt(lambda fields: fields["views"][0].update(included=7)),
