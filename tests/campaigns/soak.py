@@ -32,7 +32,7 @@ BITS, OPEN_ROWS, PROCESSES, DROPOUT = 64, 500, 2, 0.1
 DEADLINE_SECONDS = 20
 # Files of versions and the data base's log come and go: so much may be between the first and the last sixth.
 GROWTH = {"rss_bytes": 1.1, "descriptors": 1.1, "disk_bytes": 1.2, "p99_ms": 1.5}
-# A share of the goal: while a liar is looked for, more than half of the devices sit out, and a tenth of the rest leaves.
+# Of the goal. While a liar is looked for, more than half of the devices sit out, and a tenth of the rest leaves.
 SMALLEST = 6
 # A liar is found by halving those that were in spoilt sums, and named after two more.
 MOST_SPOILT = 16
