@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import zip_longest
 from typing import TYPE_CHECKING, TypeAlias
 
 from lightfr_harness.reports.svg import Bars, Plot
@@ -71,6 +72,12 @@ class Table:
     heads: Sequence[str]
     rows: Sequence[Row]
 
+    @property
+    def columns_of_words(self) -> set[int]:
+        """Columns without a number, counted as heads are. They begin below each other, where numbers end."""
+        columns = zip_longest(*(row.cells for row in self.rows), fillvalue="")
+        return {number for number, cells in enumerate(columns, start=1) if _are_words(cells)}
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -108,6 +115,11 @@ class Section:
 
 
 Part: TypeAlias = "Text | Lines | Table | Facts | Progress | Panels | Plot | Bars | Section"
+
+
+def _are_words(cells: Sequence[str | Meter]) -> bool:
+    said = [cell for cell in cells if cell not in ("", "-")]
+    return bool(said) and all(isinstance(cell, str) and cell[0].isalpha() for cell in said)
 
 
 def table(caption: str, heads: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]) -> Table:

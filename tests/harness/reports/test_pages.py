@@ -15,6 +15,7 @@ from lightfr_harness.compare import compare
 from lightfr_harness.records import CostRecord, from_dict
 from lightfr_harness.reports import comparison, cost, paper_all
 from lightfr_harness.reports.bench import device_rows
+from lightfr_harness.reports.page import Verdict, document, table
 from lightfr_harness.reports.pages import page_of
 from lightfr_harness.server.coordinator.accuracy import AccuracyReport
 from lightfr_harness.server.coordinator.operations import render
@@ -169,6 +170,16 @@ def test_points_of_the_privacy_page_carry_their_mode_and_stand_against_accuracy_
     assert re.findall(r'class="tag [^>]*>([^<]+)', text).count("secagg+dp 256") == 2 * 3
     assert ">HR@10</text>" in text
     assert ">bytes of an upload</text>" in text
+
+
+def test_columns_of_words_begin_below_each_other_and_numbers_end_there():
+    rows = [("1", ["A Lone Rider", "12 %", "1"]), ("2", ["-", "-", "no"])]
+    mixed = table("films", ["", "liked", "share", "so"], rows)
+    text = document("films", Verdict("said"), [mixed])
+    assert re.findall(r'<th scope="col"( class="words")?>([^<]*)', text) == [
+        ("", ""), (' class="words"', "liked"), ("", "share"), ("", "so"),
+    ]  # fmt: skip
+    assert text.count("absent words") == 1
 
 
 def test_text_from_a_profile_is_escaped():
