@@ -119,6 +119,13 @@ def test_nothing_that_ci_runs_installs_without_hashes_or_runs_scripts_of_package
     assert unguarded("\tpip install ruff\n\tnpm ci\n\tnpm install x\n\tpython -m build .") != []
 
 
+def test_workflows_use_actions_by_commit_since_a_tag_can_be_moved():
+    texts = [path.read_text() for path in (ROOT / ".github/workflows").glob("*.yml")]
+    used = [line for text in texts for line in re.findall(r"uses: (.*)", text)]
+    assert used
+    assert [line for line in used if not re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v[\d.]+", line)] == []
+
+
 @pytest.mark.parametrize("folder", ["web", "tests/interop/node"])
 def test_every_package_of_npm_has_its_hash(folder):
     packages = json.loads((ROOT / folder / "package-lock.json").read_text())["packages"]
