@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lightfr import _kernel
 from lightfr.codes import ItemCodes, ItemSet, UserCode
-from lightfr.errors import InvalidInputError, ItemIndexError, OutOfRangeError
+from lightfr.errors import CodeLengthError, InvalidInputError, ItemIndexError, OutOfRangeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -108,6 +108,10 @@ def rank_batch(
 ) -> list[list[Ranked]]:
     """Return rank() of several user codes in one pass over the catalogue: several profiles on one device."""
     pointer = item_codes.kernel_pointer()
+    for code in user_codes:
+        # One behind the other, codes of other lengths may well have the bytes of some codes of this one.
+        if code.code_bits != pointer.code_bits:
+            raise CodeLengthError(code.code_bits, pointer.code_bits)
     queries = _kernel.CodesPointer(b"".join(code.reveal() for code in user_codes), pointer.code_bits)
     steps = None if prior is None else prior._pointer
     found = _kernel.topk_batch(pointer, queries, k, prior=steps)
