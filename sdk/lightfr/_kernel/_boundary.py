@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from lightfr import errors
+from lightfr import _arguments, errors
 from lightfr._kernel._lfr import ffi as _ffi  # type: ignore[import-not-found] # built from csrc/
 from lightfr._kernel._lfr import lib as _lib
 
@@ -43,7 +43,7 @@ def check(status: int, n_items: int = 0) -> None:
 
 def require_code_bits(code_bits: int) -> None:
     """Raise CodeLengthError unless the length is one that codes can have."""
-    if not MIN_CODE_BITS <= code_bits <= MAX_CODE_BITS or code_bits % 8:
+    if not MIN_CODE_BITS <= _arguments.whole("code_bits", code_bits) <= MAX_CODE_BITS or code_bits % 8:
         raise errors.CodeLengthError(code_bits)
 
 
