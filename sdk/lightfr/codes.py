@@ -221,7 +221,7 @@ class ItemSet:
             self._bitmap[item_index >> 3] &= ~(1 << (item_index & 7))
 
     def __contains__(self, item_index: int) -> bool:
-        return bool(self._bitmap[item_index >> 3] >> (item_index & 7) & 1)
+        return 0 <= item_index < self.n_items and bool(self._bitmap[item_index >> 3] >> (item_index & 7) & 1)
 
     def __len__(self) -> int:
         return int.from_bytes(self._bitmap, "little").bit_count()

@@ -133,6 +133,11 @@ def test_an_item_set_takes_and_forgets_members_and_hides_them():
         members.add(20)
 
 
+def test_what_lies_outside_the_catalogue_is_in_no_set():
+    every = ItemSet(10, range(10))
+    assert [i for i in range(-20, 30) if i in every] == list(range(10))
+
+
 def test_an_item_set_of_another_catalogue_is_refused():
     with pytest.raises(errors.BufferSizeError):
         rank(UserCode.random(64), ItemCodes(bytes(80), 64), 1, exclude=ItemSet(100))
