@@ -109,6 +109,8 @@ class ItemCodes:
         # An empty file cannot be mapped, and need not be.
         try:
             mapped = mmap.mmap(file, size, access=mmap.ACCESS_READ) if size else None
+        except ValueError as error:  # it shrank since its size was asked for
+            raise ArtifactFileError(f"codes file no longer has the {size} bytes that it had") from error
         except OSError as error:  # no descriptor or no memory is left
             raise ArtifactFileError(f"cannot map codes file: {error.strerror}") from error
         codes = cls(mapped if mapped is not None else b"", code_bits, open_rows)

@@ -59,6 +59,19 @@ def test_a_file_that_shrinks_while_mapped_is_an_error_not_a_crash(codes_file):
             rank(UserCode.random(64), codes, 1)
 
 
+def test_a_file_that_shrinks_while_it_is_opened_is_an_error_of_the_file(codes_file, monkeypatch):
+    look = os.fstat
+
+    def look_and_shrink(file):
+        seen = look(file)
+        os.truncate(codes_file, 40)
+        return seen
+
+    monkeypatch.setattr(os, "fstat", look_and_shrink)
+    with pytest.raises(errors.ArtifactFileError, match="no longer has the 80 bytes"):
+        ItemCodes.open(codes_file, 64)
+
+
 def _mapped_file_pages():
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     # A temporary folder may be in memory itself.
