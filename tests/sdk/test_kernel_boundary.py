@@ -18,6 +18,14 @@ def test_a_buffer_of_the_wrong_size_is_refused_with_both_sizes():
     assert (caught.value.actual_bytes, caught.value.expected_bytes) == (19, 20)
 
 
+@pytest.mark.parametrize("n_bytes", [15, 17, 18, 23, 24])
+def test_a_buffer_with_a_part_of_an_element_too_much_is_refused_like_any_other_size(n_bytes):
+    with pytest.raises(errors.BufferSizeError, match=f"values has {n_bytes} bytes, expected 16"):
+        _kernel.mask(bytearray(n_bytes), 4, 32, bytes(16), subtract=False)
+    with pytest.raises(errors.BufferSizeError, match=f"gradients has {2 * n_bytes} bytes, expected 32"):
+        _kernel.ternary(bytes(2 * n_bytes), 8, 1, bytes(16))
+
+
 @pytest.mark.parametrize("code_bits", [-8, 0, 4, 12, 1032])
 def test_a_code_length_outside_the_domain_is_refused(code_bits):
     with pytest.raises(errors.CodeLengthError) as caught:

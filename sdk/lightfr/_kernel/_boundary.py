@@ -63,7 +63,8 @@ _KINDS = {
 def _pointer(kind: str, buffer: Any, count: int, what: str, writable: bool) -> Any:
     array_type, element_bytes = _KINDS[kind]
     pointer = _from_buffer(array_type, buffer, writable)
-    if len(pointer) != count:
+    # Bytes behind the last whole element count for nothing in the length of a pointer.
+    if len(pointer) != count or (element_bytes > 1 and memoryview(buffer).nbytes != count * element_bytes):
         raise errors.BufferSizeError(what, memoryview(buffer).nbytes, count * element_bytes)
     return pointer
 
