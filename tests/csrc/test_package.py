@@ -3,6 +3,7 @@
 import json
 import re
 import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -138,6 +139,33 @@ def test_cmake_finds_this_version_for_those_who_ask_for_it_or_an_older_one_of_it
     asked = start("cmake", f"-DPACKAGE_FIND_VERSION={wanted}", "-P", str(script))
     assert asked.returncode == 0
     assert asked.stderr.strip() == ("serves: TRUE" if serves else "serves:")
+
+
+ASK = """cmake_minimum_required(VERSION 3.21)
+project(ask LANGUAGES NONE)
+find_package(lightfr REQUIRED)
+get_target_property(library lightfr::lightfr IMPORTED_LOCATION)
+get_target_property(headers lightfr::static INTERFACE_INCLUDE_DIRECTORIES)
+message("${library} ${headers}")
+"""
+
+
+@pytest.mark.parametrize("libdir", ["lib", "lib64", "lib/", "lib/machine"])
+def test_cmake_finds_an_install_whose_library_folder_is_a_link_or_ends_in_a_slash(tmp_path, libdir):
+    require_tool("cmake")
+    prefix = tmp_path / "prefix"
+    (prefix / "lib/machine").mkdir(parents=True)
+    (prefix / "lib64").symlink_to("lib")
+    package = prefix / libdir / "cmake/lightfr"
+    package.mkdir(parents=True)
+    template = (ROOT / "csrc/package/lightfrConfig.cmake.in").read_text()
+    (package / "lightfrConfig.cmake").write_text(template.replace("@LIBDIR@", libdir).replace("@ABI@", ABI))
+    (tmp_path / "CMakeLists.txt").write_text(ASK)
+    asked = start("cmake", "-S", str(tmp_path), "-B", str(tmp_path / "build"), f"-Dlightfr_DIR={package}")
+    assert asked.returncode == 0, asked.stderr
+    library, headers = asked.stderr.split()
+    assert Path(library).parent.resolve() == (prefix / libdir).resolve()
+    assert headers == f"{prefix}/include"
 
 
 def test_tools_see_what_a_shell_would_give_them_even_when_make_runs_the_tests_in_a_terminal(monkeypatch):
