@@ -117,6 +117,12 @@ def test_the_first_commands_of_the_manual_work_as_printed(tmp_path):
     assert printed.splitlines()[-2:] == ["item 0, distance 1", "item 1, distance 5"]
 
 
+def test_the_manual_builds_with_cmake_before_it_installs():
+    """For `cmake --install` builds nothing."""
+    (command,) = re.findall(r"`(cmake [^`]*--install[^`]*)`", MANUAL)
+    assert re.findall(r"cmake (-\S+)", command) == ["-S", "--build", "--install"]
+
+
 def test_header_package_and_python_have_one_version_and_the_soname_is_the_abi(staged, built_by_cmake):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["version"] == VERSION
