@@ -174,6 +174,16 @@ def test_cmake_finds_an_install_whose_library_folder_is_a_link_or_ends_in_a_slas
     assert headers == f"{prefix}/include"
 
 
+@pytest.mark.parametrize("libdir", ["lib", "/opt/lightfr/lib"])
+def test_a_library_folder_given_whole_to_cmake_is_the_one_that_the_package_names(tmp_path, libdir):
+    require_tool("cmake")
+    places = ("-DCMAKE_INSTALL_PREFIX=/opt/lightfr", f"-DCMAKE_INSTALL_LIBDIR={libdir}")
+    run("cmake", "-S", str(ROOT / "csrc"), "-B", str(tmp_path), *places)
+    assert "\nlibdir=${prefix}/lib\n" in (tmp_path / "lightfr.pc").read_text()
+    assert "/lib/liblightfr.a" in (tmp_path / "lightfrConfig.cmake").read_text()
+    assert 'DESTINATION "/opt' not in (tmp_path / "cmake_install.cmake").read_text()
+
+
 def test_tools_see_what_a_shell_would_give_them_even_when_make_runs_the_tests_in_a_terminal(monkeypatch):
     for name in ("MAKEFLAGS", "MAKELEVEL", "MAKE_TERMOUT", "MAKE_TERMERR", "MFLAGS"):
         monkeypatch.setenv(name, "1")
