@@ -72,8 +72,8 @@ class ItemCodes:
         self._pointer = _kernel.CodesPointer(
             codes, code_bits, None if open_rows is None else open_rows.kernel_pointer()
         )
+        # Has a descriptor of its own, and closes it when it goes.
         self._map: mmap.mmap | None = None
-        self._file = -1
 
     @classmethod
     def open(
@@ -96,9 +96,8 @@ class ItemCodes:
             raise ArtifactFileError(f"cannot open codes file '{Path(path).name}': {error.strerror}") from error
         try:
             return cls._map_file(file, code_bits, n_rows, open_rows)
-        except BaseException:
+        finally:
             os.close(file)
-            raise
 
     @classmethod
     def _map_file(cls, file: int, code_bits: int, n_rows: int | None, open_rows: OpenRows | None) -> ItemCodes:
@@ -114,7 +113,7 @@ class ItemCodes:
         except OSError as error:  # no descriptor or no memory is left
             raise ArtifactFileError(f"cannot map codes file: {error.strerror}") from error
         codes = cls(mapped if mapped is not None else b"", code_bits, open_rows)
-        codes._map, codes._file = mapped, file
+        codes._map = mapped
         return codes
 
     @property
@@ -158,7 +157,7 @@ class ItemCodes:
         if self._pointer is _CLOSED:
             raise LightFRError("these item codes are closed")
         if self._map is not None:
-            size, expected = os.fstat(self._file).st_size, self.n_rows * self.code_bytes
+            size, expected = self._map.size(), self.n_rows * self.code_bytes
             if size < expected:
                 raise ArtifactFileError(f"codes file shrank to {size} bytes, expected {expected}", size, expected)
         return self._pointer
@@ -176,9 +175,7 @@ class ItemCodes:
         self._pointer = _CLOSED
         if self._map is not None:
             self._map.close()
-        if self._file >= 0:
-            os.close(self._file)
-        self._map, self._file = None, -1
+        self._map = None
 
     def __enter__(self) -> Self:
         return self

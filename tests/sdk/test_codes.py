@@ -1,3 +1,4 @@
+import gc
 import os
 from pathlib import Path
 
@@ -49,6 +50,13 @@ def test_a_refused_file_leaves_no_descriptor_open(codes_file):
     before = len(os.listdir("/proc/self/fd"))
     with pytest.raises(errors.ArtifactFileError):
         ItemCodes.open(codes_file, 64, n_items=11)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_codes_that_nobody_closed_leave_no_descriptor_open(codes_file):
+    before = len(os.listdir("/proc/self/fd"))
+    assert len(ItemCodes.open(codes_file, 64)) == 10
+    gc.collect()
     assert len(os.listdir("/proc/self/fd")) == before
 
 
