@@ -76,6 +76,14 @@ def test_both_builds_export_the_pinned_symbols_and_no_others(staged, built_by_cm
     assert exported(built_by_cmake / "root/usr/lib/machine/liblightfr.so") == SYMBOLS
 
 
+def test_both_builds_are_hardened_as_the_manual_says(staged, built_by_cmake):
+    for root in (staged, built_by_cmake / "root"):
+        library = str(root / "usr/lib/machine/liblightfr.so")
+        assert "__stack_chk_fail" in run("nm", "-D", "--undefined-only", library)
+        assert "GNU_RELRO" in run("readelf", "-l", library)
+        assert "BIND_NOW" in run("readelf", "-d", library)
+
+
 def test_every_pinned_symbol_is_declared_in_the_header_and_its_prototype_is_pinned_too():
     declared = re.findall(r"^LFR_API .*?\b(lfr_\w+)\(", HEADER, re.M)
     pinned = re.findall(r"^\w.*?\b(lfr_\w+)\(", (ROOT / "tests/csrc/test_abi.c").read_text(), re.M)
