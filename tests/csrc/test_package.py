@@ -71,6 +71,22 @@ def test_an_install_below_half_a_path_is_refused_in_one_sentence():
     assert 'PREFIX is "opt": it must be a whole path' in finished.stderr
 
 
+@pytest.mark.usefixtures("staged")
+@pytest.mark.parametrize(
+    ("place", "reason"),
+    [
+        ("PREFIX=/opt/R&D", "PREFIX and LIBDIR must be without spaces, & and |"),
+        ("PREFIX=/opt/my app", "PREFIX and LIBDIR must be without spaces, & and |"),
+        ("LIBDIR=/usr/lib", 'LIBDIR is "/usr/lib": it must be a path below PREFIX'),
+    ],
+)
+def test_an_install_that_its_own_package_files_could_not_name_is_refused(tmp_path, place, reason):
+    finished = start("make", "-s", "-C", str(ROOT / "csrc"), "install", f"DESTDIR={tmp_path}", place)
+    assert finished.returncode != 0
+    assert reason in finished.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_both_builds_export_the_pinned_symbols_and_no_others(staged, built_by_cmake):
     assert exported(staged / "usr/lib/machine/liblightfr.so") == SYMBOLS
     assert exported(built_by_cmake / "root/usr/lib/machine/liblightfr.so") == SYMBOLS
