@@ -105,14 +105,16 @@ static void read_model(span message, round_model* model) {
 
 static void read_manifest(span message, round_model* model) {
   field next;
+  uint64_t wire_version = 0;
   while (message.size) {
     if (!read_field(&message, &next)) stop("the file manifest holds no Manifest message");
-    if (next.number == LFR_V1_MANIFEST_WIRE_VERSION && next.value != 1)
-      stop("the manifest is of wire version %llu, this program speaks 1", (unsigned long long)next.value);
+    if (next.number == LFR_V1_MANIFEST_WIRE_VERSION) wire_version = next.value;
     if (next.number == LFR_V1_MANIFEST_MODEL) read_model(next.content, model);
     if (next.number == LFR_V1_MANIFEST_OPEN_ROWS) model->has_open_rows = true;
     if (next.number == LFR_V1_MANIFEST_REMOVED_ITEMS) model->has_removed_items = true;
   }
+  if (wire_version != 1)
+    stop("the manifest is of wire version %llu, this program speaks 1", (unsigned long long)wire_version);
 }
 
 int16_t mean_user_at(const round_model* model, uint32_t k) {

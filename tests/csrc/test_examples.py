@@ -200,6 +200,16 @@ def test_a_model_that_this_program_does_not_serve_is_refused(programs, tmp_path,
     assert complaint in finished.stderr
 
 
+@pytest.mark.parametrize("wire_version", [0, 2, 2**32 - 1])
+def test_a_manifest_of_another_wire_version_or_of_none_is_refused(by_pkg_config, staged, tmp_path, wire_version):
+    device = Device(tmp_path, **DEVICES["the shortest codes"])
+    device.manifest.wire_version = wire_version
+    device.write()
+    finished = start_program(by_pkg_config, staged, "recommend", tmp_path)
+    assert finished.returncode == 1
+    assert f"wire version {wire_version}, this program speaks 1" in finished.stderr
+
+
 def test_no_cut_or_spoiled_manifest_makes_a_program_crash(by_pkg_config, staged, tmp_path):
     Device(tmp_path, **DEVICES["a gate and one row"])
     whole = (tmp_path / "manifest").read_bytes()
