@@ -1,9 +1,11 @@
 """What stands between Python and C: sizes, statuses and the choice of instruction set."""
 
 import os
+import platform
 import runpy
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -98,6 +100,20 @@ def test_the_environment_chooses_the_instruction_set(name):
         [sys.executable, "-c", script], env={**os.environ, "LIGHTFR_ISA": name}, capture_output=True, check=True
     )
     assert answer.stdout.decode().strip() == name
+
+
+def test_a_processor_that_has_a_faster_variant_runs_it():
+    """Else all tests of that variant would be passed over, and nobody would hear of it."""
+    cpuinfo = Path("/proc/cpuinfo")
+    if not cpuinfo.exists():
+        pytest.skip("this system does not say what its processor can do")
+    has_avx2 = {"avx2", "popcnt"} <= set(cpuinfo.read_text().split())
+    fastest = "avx2" if has_avx2 else "neon" if platform.machine() == "aarch64" else "portable"
+    script = "from lightfr import _kernel; print(_kernel.isa_name())"
+    environment = {name: value for name, value in os.environ.items() if name != "LIGHTFR_ISA"}
+    chosen = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, check=True)
+    assert chosen.stdout.decode().strip() == fastest
+    assert fastest in _kernel.supported_isas()
 
 
 def test_an_unusable_instruction_set_in_the_environment_is_an_error_not_a_surprise():
