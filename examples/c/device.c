@@ -1,6 +1,7 @@
 #define _DEFAULT_SOURCE /* mmap, getrandom */
 #include "device.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -39,13 +40,15 @@ static void path_of(const device* self, const char* name, char path[PATH_MAX]) {
   if (snprintf(path, PATH_MAX, "%s/%s", self->folder, name) >= PATH_MAX) stop("the folder's name is too long");
 }
 
-/* Maps a file of the folder; false when it is not there. A file of 0 bytes cannot be mapped and need not be. */
+/* Maps a file of the folder; false when it is not there. One that cannot be opened is no absent one: a new user code
+ * would be stored over the old. A file of 0 bytes cannot be mapped and need not be. */
 static bool map_file(const device* self, const char* name, span* content) {
   char path[PATH_MAX];
   struct stat status;
   path_of(self, name, path);
   const int file = open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return false;
+  if (file < 0 && errno == ENOENT) return false;
+  if (file < 0) stop("cannot open %s: %s", name, strerror(errno));
   if (fstat(file, &status)) stop("cannot look at %s", name);
   *content = (span){NULL, (size_t)status.st_size};
   if (content->size) {
@@ -105,14 +108,16 @@ static void read_model(span message, round_model* model) {
 
 static void read_manifest(span message, round_model* model) {
   field next;
+  uint64_t wire_version = 0;
   while (message.size) {
     if (!read_field(&message, &next)) stop("the file manifest holds no Manifest message");
-    if (next.number == LFR_V1_MANIFEST_WIRE_VERSION && next.value != 1)
-      stop("the manifest is of wire version %llu, this program speaks 1", (unsigned long long)next.value);
+    if (next.number == LFR_V1_MANIFEST_WIRE_VERSION) wire_version = next.value;
     if (next.number == LFR_V1_MANIFEST_MODEL) read_model(next.content, model);
     if (next.number == LFR_V1_MANIFEST_OPEN_ROWS) model->has_open_rows = true;
     if (next.number == LFR_V1_MANIFEST_REMOVED_ITEMS) model->has_removed_items = true;
   }
+  if (wire_version != 1)
+    stop("the manifest is of wire version %llu, this program speaks 1", (unsigned long long)wire_version);
 }
 
 int16_t mean_user_at(const round_model* model, uint32_t k) {

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import TypeVar
 
+    from _typeshed import ReadableBuffer
+
     T = TypeVar("T")
 
 
@@ -33,6 +35,22 @@ def listed(what: str, values: Iterable[T]) -> list[T]:
         return list(values)
     except TypeError:
         raise InvalidInputError(f"{what} must be a list, not {type(values).__name__}") from None
+
+
+def indices(what: str, values: Iterable[int]) -> list[int]:
+    """Return item indices, whole numbers of any type, as ints."""
+    try:
+        return list(map(index, values))
+    except TypeError:
+        raise InvalidInputError(f"{what} must be item indices, which are whole numbers") from None
+
+
+def copied(what: str, value: ReadableBuffer) -> bytes:
+    """Return a copy of bytes. Of a number, bytes() would make so many zeros."""
+    try:
+        return bytes(memoryview(value))
+    except TypeError:
+        raise InvalidInputError(f"{what} must be bytes, not {type(value).__name__}") from None
 
 
 def path(what: str, value: str | os.PathLike[str]) -> Path:

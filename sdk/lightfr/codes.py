@@ -11,9 +11,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lightfr import _kernel
+from lightfr import _arguments, _kernel
 from lightfr._secret import secret
-from lightfr.errors import ArtifactFileError, BufferSizeError, ItemIndexError, LightFRError
+from lightfr.errors import ArtifactFileError, BufferSizeError, ItemIndexError, LightFRError, OutOfRangeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,7 +32,7 @@ class UserCode:
     __slots__ = ("_bits", "_pointer")
 
     def __init__(self, bits: bytes) -> None:
-        self._bits = bytes(bits)
+        self._bits = _arguments.copied("a user code", bits)
         self._pointer = _kernel.CodesPointer(self._bits, len(self._bits) * 8)
 
     @classmethod
@@ -72,8 +72,8 @@ class ItemCodes:
         self._pointer = _kernel.CodesPointer(
             codes, code_bits, None if open_rows is None else open_rows.kernel_pointer()
         )
+        # Has a descriptor of its own, and closes it when it goes.
         self._map: mmap.mmap | None = None
-        self._file = -1
 
     @classmethod
     def open(
@@ -91,14 +91,13 @@ class ItemCodes:
         _kernel.require_code_bits(code_bits)
         n_rows = n_items if open_rows is None else open_rows.n_open + 1
         try:
-            file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            file = os.open(_arguments.path("path", path), os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
             raise ArtifactFileError(f"cannot open codes file '{Path(path).name}': {error.strerror}") from error
         try:
             return cls._map_file(file, code_bits, n_rows, open_rows)
-        except BaseException:
+        finally:
             os.close(file)
-            raise
 
     @classmethod
     def _map_file(cls, file: int, code_bits: int, n_rows: int | None, open_rows: OpenRows | None) -> ItemCodes:
@@ -109,10 +108,12 @@ class ItemCodes:
         # An empty file cannot be mapped, and need not be.
         try:
             mapped = mmap.mmap(file, size, access=mmap.ACCESS_READ) if size else None
+        except ValueError as error:  # it shrank since its size was asked for
+            raise ArtifactFileError(f"codes file no longer has the {size} bytes that it had") from error
         except OSError as error:  # no descriptor or no memory is left
             raise ArtifactFileError(f"cannot map codes file: {error.strerror}") from error
         codes = cls(mapped if mapped is not None else b"", code_bits, open_rows)
-        codes._map, codes._file = mapped, file
+        codes._map = mapped
         return codes
 
     @property
@@ -141,7 +142,7 @@ class ItemCodes:
     def row(self, item_index: int) -> bytes:
         """Return the packed code of an item."""
         pointer = self.kernel_pointer().pointer
-        if not 0 <= item_index < self.n_items:
+        if not 0 <= _arguments.whole("item_index", item_index) < self.n_items:
             raise ItemIndexError(self.n_items)
         row = item_index if self.open_rows is None else self.open_rows.row_of(item_index)
         start = row * self.code_bytes
@@ -156,7 +157,7 @@ class ItemCodes:
         if self._pointer is _CLOSED:
             raise LightFRError("these item codes are closed")
         if self._map is not None:
-            size, expected = os.fstat(self._file).st_size, self.n_rows * self.code_bytes
+            size, expected = self._map.size(), self.n_rows * self.code_bytes
             if size < expected:
                 raise ArtifactFileError(f"codes file shrank to {size} bytes, expected {expected}", size, expected)
         return self._pointer
@@ -174,9 +175,7 @@ class ItemCodes:
         self._pointer = _CLOSED
         if self._map is not None:
             self._map.close()
-        if self._file >= 0:
-            os.close(self._file)
-        self._map, self._file = None, -1
+        self._map = None
 
     def __enter__(self) -> Self:
         return self
@@ -199,16 +198,19 @@ class ItemSet:
 
     def __init__(self, n_items: int, members: Iterable[int] = (), *, bitmap: bytes | bytearray | None = None) -> None:
         """Begin with `members`, and with those of a bitmap of ceil(n_items / 8) bytes if there is one."""
-        self.n_items = n_items
-        self._bitmap = bytearray((n_items + 7) // 8 if bitmap is None else bitmap)
-        if len(self._bitmap) != (n_items + 7) // 8:
-            raise BufferSizeError("item set", len(self._bitmap), (n_items + 7) // 8)
-        for item_index in members:
+        self.n_items = n_items = _arguments.whole("n_items", n_items)
+        if not 0 <= n_items < 2**32:
+            raise OutOfRangeError("number of items", n_items, 0, 2**32 - 1)
+        n_bytes = (n_items + 7) // 8
+        self._bitmap = bytearray(n_bytes if bitmap is None else _arguments.copied("bitmap", bitmap))
+        if len(self._bitmap) != n_bytes:
+            raise BufferSizeError("item set", len(self._bitmap), n_bytes)
+        for item_index in _arguments.indices("members", members):
             self.add(item_index)
 
     def add(self, item_index: int) -> None:
         """Put an item into the set."""
-        if not 0 <= item_index < self.n_items:
+        if not 0 <= _arguments.whole("item_index", item_index) < self.n_items:
             raise ItemIndexError(self.n_items)
         self._bitmap[item_index >> 3] |= 1 << (item_index & 7)
 
@@ -218,7 +220,7 @@ class ItemSet:
             self._bitmap[item_index >> 3] &= ~(1 << (item_index & 7))
 
     def __contains__(self, item_index: int) -> bool:
-        return bool(self._bitmap[item_index >> 3] >> (item_index & 7) & 1)
+        return 0 <= item_index < self.n_items and bool(self._bitmap[item_index >> 3] >> (item_index & 7) & 1)
 
     def __len__(self) -> int:
         return int.from_bytes(self._bitmap, "little").bit_count()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 
-from lightfr import _kernel
+from lightfr import _arguments, _kernel
 from lightfr.errors import ItemIndexError
 
 
@@ -19,8 +19,8 @@ class OpenRows:
 
     def __init__(self, bitmap: bytes, n_items: int) -> None:
         """Raise InvalidInputError unless the bitmap has ceil(n_items / 8) bytes and no bit behind the last item."""
-        self.bitmap = bytes(bitmap)
-        self._pointer = _kernel.OpenPointer(self.bitmap, n_items)
+        self.bitmap = _arguments.copied("the bitmap of open rows", bitmap)
+        self._pointer = _kernel.OpenPointer(self.bitmap, _arguments.whole("n_items", n_items))
 
     @property
     def n_items(self) -> int:
@@ -34,13 +34,13 @@ class OpenRows:
 
     def is_open(self, item_index: int) -> bool:
         """Say whether an item has a row of its own."""
-        if not 0 <= item_index < self.n_items:
+        if not 0 <= _arguments.whole("item_index", item_index) < self.n_items:
             raise ItemIndexError(self.n_items)
         return bool(self.bitmap[item_index >> 3] >> (item_index & 7) & 1)
 
     def row_of(self, item_index: int) -> int:
         """Return the row of an item: the shared one if it is closed."""
-        if not 0 <= item_index < self.n_items:
+        if not 0 <= _arguments.whole("item_index", item_index) < self.n_items:
             raise ItemIndexError(self.n_items)
         return self.rows_of(array("I", [item_index]))[0]
 
@@ -50,7 +50,7 @@ class OpenRows:
 
     def item_of(self, row: int) -> int:
         """Return the item of a row of its own."""
-        if not 0 <= row < self.n_open:
+        if not 0 <= _arguments.whole("row", row) < self.n_open:
             raise ItemIndexError(self.n_open)
         return self._pointer.item_of(row)
 

@@ -6,11 +6,12 @@ from array import array
 from bisect import bisect_right
 from functools import cache, partial
 from itertools import islice, pairwise
+from operator import index
 from typing import TYPE_CHECKING, NamedTuple
 
-from lightfr import _kernel
+from lightfr import _arguments, _kernel
 from lightfr.codes import ItemCodes, ItemSet, UserCode
-from lightfr.errors import InvalidInputError, ItemIndexError, OutOfRangeError
+from lightfr.errors import CodeLengthError, InvalidInputError, ItemIndexError, OutOfRangeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -38,7 +39,10 @@ class Prior:
     """
 
     def __init__(self, steps: Iterable[tuple[int, int]]) -> None:
-        self.steps = tuple((int(first), int(offset)) for first, offset in steps)
+        try:
+            self.steps = tuple((index(first), index(offset)) for first, offset in steps)
+        except (TypeError, ValueError):
+            raise InvalidInputError("steps must be pairs of whole numbers: a first item index and an offset") from None
         if not 1 <= len(self.steps) <= MAX_STEPS:
             raise OutOfRangeError("number of steps", len(self.steps), 1, MAX_STEPS)
         for _, offset in self.steps:
@@ -72,13 +76,14 @@ def rank(
 
     `exclude` leaves items out. `among` asks about these items alone, and only their codes are read.
     """
+    k = _arguments.whole("k", k)
     pointer = item_codes.kernel_pointer()
     bitmap = None if exclude is None else exclude.bitmap(item_codes.n_items)
     if among is None:
         steps = None if prior is None else prior._pointer
         return _ranked(_kernel.topk(pointer, user_code._pointer, k, bitmap, steps), pointer.code_bits, prior)
     _require_k(k)
-    wanted = set(among)
+    wanted = set(_arguments.indices("among", among))
     if not all(0 <= item_index < item_codes.n_items for item_index in wanted):
         raise ItemIndexError(item_codes.n_items)
     # Ascending, so that the lower place among them is the lower index as well.
@@ -108,9 +113,13 @@ def rank_batch(
 ) -> list[list[Ranked]]:
     """Return rank() of several user codes in one pass over the catalogue: several profiles on one device."""
     pointer = item_codes.kernel_pointer()
+    for code in user_codes:
+        # One behind the other, codes of other lengths may well have the bytes of some codes of this one.
+        if code.code_bits != pointer.code_bits:
+            raise CodeLengthError(code.code_bits, pointer.code_bits)
     queries = _kernel.CodesPointer(b"".join(code.reveal() for code in user_codes), pointer.code_bits)
     steps = None if prior is None else prior._pointer
-    found = _kernel.topk_batch(pointer, queries, k, prior=steps)
+    found = _kernel.topk_batch(pointer, queries, _arguments.whole("k", k), prior=steps)
     return [_ranked(hits, pointer.code_bits, prior) for hits in found]
 
 

@@ -200,6 +200,26 @@ def test_a_model_that_this_program_does_not_serve_is_refused(programs, tmp_path,
     assert complaint in finished.stderr
 
 
+@pytest.mark.parametrize("wire_version", [0, 2, 2**32 - 1])
+def test_a_manifest_of_another_wire_version_or_of_none_is_refused(by_pkg_config, staged, tmp_path, wire_version):
+    device = Device(tmp_path, **DEVICES["the shortest codes"])
+    device.manifest.wire_version = wire_version
+    device.write()
+    finished = start_program(by_pkg_config, staged, "recommend", tmp_path)
+    assert finished.returncode == 1
+    assert f"wire version {wire_version}, this program speaks 1" in finished.stderr
+
+
+def test_a_user_code_that_cannot_be_opened_is_not_replaced_by_a_new_one(by_pkg_config, staged, tmp_path):
+    device = Device(tmp_path, **DEVICES["the shortest codes"])
+    (tmp_path / "user_code").symlink_to("user_code")  # no reader may open it, not even root
+    finished = upload(partial(start_program, by_pkg_config, staged), device)
+    assert (finished.returncode, finished.stderr.count("\n")) == (1, 1)
+    assert "cannot open user_code" in finished.stderr
+    assert (tmp_path / "user_code").is_symlink()
+    assert not (tmp_path / "upload").exists()
+
+
 def test_no_cut_or_spoiled_manifest_makes_a_program_crash(by_pkg_config, staged, tmp_path):
     Device(tmp_path, **DEVICES["a gate and one row"])
     whole = (tmp_path / "manifest").read_bytes()

@@ -3,6 +3,7 @@
 import json
 import re
 import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -70,9 +71,33 @@ def test_an_install_below_half_a_path_is_refused_in_one_sentence():
     assert 'PREFIX is "opt": it must be a whole path' in finished.stderr
 
 
+@pytest.mark.usefixtures("staged")
+@pytest.mark.parametrize(
+    ("place", "reason"),
+    [
+        ("PREFIX=/opt/R&D", "PREFIX and LIBDIR must be without spaces, & and |"),
+        ("PREFIX=/opt/my app", "PREFIX and LIBDIR must be without spaces, & and |"),
+        ("LIBDIR=/usr/lib", 'LIBDIR is "/usr/lib": it must be a path below PREFIX'),
+    ],
+)
+def test_an_install_that_its_own_package_files_could_not_name_is_refused(tmp_path, place, reason):
+    finished = start("make", "-s", "-C", str(ROOT / "csrc"), "install", f"DESTDIR={tmp_path}", place)
+    assert finished.returncode != 0
+    assert reason in finished.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_both_builds_export_the_pinned_symbols_and_no_others(staged, built_by_cmake):
     assert exported(staged / "usr/lib/machine/liblightfr.so") == SYMBOLS
     assert exported(built_by_cmake / "root/usr/lib/machine/liblightfr.so") == SYMBOLS
+
+
+def test_both_builds_are_hardened_as_the_manual_says(staged, built_by_cmake):
+    for root in (staged, built_by_cmake / "root"):
+        library = str(root / "usr/lib/machine/liblightfr.so")
+        assert "__stack_chk_fail" in run("nm", "-D", "--undefined-only", library)
+        assert "GNU_RELRO" in run("readelf", "-l", library)
+        assert "BIND_NOW" in run("readelf", "-d", library)
 
 
 def test_every_pinned_symbol_is_declared_in_the_header_and_its_prototype_is_pinned_too():
@@ -116,6 +141,12 @@ def test_the_first_commands_of_the_manual_work_as_printed(tmp_path):
     assert printed.splitlines()[-2:] == ["item 0, distance 1", "item 1, distance 5"]
 
 
+def test_the_manual_builds_with_cmake_before_it_installs():
+    """For `cmake --install` builds nothing."""
+    (command,) = re.findall(r"`(cmake [^`]*--install[^`]*)`", MANUAL)
+    assert re.findall(r"cmake (-\S+)", command) == ["-S", "--build", "--install"]
+
+
 def test_header_package_and_python_have_one_version_and_the_soname_is_the_abi(staged, built_by_cmake):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["version"] == VERSION
@@ -138,6 +169,43 @@ def test_cmake_finds_this_version_for_those_who_ask_for_it_or_an_older_one_of_it
     asked = start("cmake", f"-DPACKAGE_FIND_VERSION={wanted}", "-P", str(script))
     assert asked.returncode == 0
     assert asked.stderr.strip() == ("serves: TRUE" if serves else "serves:")
+
+
+ASK = """cmake_minimum_required(VERSION 3.21)
+project(ask LANGUAGES NONE)
+find_package(lightfr REQUIRED)
+get_target_property(library lightfr::lightfr IMPORTED_LOCATION)
+get_target_property(headers lightfr::static INTERFACE_INCLUDE_DIRECTORIES)
+message("${library} ${headers}")
+"""
+
+
+@pytest.mark.parametrize("libdir", ["lib", "lib64", "lib/", "lib/machine"])
+def test_cmake_finds_an_install_whose_library_folder_is_a_link_or_ends_in_a_slash(tmp_path, libdir):
+    require_tool("cmake")
+    prefix = tmp_path / "prefix"
+    (prefix / "lib/machine").mkdir(parents=True)
+    (prefix / "lib64").symlink_to("lib")
+    package = prefix / libdir / "cmake/lightfr"
+    package.mkdir(parents=True)
+    template = (ROOT / "csrc/package/lightfrConfig.cmake.in").read_text()
+    (package / "lightfrConfig.cmake").write_text(template.replace("@LIBDIR@", libdir).replace("@ABI@", ABI))
+    (tmp_path / "CMakeLists.txt").write_text(ASK)
+    asked = start("cmake", "-S", str(tmp_path), "-B", str(tmp_path / "build"), f"-Dlightfr_DIR={package}")
+    assert asked.returncode == 0, asked.stderr
+    library, headers = asked.stderr.split()
+    assert Path(library).parent.resolve() == (prefix / libdir).resolve()
+    assert headers == f"{prefix}/include"
+
+
+@pytest.mark.parametrize("libdir", ["lib", "/opt/lightfr/lib"])
+def test_a_library_folder_given_whole_to_cmake_is_the_one_that_the_package_names(tmp_path, libdir):
+    require_tool("cmake")
+    places = ("-DCMAKE_INSTALL_PREFIX=/opt/lightfr", f"-DCMAKE_INSTALL_LIBDIR={libdir}")
+    run("cmake", "-S", str(ROOT / "csrc"), "-B", str(tmp_path), *places)
+    assert "\nlibdir=${prefix}/lib\n" in (tmp_path / "lightfr.pc").read_text()
+    assert "/lib/liblightfr.a" in (tmp_path / "lightfrConfig.cmake").read_text()
+    assert 'DESTINATION "/opt' not in (tmp_path / "cmake_install.cmake").read_text()
 
 
 def test_tools_see_what_a_shell_would_give_them_even_when_make_runs_the_tests_in_a_terminal(monkeypatch):

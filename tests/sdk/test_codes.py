@@ -1,3 +1,4 @@
+import gc
 import os
 from pathlib import Path
 
@@ -52,11 +53,31 @@ def test_a_refused_file_leaves_no_descriptor_open(codes_file):
     assert len(os.listdir("/proc/self/fd")) == before
 
 
+def test_codes_that_nobody_closed_leave_no_descriptor_open(codes_file):
+    before = len(os.listdir("/proc/self/fd"))
+    assert len(ItemCodes.open(codes_file, 64)) == 10
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
 def test_a_file_that_shrinks_while_mapped_is_an_error_not_a_crash(codes_file):
     with ItemCodes.open(codes_file, 64) as codes:
         os.truncate(codes_file, 40)
         with pytest.raises(errors.ArtifactFileError, match="shrank to 40 bytes, expected 80"):
             rank(UserCode.random(64), codes, 1)
+
+
+def test_a_file_that_shrinks_while_it_is_opened_is_an_error_of_the_file(codes_file, monkeypatch):
+    look = os.fstat
+
+    def look_and_shrink(file):
+        seen = look(file)
+        os.truncate(codes_file, 40)
+        return seen
+
+    monkeypatch.setattr(os, "fstat", look_and_shrink)
+    with pytest.raises(errors.ArtifactFileError, match="no longer has the 80 bytes"):
+        ItemCodes.open(codes_file, 64)
 
 
 def _mapped_file_pages():
@@ -131,6 +152,11 @@ def test_an_item_set_takes_and_forgets_members_and_hides_them():
     assert repr(members) == "<ItemSet over 20 items>"
     with pytest.raises(errors.ItemIndexError):
         members.add(20)
+
+
+def test_what_lies_outside_the_catalogue_is_in_no_set():
+    every = ItemSet(10, range(10))
+    assert [i for i in range(-20, 30) if i in every] == list(range(10))
 
 
 def test_an_item_set_of_another_catalogue_is_refused():

@@ -1,9 +1,11 @@
 """What stands between Python and C: sizes, statuses and the choice of instruction set."""
 
 import os
+import platform
 import runpy
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +18,14 @@ def test_a_buffer_of_the_wrong_size_is_refused_with_both_sizes():
     with pytest.raises(errors.BufferSizeError) as caught:
         _kernel.distances(_kernel.CodesPointer(bytes(80), 64), _kernel.CodesPointer(bytes(8), 64), bytearray(19))
     assert (caught.value.actual_bytes, caught.value.expected_bytes) == (19, 20)
+
+
+@pytest.mark.parametrize("n_bytes", [15, 17, 18, 23, 24])
+def test_a_buffer_with_a_part_of_an_element_too_much_is_refused_like_any_other_size(n_bytes):
+    with pytest.raises(errors.BufferSizeError, match=f"values has {n_bytes} bytes, expected 16"):
+        _kernel.mask(bytearray(n_bytes), 4, 32, bytes(16), subtract=False)
+    with pytest.raises(errors.BufferSizeError, match=f"gradients has {2 * n_bytes} bytes, expected 32"):
+        _kernel.ternary(bytes(2 * n_bytes), 8, 1, bytes(16))
 
 
 @pytest.mark.parametrize("code_bits", [-8, 0, 4, 12, 1032])
@@ -90,6 +100,20 @@ def test_the_environment_chooses_the_instruction_set(name):
         [sys.executable, "-c", script], env={**os.environ, "LIGHTFR_ISA": name}, capture_output=True, check=True
     )
     assert answer.stdout.decode().strip() == name
+
+
+def test_a_processor_that_has_a_faster_variant_runs_it():
+    """Else all tests of that variant would be passed over, and nobody would hear of it."""
+    cpuinfo = Path("/proc/cpuinfo")
+    if not cpuinfo.exists():
+        pytest.skip("this system does not say what its processor can do")
+    has_avx2 = {"avx2", "popcnt"} <= set(cpuinfo.read_text().split())
+    fastest = "avx2" if has_avx2 else "neon" if platform.machine() == "aarch64" else "portable"
+    script = "from lightfr import _kernel; print(_kernel.isa_name())"
+    environment = {name: value for name, value in os.environ.items() if name != "LIGHTFR_ISA"}
+    chosen = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, check=True)
+    assert chosen.stdout.decode().strip() == fastest
+    assert fastest in _kernel.supported_isas()
 
 
 def test_an_unusable_instruction_set_in_the_environment_is_an_error_not_a_surprise():

@@ -42,6 +42,15 @@ def test_a_user_code_of_another_length_is_refused(catalogue):
         rank(UserCode(bytes(2)), catalogue, 1)
 
 
+@pytest.mark.parametrize("lengths", [[2], [1, 2], [3, 8, 5]])
+def test_a_batch_refuses_a_user_code_of_another_length_also_where_all_together_are_whole_rows(lengths):
+    codes = ItemCodes(bytes(64), 64)
+    with pytest.raises(errors.CodeLengthError, match=f"{8 * lengths[0]} bits, expected 64"):
+        rank_batch([UserCode(bytes(n_bytes)) for n_bytes in lengths], codes, 1)
+    with pytest.raises(errors.CodeLengthError, match="128 bits, expected 64"):
+        rank_batch([UserCode(bytes(8)), UserCode(bytes(16))], codes, 1)
+
+
 def test_a_ranking_among_some_items_is_the_whole_ranking_without_the_others():
     codes, user = ItemCodes(os.urandom(200), 8), UserCode(b"\x5a")  # short codes, so that there are many ties
     every, asked = rank(user, codes, 200), set(range(0, 200, 3))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from lightfr import errors
+from lightfr import _arguments, errors
 from lightfr._kernel._lfr import ffi as _ffi  # type: ignore[import-not-found] # built from csrc/
 from lightfr._kernel._lfr import lib as _lib
 
@@ -43,7 +43,7 @@ def check(status: int, n_items: int = 0) -> None:
 
 def require_code_bits(code_bits: int) -> None:
     """Raise CodeLengthError unless the length is one that codes can have."""
-    if not MIN_CODE_BITS <= code_bits <= MAX_CODE_BITS or code_bits % 8:
+    if not MIN_CODE_BITS <= _arguments.whole("code_bits", code_bits) <= MAX_CODE_BITS or code_bits % 8:
         raise errors.CodeLengthError(code_bits)
 
 
@@ -63,7 +63,8 @@ _KINDS = {
 def _pointer(kind: str, buffer: Any, count: int, what: str, writable: bool) -> Any:
     array_type, element_bytes = _KINDS[kind]
     pointer = _from_buffer(array_type, buffer, writable)
-    if len(pointer) != count:
+    # Bytes behind the last whole element count for nothing in the length of a pointer.
+    if len(pointer) != count or (element_bytes > 1 and memoryview(buffer).nbytes != count * element_bytes):
         raise errors.BufferSizeError(what, memoryview(buffer).nbytes, count * element_bytes)
     return pointer
 

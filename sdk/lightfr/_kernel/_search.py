@@ -69,7 +69,11 @@ class CodesPointer:
     def __init__(self, buffer: ReadableBuffer, code_bits: int, open_rows: OpenPointer | None = None) -> None:
         require_code_bits(code_bits)
         self.code_bits = code_bits
-        self.pointer: Any = ffi.from_buffer("uint8_t[]", buffer)
+        try:
+            self.pointer: Any = ffi.from_buffer("uint8_t[]", buffer)
+        except (TypeError, ValueError, BufferError):  # text, a number, an array with gaps
+            kind = type(buffer).__name__
+            raise errors.InvalidInputError(f"item codes must be bytes without gaps, which this {kind} is not") from None
         n_bytes = len(self.pointer)
         self.n_rows, rest = divmod(n_bytes, code_bits // 8)
         if rest:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lightfr import Prior, UserCode, rank
+from lightfr import ItemSet, OpenRows, Prior, UserCode, rank, rank_batch, recommend
 from lightfr.codes import ItemCodes
 from lightfr.errors import InvalidInputError, ItemIdError, OutOfRangeError, RatingError, StoreKeyError
 from lightfr.keys import CallbackKey
@@ -95,3 +95,44 @@ def test_k_has_one_range_however_items_are_ranked(publisher, open_device):
 def test_a_keystore_that_returns_no_bytes_is_refused(kept):
     with pytest.raises(StoreKeyError, match=f"load returned {type(kept).__name__}"):
         CallbackKey(lambda: kept, lambda secret: None, lambda: None).load()
+
+
+CODES, USER = ItemCodes(bytes(80), 64), UserCode(bytes(8))
+
+
+@pytest.mark.parametrize(
+    ("call", "reason"),
+    [
+        (lambda: UserCode(8), "a user code must be bytes, not int"),  # bytes(8) would be a code of 64 bits
+        (lambda: UserCode("12345678"), "a user code must be bytes, not str"),
+        (lambda: UserCode([300] * 8), "a user code must be bytes, not list"),
+        (lambda: UserCode.random("64"), "code_bits must be a whole number, not str"),
+        (lambda: ItemCodes("12345678", 64), "item codes must be bytes without gaps, which this str is not"),
+        (lambda: ItemCodes(None, 64), "item codes must be bytes without gaps, which this NoneType is not"),
+        (lambda: ItemCodes(np.zeros((10, 16), np.uint8)[:, ::2], 64), "without gaps, which this ndarray is not"),
+        (lambda: ItemCodes(bytes(80), 64.0), "code_bits must be a whole number, not float"),
+        (lambda: ItemCodes.open("a\0b", 64), "path has a NUL"),
+        (lambda: ItemCodes.open(99, 64), "path must be a path, not int"),
+        (lambda: CODES.row("1"), "item_index must be a whole number, not str"),
+        (lambda: rank(USER, CODES, 2.5), "k must be a whole number, not float"),
+        (lambda: rank(USER, CODES, "2", among=[1]), "k must be a whole number, not str"),
+        (lambda: rank(USER, CODES, 2, among=3), "among must be item indices"),
+        (lambda: rank(USER, CODES, 2, among=[1.5]), "among must be item indices"),
+        (lambda: rank_batch([USER], CODES, None), "k must be a whole number, not NoneType"),
+        (lambda: recommend(USER, CODES, 2, rated=["item 1"]), "members must be item indices"),
+        (lambda: ItemSet("10"), "n_items must be a whole number, not str"),
+        (lambda: ItemSet(-5), "number of items is -5, expected 0 to 4294967295"),
+        (lambda: ItemSet(64, bitmap=8), "bitmap must be bytes, not int"),
+        (lambda: ItemSet(10).add("1"), "item_index must be a whole number, not str"),
+        (lambda: OpenRows(8, 64), "the bitmap of open rows must be bytes, not int"),
+        (lambda: OpenRows(bytes(8), "64"), "n_items must be a whole number, not str"),
+        (lambda: OpenRows(bytes(8), 64).is_open("1"), "item_index must be a whole number, not str"),
+        (lambda: OpenRows(bytes(8), 64).item_of(None), "row must be a whole number, not NoneType"),
+        (lambda: Prior([(0, 1.9)]), "pairs of whole numbers"),
+        (lambda: Prior([0, 1]), "pairs of whole numbers"),
+        (lambda: Prior(None), "pairs of whole numbers"),
+    ],
+)
+def test_codes_and_searches_refuse_an_argument_of_the_wrong_kind_by_its_name(call, reason):
+    with pytest.raises(InvalidInputError, match=reason):
+        call()
