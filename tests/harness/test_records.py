@@ -104,6 +104,40 @@ def test_records_of_different_kinds_are_an_error_in_one_sentence(written):
     )
 
 
+@pytest.mark.parametrize("change", [{"measured": "much"}, {"measured": []}, {"unit": None}, {"claim": "\ud800"}])
+def test_a_new_figure_that_is_no_figure_is_an_error_in_one_sentence(change, written, tmp_path):
+    values = json.loads(written["privacy"].read_text())
+    values["findings"].append({**values["findings"][0], "claim": "a new one", **change})
+    (tmp_path / "after.json").write_text(json.dumps(values))
+    answer = run("compare", written["privacy"], tmp_path / "after.json")
+    assert answer.exit_code == 2
+    assert "has a field that does not hold what its kind of record holds" in answer.output
+
+
+def test_a_new_figure_without_a_verdict_is_an_error_in_one_sentence(written, tmp_path):
+    values = json.loads(written["privacy"].read_text())
+    values["findings"].append({**values["findings"][0], "claim": "a new one"})
+    del values["findings"][-1]["verdict"]
+    (tmp_path / "after.json").write_text(json.dumps(values))
+    assert run("compare", written["privacy"], tmp_path / "after.json").exit_code == 2
+
+
+def test_a_claim_that_is_no_text_is_shown_all_the_same(written, tmp_path):
+    values = json.loads(written["privacy"].read_text())
+    values["findings"].append({**values["findings"][0], "claim": 5, "verdict": "holds"})
+    (tmp_path / "after.json").write_text(json.dumps(values))
+    assert run("compare", written["privacy"], tmp_path / "after.json").exit_code == 0
+
+
+def test_a_cell_of_a_page_that_is_no_text_is_an_error_in_one_sentence(written):
+    values = json.loads(written["demo"].read_text())
+    values["device"]["liked"] = [1, 2]
+    written["demo"].write_text(json.dumps(values))
+    answer = run("report", written["demo"])
+    assert answer.exit_code == 2
+    assert "has a field that does not hold what its kind of record holds" in answer.output
+
+
 def test_report_draws_every_record_and_prints_where(written, tmp_path):
     answer = run("report", *written.values(), "--report", tmp_path / "pages")
     assert answer.exit_code == 0, answer.output
