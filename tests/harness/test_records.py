@@ -138,6 +138,24 @@ def test_a_cell_of_a_page_that_is_no_text_is_an_error_in_one_sentence(written):
     assert "has a field that does not hold what its kind of record holds" in answer.output
 
 
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_a_figure_that_is_no_number_is_neither_better_nor_the_same(number, written):
+    figure = f'"measured": {EXAMPLES["privacy"].findings[0]["measured"]}'
+    after = written["privacy"].with_name("after.json")
+    after.write_text(written["privacy"].read_text().replace(figure, f'"measured": {number}', 1))
+    assert number in after.read_text()
+    answer = run("compare", written["privacy"], after)
+    assert answer.exit_code == 2
+    assert f"{number} is not a finite number" in answer.output
+
+
+def test_lists_within_lists_without_end_are_no_record(tmp_path):
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    answer = run("report", tmp_path / "deep.json")
+    assert answer.exit_code == 2
+    assert "is not JSON" in answer.output
+
+
 def test_report_draws_every_record_and_prints_where(written, tmp_path):
     answer = run("report", *written.values(), "--report", tmp_path / "pages")
     assert answer.exit_code == 0, answer.output
