@@ -164,6 +164,18 @@ def test_report_draws_every_record_and_prints_where(written, tmp_path):
         assert (tmp_path / "pages" / f"{kind}.html").read_text() == page_of(EXAMPLES[kind])
 
 
+def test_no_page_is_written_over_another_or_over_a_record(written, tmp_path):
+    other = tmp_path / "other" / "fit.json"
+    records.write(EXAMPLES["topk"], other)
+    answer = run("report", written["fit"], other, "--report", tmp_path / "pages")
+    assert answer.exit_code == 2
+    assert f"the page of {other} would be written over" in answer.output
+    assert (tmp_path / "pages" / "fit.html").read_text() == page_of(EXAMPLES["fit"])
+    named = written["fit"].rename(tmp_path / "fit.html")
+    assert run("report", named).exit_code == 2
+    assert records.read(named) == EXAMPLES["fit"]
+
+
 def test_a_page_lands_beside_its_record(written):
     assert run("report", written["fit"]).exit_code == 0
     assert written["fit"].with_suffix(".html").exists()

@@ -59,9 +59,14 @@ def report(
     from lightfr_harness.console import write_text
     from lightfr_harness.reports.pages import page_of
 
+    # No page takes the place of a record, or of a page that was drawn just before.
+    taken = set(record)
     with errors_as_messages():
-        for path in record:
+        for path in dict.fromkeys(record):
             page = (folder or path.parent) / f"{path.stem}.html"
+            if page in taken:
+                raise records.RecordError(f"the page of {path} would be written over {page}: name another --report")
+            taken.add(page)
             read = records.read(path)
             with _fields_of(path):
                 write_text(page, page_of(read))
