@@ -1,6 +1,7 @@
 """A journal keeps finished runs, and only whole ones."""
 
 from lightfr_harness.journal import Journal
+from tests.harness.full_disk import full_disk
 
 
 def test_a_result_is_found_once_and_then_read(tmp_path):
@@ -19,3 +20,12 @@ def test_a_line_that_was_cut_short_is_run_again(tmp_path):
     journal = Journal(path)
     assert journal.result("b", lambda: {"hr": 0.7})["hr"] == 0.7
     assert path.read_text() == '{"key": "a", "hr": 0.5}\n{"key": "b", "hr": 0.7}\n'
+
+
+def test_a_full_disk_leaves_the_finished_runs_of_a_journal_that_goes_on(tmp_path):
+    path = tmp_path / "runs.jsonl"
+    path.write_text('{"key": "a", "hr": 0.5}\n{"key": "b", "h')
+    with full_disk():
+        journal = Journal(path)
+    assert path.read_text() == '{"key": "a", "hr": 0.5}\n'
+    assert journal.result("a", dict)["hr"] == 0.5
