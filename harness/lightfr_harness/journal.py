@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,12 @@ class Journal:
         self._results: dict[str, Any] = {}
         if path.exists():
             try:
-                whole = [line for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
+                whole = [line for line in path.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
                 self._results = {result["key"]: result for result in map(json.loads, whole)}
-            except (ValueError, TypeError, LookupError) as error:
+            except (ValueError, TypeError, LookupError, RecursionError) as error:
                 raise CannotRunError(f"{path} does not hold finished runs: name another folder") from error
-            path.write_text("".join(whole))
+            # Cut, not written anew: a full disk must not lose the whole lines.
+            os.truncate(path, sum(map(len, whole)))
 
     def result(self, key: str, run: Callable[[], Any]) -> Any:
         """What an earlier command found for this key, or what `run` gives now: a mapping that JSON can hold."""

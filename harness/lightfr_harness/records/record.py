@@ -10,9 +10,11 @@ import json
 import sys
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
+from math import isfinite
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
+from lightfr_harness.console import write_text
 from lightfr_harness.errors import CannotRunError
 
 FORMAT = 1
@@ -59,19 +61,27 @@ def write(record: Record, where: str | Path) -> None:
         return
     path = Path(where)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(to_dict(record), indent=1) + "\n", encoding="utf-8")
+        write_text(path, json.dumps(to_dict(record), indent=1) + "\n")
     except OSError as error:
         raise RecordError(f"cannot write the record {path} ({error.strerror}): name another file") from error
+
+
+def _finite(text: str) -> float:
+    """A number of JSON. NaN is none: it is neither better nor worse than any other."""
+    value = float(text)
+    if not isfinite(value):
+        raise ValueError(f"{text} is not a finite number")
+    return value
 
 
 def read(path: Path) -> Record:
     """Read a record of any kind, or say what is wrong with the file."""
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = json.loads(path.read_text(encoding="utf-8"), parse_float=_finite, parse_constant=_finite)
     except OSError as error:
         raise RecordError(f"cannot read {path} ({error.strerror}): name a record that --json wrote") from error
-    except ValueError as error:
+    # Lists within lists, deeper than Python can call itself, are no record either.
+    except (ValueError, RecursionError) as error:
         raise RecordError(f"{path} is not JSON ({error}): name a record that --json wrote") from error
     if not isinstance(values, dict) or "format" not in values or "kind" not in values:
         raise RecordError(f"{path} is not a record: it has no format and kind. Name a file that --json wrote")

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
 from lightfr_harness.console import output_folder, terminal
 from lightfr_harness.errors import errors_as_messages
+
+if TYPE_CHECKING:
+    from lightfr_harness.compare import Change
 
 
 def compare(
@@ -28,23 +31,20 @@ def compare(
     from lightfr_harness import records
     from lightfr_harness.console import write_text
     from lightfr_harness.reports import comparison
-    from lightfr_harness.reports.figures import figure
 
     with errors_as_messages():
         one, other = (records.read(path) for path in (before, after))
-        with _fields_of(before, after):
+        with fields_of(before, after):
             changes = comparing.compare(one, other)
+            worse = comparing.worse(changes)
+            rows = [_cells(change) for change in changes if change.what != comparing.SAME]
             if report is not None:
                 write_text(report / "comparison.html", comparison.page(one, other, changes))
-    table = Table("claim", "of what", "before", "after", "", title="What changed")
-    for change in changes:
-        if change.what != comparing.SAME:
-            values = (figure(side["measured"] if side else None, change.unit) for side in (change.before, change.after))
-            table.add_row(change.claim, change.mode, *values, change.what)
-    if not table.rows:
-        table.add_row("nothing, beyond noise", "", "", "", comparing.SAME)
-    terminal().print(table)
-    if comparing.worse(changes):
+            table = Table("claim", "of what", "before", "after", "", title="What changed")
+            for cells in rows or [["nothing, beyond noise", "", "", "", comparing.SAME]]:
+                table.add_row(*cells)
+            terminal().print(table)
+    if worse:
         raise typer.Exit(code=1)
 
 
@@ -59,23 +59,39 @@ def report(
     from lightfr_harness.console import write_text
     from lightfr_harness.reports.pages import page_of
 
+    # No page takes the place of a record, or of a page that was drawn just before.
+    taken = set(record)
     with errors_as_messages():
-        for path in record:
+        for path in dict.fromkeys(record):
             page = (folder or path.parent) / f"{path.stem}.html"
+            if page in taken:
+                raise records.RecordError(f"the page of {path} would be written over {page}: name another --report")
+            taken.add(page)
             read = records.read(path)
-            with _fields_of(path):
+            with fields_of(path):
                 write_text(page, page_of(read))
             typer.echo(page)
 
 
+def _cells(change: Change) -> list[str]:
+    """A change as the terminal shows it."""
+    from lightfr_harness.reports.figures import figure
+
+    sides = [figure(side["measured"] if side else None, change.unit) for side in (change.before, change.after)]
+    return [str(change.claim), str(change.mode), *sides, change.what]
+
+
 @contextmanager
-def _fields_of(*paths: Path) -> Iterator[None]:
+def fields_of(*paths: Path) -> Iterator[None]:
     """Say so when a field of these records holds something else than docs/records.md says."""
+    from jinja2 import TemplateError
+
     from lightfr_harness.records import RecordError
 
     try:
         yield
-    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+    # The template says of a cell that is no text that something is undefined.
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, TemplateError) as error:
         names = " or ".join(dict.fromkeys(map(str, paths)))
         reason = f"{names} has a field that does not hold what its kind of record holds ({type(error).__name__})"
         raise RecordError(f"{reason}. Write the record again") from error

@@ -24,7 +24,7 @@ from lightfr_harness.simulation.accountant import Accountant
 from lightfr_harness.simulation.choosing import rankings_of
 from lightfr_harness.simulation.fleet import Fleet
 from lightfr_harness.simulation.judging import Judged, accuracy_of, judge
-from lightfr_harness.simulation.options import DELTA, EVALUATIONS, FIXED_CODES, TrainOptions
+from lightfr_harness.simulation.options import DELTA, EVALUATIONS, FIXED_CODES, TrainOptions, survivors_of
 from lightfr_harness.simulation.training import RunOptions, TrainingRun, refresh_gate
 
 # Called with the finished rounds, parts of one included, all rounds, and the accuracy when it was just measured.
@@ -49,6 +49,9 @@ class Trained:
         (folder / "items.codes").write_bytes(self.server.codes.tobytes())
         if self.server.has_shared_row:
             (folder / "open_rows.bitmap").write_bytes(make_bitmap(self.server.open_rows))
+        else:
+            # That of an earlier model would say of this one's rows whose they are.
+            (folder / "open_rows.bitmap").unlink(missing_ok=True)
         (folder / "round_model.bin").write_bytes(self.server.model().SerializeToString())
         (folder / "item_ids.txt").write_text("".join(f"{item_id}\n" for item_id in self.item_ids))
 
@@ -178,7 +181,7 @@ def _record(
         up_bytes_per_device_round=run.traffic.up_bytes / max(1, device_rounds - run.traffic.dropped),
         down_bytes_per_device_round=run.traffic.down_bytes / device_rounds,
         device_rounds=run.traffic.device_rounds,
-        device_rounds_per_second=run.traffic.device_rounds / round_seconds if round_seconds else None,
+        device_rounds_per_second=_timed_device_rounds(run) / round_seconds if round_seconds else None,
         engine=_engine(run),
         dropped=run.traffic.dropped,
         abandoned_rounds=run.traffic.abandoned,
@@ -202,10 +205,15 @@ def _record(
     )
 
 
+def _timed_device_rounds(run: TrainingRun) -> int:
+    """Those of this process: what a checkpoint brought was not timed here."""
+    return run.traffic.device_rounds - run.resumed_device_rounds
+
+
 def _engine(run: TrainingRun) -> EngineFigures:
     """Where the devices lived, and what this process and the others needed."""
     usage = run.fleet.usage()
-    rate = run.traffic.device_rounds / run.wall_seconds if run.wall_seconds else None
+    rate = _timed_device_rounds(run) / run.wall_seconds if run.wall_seconds else None
     return {
         "workers": len(usage),
         "device_rounds_per_wall_second": rate,
@@ -225,7 +233,7 @@ def privacy_loss(run: TrainingRun, colluding: int = 0, evaluations: int = 0) -> 
     server, noise = run.server, run.server.noise
     if noise is None:
         return None
-    survivors = max(1, int(len(run.cohort(0)) * (1 - run.options.dropout)) - colluding)
+    survivors = max(1, survivors_of(len(run.cohort(0)), run.options.dropout) - colluding)
     accountant = Accountant(int(server.open_rows.sum()), server.code_bits, server.max_rows, noise, survivors)
     loss = accountant.loss(run.finished_rounds)
     if server.gate > 1:

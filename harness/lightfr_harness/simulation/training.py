@@ -20,7 +20,7 @@ from lightfr_harness.server.rules import AggregationRule, CatalogueRule
 from lightfr_harness.simulation.asking import Counting, ModelBytes, Training
 from lightfr_harness.simulation.collecting import Cohort, Collected, collect_masked, count_clear, count_unmasked
 from lightfr_harness.simulation.fleet import Fleet
-from lightfr_harness.simulation.options import cohort_size
+from lightfr_harness.simulation.options import cohort_size, survivors_of
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,8 @@ class TrainingRun:
     # CPU time of all processes; and how long the rounds took by the clock on the wall.
     seconds: dict[str, float] = field(default_factory=lambda: {"devices": 0.0, "server": 0.0})
     wall_seconds: float = 0.0
+    # Device rounds of a checkpoint that was gone on with: `seconds` and `wall_seconds` are of those after them.
+    resumed_device_rounds: int = 0
     # Hears during a round what share of its devices has answered.
     tell: Callable[[float], None] = lambda _: None
 
@@ -94,7 +96,8 @@ class TrainingRun:
 
     def drops(self, round_index: int) -> npt.NDArray[np.bool_]:
         """Which devices of the cohort drop out before they upload."""
-        return self.random(round_index, 2).random(len(self.cohort(round_index))) < self.options.dropout
+        devices = len(self.cohort(round_index))
+        return self.random(round_index, 2).permutation(devices) >= survivors_of(devices, self.options.dropout)
 
     def random(self, round_index: int, purpose: int) -> np.random.Generator:
         """What is random in a round, by purpose: reproducible for a seed."""
@@ -175,6 +178,7 @@ class TrainingRun:
                 f"{path} is {finished} rounds old, more than the {self.options.rounds} asked for; {advice}"
             )
         self.finished_rounds, self.traffic = finished, Traffic(*traffic)
+        self.resumed_device_rounds = self.traffic.device_rounds
         self.fleet.restore(state.pop("devices"))
         self.server.restore(state)
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from lightfr import ItemCodes, OpenRows, UserCode, __version__, _kernel, rank
+from lightfr.errors import InvalidInputError
 from lightfr_harness import devices
 from lightfr_harness.audits.cost import energy, findings
 from lightfr_harness.audits.cost.speed import FIGURE_1_BITS, FIGURE_1_RATED
@@ -46,6 +47,13 @@ class CostOptions:
     scenario: Scenario
     profiles: tuple[Profile, ...]
     plan: Plan = field(default_factory=Plan)
+
+    def __post_init__(self) -> None:
+        # Findings know a profile by its name, and judge all devices of that name by one profile's figures.
+        figures = {profile.name: profile for profile in self.profiles}
+        for profile in self.profiles:
+            if figures[profile.name] != profile:
+                raise InvalidInputError(f"--profile: two different profiles are called '{profile.name}': rename a file")
 
 
 @dataclass(frozen=True)
@@ -84,10 +92,14 @@ def run(options: CostOptions, progress: Progress = lambda what, share: None, ear
 
 
 def continues(earlier: Record, options: CostOptions) -> bool:
-    """Whether an earlier record is the interrupted beginning of this audit."""
-    begun = _begun(options)
-    return bool(earlier.get("interrupted")) and all(
-        earlier.get(name) == begun[name] for name in ("format", "kind", "version", "seed", "scenario", "profiles")
+    """Whether an earlier record is the interrupted beginning of this audit. A profile may have got other figures."""
+    begun, figures = _begun(options), [profile.record() for profile in options.profiles]
+    return (
+        bool(earlier.get("interrupted"))
+        and all(
+            earlier.get(name) == begun[name] for name in ("format", "kind", "version", "seed", "scenario", "profiles")
+        )
+        and all(device["profile"] in figures for device in earlier.get("devices", {}).get("devices", []))
     )
 
 

@@ -11,7 +11,7 @@ from math import isqrt
 from typing import Any
 
 from lightfr_harness.audits.finding import Finding, at_most, counted, for_information
-from lightfr_harness.devices.scenario import NOISE
+from lightfr_harness.devices.scenario import noise_of
 
 SOURCE = "docs/secagg.md"
 UPLOAD, MESSAGES = "bytes of a secure upload, measured", "bytes of a secure round's messages, measured"
@@ -38,11 +38,14 @@ def audit(scenario: dict[str, Any], device: dict[str, Any]) -> list[Finding]:
     messages, taken_part = device["message_bytes"], device["phases"]["round"]
     rows, sums = _upload_bytes(scenario)
     holders, most_held = _holders(scenario["cohort"])
+    # A bit for each device whose share cannot be opened.
+    complaints = -(-scenario["cohort"] // 8)
     uploaded = counted(rows, messages["Upload"][0], "predicted: open rows x f x bits / 8; the limit adds the sums")
     # Name to predicted bytes, largest bytes and measured bytes: a device may hold the shares of more than the average.
     bounds = {
         "keys up": (KEYS_BYTES, KEYS_BYTES, messages["AdvertiseKeys"][0]),
         "shares up": (holders * SEALED_BYTES, holders * SEALED_BYTES, messages["ShareKeys"][0]),
+        "acknowledgement up": (complaints, complaints, messages["AcknowledgeShares"][0]),
         "signatures up": (
             2 * SIGNATURE_BYTES, 2 * SIGNATURE_BYTES, messages["SignIncluded"][0] + messages["SignSurvivors"][0],
         ),
@@ -104,10 +107,12 @@ def _upload_bytes(scenario: dict[str, Any]) -> tuple[float, float]:
     cohort, f = scenario["cohort"], scenario["bits"]
     if scenario["privacy"] == "secagg+dp":
         # A gradient is at most 1.6 f, and a bit.
-        row_bits = _bits(cohort * (16 * f // 10 + 1), NOISE["noise_rows"], cohort)
-        sum_bits = _bits(cohort, NOISE["noise_sums"], cohort)
+        noise = noise_of(f, cohort)
+        row_bits = _bits(cohort * (16 * f // 10 + 1), noise["noise_rows"], cohort)
+        sum_bits = _bits(cohort, noise["noise_sums"], cohort)
     else:
-        row_bits = (2 * (cohort + min(cohort, 32))).bit_length()
+        # The ternary noise of all: as the rows get longer, its variance grows from 12 on.
+        row_bits = (2 * (cohort + min(cohort, isqrt(128 * max(12, f // 8))))).bit_length()
         sum_bits = _bits(LARGEST_WEIGHT * cohort, 4 * cohort**0.5, cohort)
     # Each of the up to three blocks ends with a whole byte.
     return scenario["open_rows"] * f * row_bits / 8, (f + 1) * sum_bits / 8 + 3

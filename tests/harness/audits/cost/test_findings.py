@@ -1,12 +1,22 @@
 """Every claim on a record made by hand: one figure is spoiled at a time, and only its own finding turns red."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from lightfr_harness.audits.cost import findings
+from lightfr.errors import InvalidInputError
+from lightfr.secagg.noise import require_enough
+from lightfr.secagg.vector import Vector, round_blocks
+from lightfr.v1.model_pb2 import Noise
+from lightfr_harness.audits.cost import findings, measured_bytes, secure_round
+from lightfr_harness.audits.cost.formulas import Shape
 from lightfr_harness.audits.cost.training_cost import fitted_exponent
+from lightfr_harness.devices import load_profile
+from lightfr_harness.devices.record import budget_breaches
+from lightfr_harness.devices.scenario import Scenario, noise_of
 from tests.harness.audits.cost.records import (
+    BITS,
     CODES,
     ITEMS,
     MIB,
@@ -55,6 +65,16 @@ def test_codes_that_take_a_byte_a_bit_or_a_row_for_each_item_break_their_bounds_
     assert len(broken(found)) == n_broken
 
 
+@pytest.mark.parametrize("items", [1, 2, 40, 123, 2000])
+def test_packed_codes_of_a_small_catalogue_with_the_row_that_closed_items_share_break_nothing(items):
+    disk = {"codes": (items + 1) * BITS // 8, "open_rows": 0, "catalogue": 0, "store": 0, "other": 0}
+    shape = Shape(items, 1, BITS, items)
+    assert broken(measured_bytes.storage(shape, disk)) == []
+    # A byte for each bit breaks every bound all the same.
+    heavy = measured_bytes.storage(shape, {**disk, "codes": 8 * disk["codes"]})
+    assert len(broken(heavy)) == 4
+
+
 def test_a_larger_catalogue_of_ids_breaks_nothing():
     more = device()
     more["disk_bytes"]["catalogue"] += 5 * MIB
@@ -79,6 +99,16 @@ def test_an_upload_of_twice_its_rows_breaks_its_limit_alone():
     assert broken(audited(heavy)) == [("bytes of an upload, measured", "clear, ternary rows")]
 
 
+def test_what_a_second_device_stores_or_sends_too_much_is_found_as_well():
+    heavy = device(number=1, profile=profile(name="watch"))
+    heavy["message_bytes"]["Upload"][0] *= 2
+    heavy["disk_bytes"]["codes"] = 8 * CODES
+    assert broken(audited(device(), heavy)) == [
+        ("storage of the codes, measured", "open rows, (1+open) f/8, watch"),
+        ("bytes of an upload, measured", "clear, ternary rows, watch"),
+    ]
+
+
 def test_a_good_secure_round_breaks_nothing_and_tells_every_stage():
     found = findings.audit(secure_record())
     assert broken(found) == []
@@ -95,6 +125,28 @@ def test_a_good_secure_round_breaks_nothing_and_tells_every_stage():
     assert "clear, ternary rows" not in verdicts(found, "bytes of an upload, measured")
 
 
+@pytest.mark.parametrize("privacy", ["secagg", "secagg+dp"])
+@pytest.mark.parametrize("bits", [8, 64, 128, 256, 1024])
+def test_the_bytes_of_a_masked_vector_are_those_of_the_sdk_whatever_the_cohort_and_the_code(bits, privacy):
+    for cohort in (2, 6, 64, 129, 256, 475, 512, 8192):
+        noise = None
+        if privacy == "secagg+dp":
+            # So few devices would have to add more noise to so long codes than a model may ask for.
+            if max(12, bits // 8) * bits**2 > 1000**2 * cohort:
+                with pytest.raises(InvalidInputError, match="take a larger --cohort or fewer --bits"):
+                    Scenario(2000, 10, bits, "", privacy, cohort)
+                continue
+            Scenario(2000, 10, bits, "", privacy, cohort)
+            noise = Noise(
+                **{f"{name[6:]}_thousandths": round(1000 * level) for name, level in noise_of(bits, cohort).items()}
+            )
+            # So much that devices take part.
+            require_enough(noise, bits, cohort)
+        scenario = {"cohort": cohort, "bits": bits, "open_rows": 300, "privacy": privacy}
+        sent = Vector(round_blocks(300, bits, cohort, noise)).packed_bytes
+        assert 0 <= sum(secure_round._upload_bytes(scenario)) - sent < 8
+
+
 def test_a_secure_upload_of_twice_its_rows_breaks_its_limit():
     heavy = secure_device()
     heavy["message_bytes"]["Upload"][0] *= 2
@@ -106,6 +158,7 @@ def test_a_secure_upload_of_twice_its_rows_breaks_its_limit():
     [
         ("AdvertiseKeys", 0, "keys up", 200),
         ("ShareKeys", 0, "shares up", 200),
+        ("AcknowledgeShares", 0, "acknowledgement up", 200),
         ("SignSurvivors", 0, "signatures up", 200),
         # Beyond the shares of 48 devices more than the average.
         ("RevealShares", 0, "revealed shares up", 48 * 37 + 200),
@@ -149,9 +202,21 @@ def test_a_breach_becomes_a_finding_with_its_moment_and_phase(told, claim):
 @pytest.mark.parametrize(("direction", "phase"), [("up", "round"), ("down", "sync")])
 def test_a_days_traffic_is_told_by_its_direction_even_where_both_have_the_same_limit(direction, phase):
     heavy = device(profile=profile(up_mib_per_day=1, down_mib_per_day=1))
-    total = sum(phase[f"{direction}_bytes"] for phase in heavy["phases"].values())
-    heavy["breaches"] = [breach("traffic", phase, MIB, total)]
+    until = list(heavy["phases"]).index(phase) + 1
+    passed = sum(each[f"{direction}_bytes"] for each in list(heavy["phases"].values())[:until])
+    heavy["breaches"] = [breach("traffic", phase, MIB, passed)]
     assert broken(audited(heavy)) == [(f"budget: {direction}load a day", f"mid-phone, {phase}")]
+
+
+def test_a_days_traffic_that_goes_on_after_it_was_too_much_does_not_hold():
+    heavy = device(profile=profile(down_mib_per_day=0.1))
+    for each in heavy["phases"].values():
+        each["ended_seconds"] = 1.0
+    heavy["breaches"] = budget_breaches(replace(load_profile("mid-phone"), down_mib_per_day=0.1), heavy)
+    assert heavy["phases"]["round"]["down_bytes"] > 0
+    found = audited(heavy)
+    assert broken(found) == [("budget: download a day", "mid-phone, sync")]
+    assert verdicts(found, "budget: download a day") == {"mid-phone, sync": "broken"}
 
 
 def test_a_device_that_was_killed_leaves_its_breach_and_no_figures():
