@@ -74,6 +74,7 @@ class ItemCodes:
         )
         # Has a descriptor of its own, and closes it when it goes.
         self._map: mmap.mmap | None = None
+        self._is_closed = False
 
     @classmethod
     def open(
@@ -154,7 +155,7 @@ class ItemCodes:
         Reading a mapped page that a shrunken file no longer has would end the process. The look narrows that to a file
         that shrinks during a scan; replace codes files by renaming a new one over them, as the SDK does, and it cannot.
         """
-        if self._pointer is _CLOSED:
+        if self._is_closed:
             raise LightFRError("these item codes are closed")
         if self._map is not None:
             size, expected = self._map.size(), self.n_rows * self.code_bytes
@@ -169,10 +170,10 @@ class ItemCodes:
 
     def close(self) -> None:
         """Unmap the file. Further use raises LightFRError; closing twice is fine."""
-        if self._pointer is _CLOSED:
+        if self._is_closed:
             return
+        self._is_closed = True
         self._pointer.release()
-        self._pointer = _CLOSED
         if self._map is not None:
             self._map.close()
         self._map = None
@@ -185,9 +186,6 @@ class ItemCodes:
 
     def __repr__(self) -> str:
         return f"<ItemCodes of {self.n_items} items, {self.code_bits} bits>"
-
-
-_CLOSED = _kernel.CodesPointer(b"", _kernel.MIN_CODE_BITS)
 
 
 @secret

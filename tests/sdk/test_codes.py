@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lightfr import ItemCodes, ItemSet, UserCode, errors, rank
+from lightfr import ItemCodes, ItemSet, UserCode, errors, rank, recommend
 
 
 @pytest.fixture
@@ -106,6 +106,15 @@ def test_closed_codes_refuse_to_be_used_and_close_twice(codes_file):
         rank(UserCode.random(64), codes, 1)
     with pytest.raises(errors.LightFRError, match="closed"):
         codes.row(0)
+
+
+def test_closed_codes_are_still_those_of_as_many_items_and_bits(codes_file):
+    codes = ItemCodes.open(codes_file, 64)
+    codes.close()
+    assert (codes.n_items, codes.n_rows, codes.code_bits) == (10, 10, 64)
+    assert repr(codes) == "<ItemCodes of 10 items, 64 bits>"
+    with pytest.raises(errors.LightFRError, match="closed"):
+        recommend(UserCode.random(64), codes, 1, rated=[3])
 
 
 def test_codes_in_memory_have_no_pages_to_give_back_and_close_too():
