@@ -69,12 +69,12 @@ class ItemCodes:
 
     def __init__(self, codes: ReadableBuffer, code_bits: int, open_rows: OpenRows | None = None) -> None:
         self.open_rows = open_rows
-        self._pointer = _kernel.CodesPointer(
-            codes, code_bits, None if open_rows is None else open_rows.kernel_pointer()
-        )
+        pointer = _kernel.CodesPointer(codes, code_bits, None if open_rows is None else open_rows.kernel_pointer())
+        self._code_bits, self._n_items, self._n_rows = pointer.code_bits, pointer.n_items, pointer.n_rows
+        # None once closed. A search in another thread that has the pointer keeps the codes until it ends.
+        self._pointer: _kernel.CodesPointer | None = pointer
         # Has a descriptor of its own, and closes it when it goes.
         self._map: mmap.mmap | None = None
-        self._is_closed = False
 
     @classmethod
     def open(
@@ -120,7 +120,7 @@ class ItemCodes:
     @property
     def code_bits(self) -> int:
         """Length of each code."""
-        return self._pointer.code_bits
+        return self._code_bits
 
     @property
     def code_bytes(self) -> int:
@@ -130,12 +130,12 @@ class ItemCodes:
     @property
     def n_items(self) -> int:
         """Number of items of the catalogue."""
-        return self._pointer.n_items
+        return self._n_items
 
     @property
     def n_rows(self) -> int:
         """Number of rows: as many as items, or one for each open item and one more."""
-        return self._pointer.n_rows
+        return self._n_rows
 
     def __len__(self) -> int:
         return self.n_items
@@ -155,28 +155,23 @@ class ItemCodes:
         Reading a mapped page that a shrunken file no longer has would end the process. The look narrows that to a file
         that shrinks during a scan; replace codes files by renaming a new one over them, as the SDK does, and it cannot.
         """
-        if self._is_closed:
+        pointer, mapped = self._pointer, self._map
+        if pointer is None:
             raise LightFRError("these item codes are closed")
-        if self._map is not None:
-            size, expected = self._map.size(), self.n_rows * self.code_bytes
+        if mapped is not None:
+            size, expected = mapped.size(), self.n_rows * self.code_bytes
             if size < expected:
                 raise ArtifactFileError(f"codes file shrank to {size} bytes, expected {expected}", size, expected)
-        return self._pointer
+        return pointer
 
     def release_pages(self) -> None:
         """Give back the memory of pages that searches have read; the next search reads them again."""
-        if self._map is not None and hasattr(mmap, "MADV_DONTNEED"):
-            self._map.madvise(mmap.MADV_DONTNEED)
+        if (mapped := self._map) is not None and hasattr(mmap, "MADV_DONTNEED"):
+            mapped.madvise(mmap.MADV_DONTNEED)
 
     def close(self) -> None:
-        """Unmap the file. Further use raises LightFRError; closing twice is fine."""
-        if self._is_closed:
-            return
-        self._is_closed = True
-        self._pointer.release()
-        if self._map is not None:
-            self._map.close()
-        self._map = None
+        """Unmap the file, once no search reads it any more. Further use raises LightFRError; closing twice is fine."""
+        self._pointer = self._map = None
 
     def __enter__(self) -> Self:
         return self

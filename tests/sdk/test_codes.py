@@ -108,6 +108,25 @@ def test_closed_codes_refuse_to_be_used_and_close_twice(codes_file):
         codes.row(0)
 
 
+def test_codes_that_are_closed_while_a_search_reads_them_stay_in_memory_until_it_ends(codes_file):
+    codes = ItemCodes.open(codes_file, 64)
+    of_a_search = codes.kernel_pointer()
+    codes.close()
+    assert str(codes_file) in Path("/proc/self/maps").read_text()
+    assert bytes(of_a_search.pointer[0:80]) == bytes(range(80))
+    del of_a_search
+    assert str(codes_file) not in Path("/proc/self/maps").read_text()
+
+
+def test_a_buffer_is_its_owners_again_once_the_codes_are_closed():
+    buffer = bytearray(80)
+    codes = ItemCodes(buffer, 64)
+    with pytest.raises(BufferError):
+        buffer.clear()
+    codes.close()
+    buffer.clear()
+
+
 def test_closed_codes_are_still_those_of_as_many_items_and_bits(codes_file):
     codes = ItemCodes.open(codes_file, 64)
     codes.close()
