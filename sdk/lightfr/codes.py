@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING
 
 from lightfr import _arguments, _kernel
 from lightfr._secret import secret
-from lightfr.errors import ArtifactFileError, BufferSizeError, ItemIndexError, LightFRError, OutOfRangeError
+from lightfr.errors import (
+    ArtifactFileError,
+    BufferSizeError,
+    InvalidInputError,
+    ItemIndexError,
+    LightFRError,
+    OutOfRangeError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -198,6 +205,8 @@ class ItemSet:
         self._bitmap = bytearray(n_bytes if bitmap is None else _arguments.copied("bitmap", bitmap))
         if len(self._bitmap) != n_bytes:
             raise BufferSizeError("item set", len(self._bitmap), n_bytes)
+        if n_items % 8 and self._bitmap[-1] >> n_items % 8:
+            raise InvalidInputError("the bitmap of an item set has a bit behind the last item")
         for item_index in _arguments.indices("members", members):
             self.add(item_index)
 

@@ -208,3 +208,9 @@ def test_a_set_may_begin_with_a_bitmap_which_it_copies():
     assert (len(items), len(ItemSet(9)), bitmap) == (4, 0, b"\x05\x01")
     with pytest.raises(errors.BufferSizeError):
         ItemSet(9, bitmap=b"\x05")
+
+
+def test_a_set_counts_no_bits_behind_its_last_item_for_it_takes_none():
+    assert len(ItemSet(9, bitmap=b"\xff\x01")) == 9
+    with pytest.raises(errors.InvalidInputError, match="a bit behind the last item"):
+        ItemSet(9, bitmap=b"\x00\x02")
