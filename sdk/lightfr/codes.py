@@ -21,6 +21,7 @@ from lightfr.errors import (
     LightFRError,
     OutOfRangeError,
 )
+from lightfr.open_rows import OpenRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from typing import Self
 
     from _typeshed import ReadableBuffer
-
-    from lightfr.open_rows import OpenRows
 
 
 @secret
@@ -75,6 +74,7 @@ class ItemCodes:
     """
 
     def __init__(self, codes: ReadableBuffer, code_bits: int, open_rows: OpenRows | None = None) -> None:
+        _require_open_rows(open_rows)
         self.open_rows = open_rows
         pointer = _kernel.CodesPointer(codes, code_bits, None if open_rows is None else open_rows.kernel_pointer())
         self._code_bits, self._n_items, self._n_rows = pointer.code_bits, pointer.n_items, pointer.n_rows
@@ -97,7 +97,9 @@ class ItemCodes:
         Without either the file may have any number of rows.
         """
         _kernel.require_code_bits(code_bits)
-        n_rows = n_items if open_rows is None else open_rows.n_open + 1
+        _require_open_rows(open_rows)
+        n_rows = None if n_items is None else _arguments.whole("n_items", n_items)
+        n_rows = n_rows if open_rows is None else open_rows.n_open + 1
         try:
             file = os.open(_arguments.path("path", path), os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
@@ -188,6 +190,11 @@ class ItemCodes:
 
     def __repr__(self) -> str:
         return f"<ItemCodes of {self.n_items} items, {self.code_bits} bits>"
+
+
+def _require_open_rows(open_rows: object) -> None:
+    if open_rows is not None and not isinstance(open_rows, OpenRows):
+        raise InvalidInputError(f"open_rows must be OpenRows, not {type(open_rows).__name__}")
 
 
 @secret
