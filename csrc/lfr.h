@@ -6,7 +6,7 @@
  *     is no I/O. Functions may run on many threads at once as long as their output buffers differ.
  *   - A code of `code_bits` bits (8 to 1024, a multiple of 8) takes code_bits / 8 bytes. Code bit k is bit
  *     (k mod 8) of byte (k div 8); a set bit is +1, a clear bit is -1. A matrix is row-major without padding.
- *   - Buffers need no alignment beyond that of their element type.
+ *   - Buffers need no alignment beyond that of their element type. Inputs and outputs must not overlap.
  *   - The result is a status from `lfr_status`; on anything but LFR_OK the outputs are unspecified, except that
  *     no byte outside them was written. Every variant (ISA) gives the same bits as the portable one.
  *

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING
 
 from lightfr import _arguments, _kernel
 from lightfr._secret import secret
-from lightfr.errors import ArtifactFileError, BufferSizeError, ItemIndexError, LightFRError, OutOfRangeError
+from lightfr.errors import (
+    ArtifactFileError,
+    BufferSizeError,
+    InvalidInputError,
+    ItemIndexError,
+    LightFRError,
+    OutOfRangeError,
+)
+from lightfr.open_rows import OpenRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,8 +29,6 @@ if TYPE_CHECKING:
     from typing import Self
 
     from _typeshed import ReadableBuffer
-
-    from lightfr.open_rows import OpenRows
 
 
 @secret
@@ -68,10 +74,12 @@ class ItemCodes:
     """
 
     def __init__(self, codes: ReadableBuffer, code_bits: int, open_rows: OpenRows | None = None) -> None:
+        _require_open_rows(open_rows)
         self.open_rows = open_rows
-        self._pointer = _kernel.CodesPointer(
-            codes, code_bits, None if open_rows is None else open_rows.kernel_pointer()
-        )
+        pointer = _kernel.CodesPointer(codes, code_bits, None if open_rows is None else open_rows.kernel_pointer())
+        self._code_bits, self._n_items, self._n_rows = pointer.code_bits, pointer.n_items, pointer.n_rows
+        # None once closed. A search in another thread that has the pointer keeps the codes until it ends.
+        self._pointer: _kernel.CodesPointer | None = pointer
         # Has a descriptor of its own, and closes it when it goes.
         self._map: mmap.mmap | None = None
 
@@ -89,7 +97,9 @@ class ItemCodes:
         Without either the file may have any number of rows.
         """
         _kernel.require_code_bits(code_bits)
-        n_rows = n_items if open_rows is None else open_rows.n_open + 1
+        _require_open_rows(open_rows)
+        n_rows = None if n_items is None else _arguments.whole("n_items", n_items)
+        n_rows = n_rows if open_rows is None else open_rows.n_open + 1
         try:
             file = os.open(_arguments.path("path", path), os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
@@ -119,7 +129,7 @@ class ItemCodes:
     @property
     def code_bits(self) -> int:
         """Length of each code."""
-        return self._pointer.code_bits
+        return self._code_bits
 
     @property
     def code_bytes(self) -> int:
@@ -129,12 +139,12 @@ class ItemCodes:
     @property
     def n_items(self) -> int:
         """Number of items of the catalogue."""
-        return self._pointer.n_items
+        return self._n_items
 
     @property
     def n_rows(self) -> int:
         """Number of rows: as many as items, or one for each open item and one more."""
-        return self._pointer.n_rows
+        return self._n_rows
 
     def __len__(self) -> int:
         return self.n_items
@@ -154,28 +164,23 @@ class ItemCodes:
         Reading a mapped page that a shrunken file no longer has would end the process. The look narrows that to a file
         that shrinks during a scan; replace codes files by renaming a new one over them, as the SDK does, and it cannot.
         """
-        if self._pointer is _CLOSED:
+        pointer, mapped = self._pointer, self._map
+        if pointer is None:
             raise LightFRError("these item codes are closed")
-        if self._map is not None:
-            size, expected = self._map.size(), self.n_rows * self.code_bytes
+        if mapped is not None:
+            size, expected = mapped.size(), self.n_rows * self.code_bytes
             if size < expected:
                 raise ArtifactFileError(f"codes file shrank to {size} bytes, expected {expected}", size, expected)
-        return self._pointer
+        return pointer
 
     def release_pages(self) -> None:
         """Give back the memory of pages that searches have read; the next search reads them again."""
-        if self._map is not None and hasattr(mmap, "MADV_DONTNEED"):
-            self._map.madvise(mmap.MADV_DONTNEED)
+        if (mapped := self._map) is not None and hasattr(mmap, "MADV_DONTNEED"):
+            mapped.madvise(mmap.MADV_DONTNEED)
 
     def close(self) -> None:
-        """Unmap the file. Further use raises LightFRError; closing twice is fine."""
-        if self._pointer is _CLOSED:
-            return
-        self._pointer.release()
-        self._pointer = _CLOSED
-        if self._map is not None:
-            self._map.close()
-        self._map = None
+        """Unmap the file, once no search reads it any more. Further use raises LightFRError; closing twice is fine."""
+        self._pointer = self._map = None
 
     def __enter__(self) -> Self:
         return self
@@ -187,7 +192,9 @@ class ItemCodes:
         return f"<ItemCodes of {self.n_items} items, {self.code_bits} bits>"
 
 
-_CLOSED = _kernel.CodesPointer(b"", _kernel.MIN_CODE_BITS)
+def _require_open_rows(open_rows: object) -> None:
+    if open_rows is not None and not isinstance(open_rows, OpenRows):
+        raise InvalidInputError(f"open_rows must be OpenRows, not {type(open_rows).__name__}")
 
 
 @secret
@@ -205,6 +212,8 @@ class ItemSet:
         self._bitmap = bytearray(n_bytes if bitmap is None else _arguments.copied("bitmap", bitmap))
         if len(self._bitmap) != n_bytes:
             raise BufferSizeError("item set", len(self._bitmap), n_bytes)
+        if n_items % 8 and self._bitmap[-1] >> n_items % 8:
+            raise InvalidInputError("the bitmap of an item set has a bit behind the last item")
         for item_index in _arguments.indices("members", members):
             self.add(item_index)
 

@@ -76,6 +76,7 @@ def rank(
 
     `exclude` leaves items out. `among` asks about these items alone, and only their codes are read.
     """
+    _require_kinds(user_code, item_codes, exclude, prior)
     k = _arguments.whole("k", k)
     pointer = item_codes.kernel_pointer()
     bitmap = None if exclude is None else exclude.bitmap(item_codes.n_items)
@@ -95,6 +96,13 @@ def rank(
     return found if prior is None else sorted(found, key=lambda item: (-item.score, item.item_index))[:k]
 
 
+def _require_kinds(user_code: object, item_codes: object, exclude: object, prior: object) -> None:
+    has_codes = isinstance(user_code, UserCode) and isinstance(item_codes, ItemCodes)
+    has_options = (exclude is None or isinstance(exclude, ItemSet)) and (prior is None or isinstance(prior, Prior))
+    if not (has_codes and has_options):
+        raise InvalidInputError("a search takes a UserCode and ItemCodes, as `exclude` an ItemSet, as `prior` a Prior")
+
+
 def _require_k(k: int) -> None:
     """Raise OutOfRangeError for a k that the kernel would refuse, where it is not asked."""
     if not 1 <= k < 2**31:
@@ -112,6 +120,9 @@ def rank_batch(
     user_codes: Sequence[UserCode], item_codes: ItemCodes, k: int, *, prior: Prior | None = None
 ) -> list[list[Ranked]]:
     """Return rank() of several user codes in one pass over the catalogue: several profiles on one device."""
+    user_codes = _arguments.listed("user_codes", user_codes)
+    for code in user_codes:
+        _require_kinds(code, item_codes, None, prior)
     pointer = item_codes.kernel_pointer()
     for code in user_codes:
         # One behind the other, codes of other lengths may well have the bytes of some codes of this one.

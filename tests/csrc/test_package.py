@@ -107,6 +107,13 @@ def test_every_pinned_symbol_is_declared_in_the_header_and_its_prototype_is_pinn
     assert sorted(pinned) == SYMBOLS
 
 
+def test_the_header_has_the_rules_of_buffers_that_the_manual_has():
+    for rule in ("Inputs and outputs must not overlap.", "No alignment", "Nothing is kept after"):
+        assert rule in MANUAL
+    for rule in ("Inputs and outputs must not overlap.", "need no alignment", "nothing is kept after"):
+        assert rule in HEADER
+
+
 def test_the_manual_explains_every_symbol():
     assert [name for name in SYMBOLS if f"`{name}" not in MANUAL] == []
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lightfr import ItemCodes, ItemSet, UserCode, errors, rank
+from lightfr import ItemCodes, ItemSet, UserCode, errors, rank, recommend
 
 
 @pytest.fixture
@@ -108,6 +108,34 @@ def test_closed_codes_refuse_to_be_used_and_close_twice(codes_file):
         codes.row(0)
 
 
+def test_codes_that_are_closed_while_a_search_reads_them_stay_in_memory_until_it_ends(codes_file):
+    codes = ItemCodes.open(codes_file, 64)
+    of_a_search = codes.kernel_pointer()
+    codes.close()
+    assert str(codes_file) in Path("/proc/self/maps").read_text()
+    assert bytes(of_a_search.pointer[0:80]) == bytes(range(80))
+    del of_a_search
+    assert str(codes_file) not in Path("/proc/self/maps").read_text()
+
+
+def test_a_buffer_is_its_owners_again_once_the_codes_are_closed():
+    buffer = bytearray(80)
+    codes = ItemCodes(buffer, 64)
+    with pytest.raises(BufferError):
+        buffer.clear()
+    codes.close()
+    buffer.clear()
+
+
+def test_closed_codes_are_still_those_of_as_many_items_and_bits(codes_file):
+    codes = ItemCodes.open(codes_file, 64)
+    codes.close()
+    assert (codes.n_items, codes.n_rows, codes.code_bits) == (10, 10, 64)
+    assert repr(codes) == "<ItemCodes of 10 items, 64 bits>"
+    with pytest.raises(errors.LightFRError, match="closed"):
+        recommend(UserCode.random(64), codes, 1, rated=[3])
+
+
 def test_codes_in_memory_have_no_pages_to_give_back_and_close_too():
     codes = ItemCodes(bytes(80), 64)
     codes.release_pages()
@@ -180,3 +208,9 @@ def test_a_set_may_begin_with_a_bitmap_which_it_copies():
     assert (len(items), len(ItemSet(9)), bitmap) == (4, 0, b"\x05\x01")
     with pytest.raises(errors.BufferSizeError):
         ItemSet(9, bitmap=b"\x05")
+
+
+def test_a_set_counts_no_bits_behind_its_last_item_for_it_takes_none():
+    assert len(ItemSet(9, bitmap=b"\xff\x01")) == 9
+    with pytest.raises(errors.InvalidInputError, match="a bit behind the last item"):
+        ItemSet(9, bitmap=b"\x00\x02")

@@ -34,6 +34,7 @@ def test_everything_rated_leaves_nothing_to_recommend(catalogue):
 def test_a_batch_ranks_each_user_alike(catalogue):
     users = [USER, UserCode(b"\x00")]
     assert rank_batch(users, catalogue, 2) == [rank(user, catalogue, 2) for user in users]
+    assert rank_batch(iter(users), catalogue, 2) == [rank(user, catalogue, 2) for user in users]
     assert rank_batch([], catalogue, 2) == []
 
 

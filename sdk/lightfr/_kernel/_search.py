@@ -85,10 +85,6 @@ class CodesPointer:
         self.open: Any = _NULL if open_rows is None else open_rows.pointer
         self.n_items = self.n_rows if open_rows is None else open_rows.n_items
 
-    def release(self) -> None:
-        """Let go of the buffer, so that its owner can close it."""
-        ffi.release(self.pointer)
-
 
 class PriorPointer:
     """Steps of a popularity prior as the kernel sees them, which also checks them when they are used."""
