@@ -56,6 +56,9 @@ void lfr_top_offer(lfr_top* top, uint32_t row, uint32_t distance);
 
 #define LFR_OPEN_WORDS (LFR_OPEN_BLOCK / 64)
 
+/* Bytes of a bitmap of so many items. In a size_t of 32 bits, n_items + 7 would begin again at 0. */
+LFR_INLINE size_t lfr_bitmap_bytes(uint32_t n_items) { return (size_t)n_items / 8 + (n_items % 8 != 0); }
+
 /* LFR_OK, or LFR_ERR_NULL. */
 int lfr_check_open(const lfr_open* open);
 

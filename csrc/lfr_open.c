@@ -2,7 +2,7 @@
 #include "lfr_impl.h"
 
 uint64_t lfr_bitmap_word(const uint8_t* bitmap, uint32_t n_items, uint32_t w) {
-  const size_t n_bytes = ((size_t)n_items + 7) / 8, at = (size_t)8 * w;
+  const size_t n_bytes = lfr_bitmap_bytes(n_items), at = (size_t)8 * w;
   if (at + 8 <= n_bytes) return lfr_load64(bitmap + at);
   return at < n_bytes ? lfr_load_tail(bitmap + at, (uint32_t)(n_bytes - at)) : 0;
 }

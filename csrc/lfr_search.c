@@ -249,7 +249,7 @@ int lfr_topk_open(const uint8_t* items, uint32_t n_rows, uint32_t code_bits, con
 
 static void batch_some(const catalogue* at, const uint8_t* queries, uint32_t n_queries, const uint8_t* excludes,
                        uint32_t k, lfr_hit* hits, uint32_t* n_hits) {
-  const size_t exclude_bytes = ((size_t)at->n_items + 7) / 8, code_bytes = at->code_bits / 8;
+  const size_t exclude_bytes = lfr_bitmap_bytes(at->n_items), code_bytes = at->code_bits / 8;
   lfr_top tops[LFR_BATCH_QUERIES];
   for (uint32_t j = 0; j < n_queries; j++)
     tops[j] = start_top(at, excludes ? excludes + j * exclude_bytes : NULL, k, hits + (size_t)j * k);
@@ -284,7 +284,7 @@ int lfr_topk_batch_open(const uint8_t* items, uint32_t n_rows, uint32_t code_bit
   for (uint32_t done = 0; done < n_queries;) {
     uint32_t some = n_queries - done < LFR_BATCH_QUERIES ? n_queries - done : LFR_BATCH_QUERIES;
     batch_some(&at, queries + (size_t)done * (code_bits / 8), some,
-               excludes ? excludes + (size_t)done * (((size_t)at.n_items + 7) / 8) : NULL, k, hits + (size_t)done * k,
+               excludes ? excludes + done * lfr_bitmap_bytes(at.n_items) : NULL, k, hits + (size_t)done * k,
                n_hits + done);
     done += some;
   }

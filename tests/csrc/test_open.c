@@ -190,9 +190,30 @@ static void test_status(void) {
   CHECK_STATUS(LFR_ERR_COUNT, lfr_refine_open(rows, 4, 8, UINT32_MAX, rows, NULL, 1, &temperature, 1, distances, code));
 }
 
+/* Elsewhere a size has room for the sum anyway, and half a gigabyte is too much for nothing. */
+static void test_largest_bitmap(void) {
+  if (sizeof(size_t) > 4) return;
+  const uint32_t n_items = UINT32_MAX, last = n_items - 1;
+  uint8_t* bitmap = calloc((size_t)1 << 29, 1);
+  uint32_t *before = exact((n_items / LFR_OPEN_BLOCK + 1) * sizeof *before), n_open = 0, row = 0;
+  CHECK(bitmap != NULL, "no memory for the largest bitmap");
+  if (bitmap) {
+    bitmap[0] = 1;
+    bitmap[last / 8] |= (uint8_t)(1u << (last % 8));
+    CHECK_STATUS(LFR_OK, lfr_open_count(bitmap, n_items, before, &n_open));
+    CHECK(n_open == 2, "%" PRIu32 " open items", n_open);
+    const lfr_open open = {bitmap, before, n_items, n_open};
+    CHECK_STATUS(LFR_OK, lfr_open_rows(&open, &last, 1, &row));
+    CHECK(row == 1, "the last item has row %" PRIu32, row);
+  }
+  free(bitmap);
+  free(before);
+}
+
 const test open_tests[] = {
     {"searches of open rows give the hits of the full matrix, one query and many", test_searches},
     {"rows, codes and gram of open rows are those of the full matrix", test_rows_and_gram},
     {"a code refined against open rows is that of the full matrix", test_refine},
+    {"on 32-bit machines too, a bitmap may have the most items", test_largest_bitmap},
     {"open rows refuse bitmaps with a dirty end, other numbers of rows, indices and pointers", test_status},
     {NULL, NULL}};
