@@ -12,6 +12,7 @@ const CATALOGUE_WEIGHT = 2;
 const MEAN_PULL = 5 * WEIGHT_UNIT;
 const MEAN_UNIT = 256;
 const LEAST_CATALOGUE_RATINGS = 32;
+const MOST_FITTED = 2 ** 51;
 const USE_SWEEPS = 30;
 const REFINE_SWEEPS = 20;
 const REFINE_FROM_RATINGS = 20;
@@ -108,10 +109,12 @@ export class Fitter {
     old: UserCode,
     { recency = Recency.Off, refine = false }: { recency?: Recency; refine?: boolean } = {},
   ): UserCode {
-    const weighed = weigh(opinions, recency);
+    const { codeBits, itemCount } = this.#codes;
+    // Of the newest opinions all sums are below 2^61.
+    const most = Math.floor(MOST_FITTED / Math.max(1, codeBits * codeBits * itemCount));
+    const weighed = weigh(opinions.slice(Math.max(0, opinions.length - most)), recency);
     const { result } = this.fitWeighed(weighed, old, USE_SWEEPS);
     const near = weighed.filter(({ isNear }) => isNear);
-    const { codeBits, itemCount } = this.#codes;
     const pays = codeBits >= REFINE_FROM_BITS && near.length >= REFINE_FROM_RATINGS;
     return refine && pays && itemCount <= REFINE_TO_ITEMS ? this.#refine(near, result) : result;
   }

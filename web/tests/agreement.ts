@@ -15,6 +15,7 @@ export function agreementCases(simd: Kernel, plain: Kernel): Case[] {
     ["both builds treat closed items as copies of the shared row", () => both(simd, plain, closed)],
     ["both builds fit and refine the same code", () => agree(simd, plain)],
     ["a code is not refined among more than 2^24 items", () => both(simd, plain, notRefined)],
+    ["a code is fitted to the newest opinions that 64-bit integers have room for", () => both(simd, plain, fitsNewest)],
     ["a fit whose sums could overflow is refused", () => both(simd, plain, overflows)],
     ["calls outside the domain are refused", () => both(simd, plain, domain)],
   ];
@@ -119,6 +120,21 @@ function notRefined(kernel: Kernel): void {
   const [fitter, start] = [new Fitter(codes), new UserCode(new Uint8Array(16))];
   const [refined, plain] = [true, false].map((refine) => hex(fitter.fit(opinions, start, { refine }).reveal()));
   equal(refined, plain, "codes");
+}
+
+/** Else who rates for years would one day get no recommendations any more. */
+function fitsNewest(kernel: Kernel): void {
+  const [bits, itemCount, count] = [1024, 2 ** 21, 3000];
+  const open = new Uint8Array(itemCount / 8);
+  for (let item = 0; item < count; item++) setBit(open, item);
+  const codes = new ItemCodes(kernel, drawnBytes(((count + 1) * bits) / 8, 1), bits, itemCount, open);
+  const opinions = Array.from({ length: count }, (_, itemIndex) => ({ itemIndex, level: (itemIndex * 630) % 2521 }));
+  const [fitter, start] = [new Fitter(codes), new UserCode(new Uint8Array(bits / 8))];
+  const [all, newest, fewer] = [count, 1024, 1023].map((n) =>
+    hex(fitter.fit(opinions.slice(count - n), start, { recency: Recency.Strong }).reveal()),
+  );
+  equal(all, newest, "the fit to the newest 2^51 / (f^2 m)");
+  equal(newest === fewer, false, "one opinion less");
 }
 
 async function overflows(kernel: Kernel): Promise<void> {

@@ -592,6 +592,7 @@ var CATALOGUE_WEIGHT = 2;
 var MEAN_PULL = 5 * WEIGHT_UNIT;
 var MEAN_UNIT = 256;
 var LEAST_CATALOGUE_RATINGS = 32;
+var MOST_FITTED = 2 ** 51;
 var USE_SWEEPS = 30;
 var REFINE_SWEEPS = 20;
 var REFINE_FROM_RATINGS = 20;
@@ -650,10 +651,11 @@ var Fitter = class {
    * there, with 128 bits and 20 items or more, and among no more items than the kernel counts.
    */
   fit(opinions, old, { recency = 1 /* Off */, refine = false } = {}) {
-    const weighed = weigh(opinions, recency);
+    const { codeBits, itemCount } = this.#codes;
+    const most = Math.floor(MOST_FITTED / Math.max(1, codeBits * codeBits * itemCount));
+    const weighed = weigh(opinions.slice(Math.max(0, opinions.length - most)), recency);
     const { result } = this.fitWeighed(weighed, old, USE_SWEEPS);
     const near = weighed.filter(({ isNear }) => isNear);
-    const { codeBits, itemCount } = this.#codes;
     const pays = codeBits >= REFINE_FROM_BITS && near.length >= REFINE_FROM_RATINGS;
     return refine && pays && itemCount <= REFINE_TO_ITEMS ? this.#refine(near, result) : result;
   }

@@ -22,6 +22,9 @@ MEAN_UNIT = 256
 # In the catalogue term a device with few ratings weighs as one with this many: what it does not like is known as well.
 LEAST_CATALOGUE_RATINGS = 32
 
+# A fit goes by the newest opinions, at most this many / (f^2 m): then its sums are below 2^61, with any weights.
+MOST_FITTED = 2**51
+
 # In mode SECAGG the most that a device weighs, which is the most rows it uploads: the bits of a sum have no more room.
 MAX_WEIGHT = 64
 

@@ -14,6 +14,7 @@ from lightfr.training.constants import (
     CATALOGUE_WEIGHT,
     LEAST_CATALOGUE_RATINGS,
     MEAN_PULL,
+    MOST_FITTED,
     RECENCY_WEIGHTS,
     REFINE_FROM_BITS,
     REFINE_FROM_RATINGS,
@@ -72,7 +73,7 @@ def may_refine(model: PublishedModel, interactions: Interactions) -> bool:
     """
     if model.code_bits < REFINE_FROM_BITS or model.objective == PAPER or model.n_items > _kernel.MOST_REFINED_ITEMS:
         return False
-    return sum(level >= MIDDLE for level in interactions.arrays()[1]) >= REFINE_FROM_RATINGS
+    return sum(level >= MIDDLE for level in _newest(model, interactions)[1]) >= REFINE_FROM_RATINGS
 
 
 @secret
@@ -94,7 +95,7 @@ class Weighed(NamedTuple):
 
 def _weighed(model: PublishedModel, interactions: Interactions, recency: Recency) -> Weighed:
     """Liked items weigh 1, the others half; where nothing is liked, the items in the middle of the scale weigh 1."""
-    opinions = list(zip(*interactions.arrays(), strict=True))
+    opinions = list(zip(*_newest(model, interactions), strict=True))
     by_age = RECENCY_WEIGHTS[recency]
     weights = [by_age[age] if age < len(by_age) else WEIGHT_UNIT for age in reversed(range(len(opinions)))]
     best = MIDDLE + 1 if any(level > MIDDLE for _, level in opinions) else MIDDLE
@@ -163,7 +164,14 @@ def _fit_catalogue(model: PublishedModel, code: UserCode, sweeps: int, weighed: 
     return UserCode(bytes(from_signs if signs_loss < old_loss else from_old))
 
 
-def _rated(model: PublishedModel, interactions: Interactions) -> tuple[bytearray, array[int], int]:
+def _newest(model: PublishedModel, interactions: Interactions) -> tuple[array[int], array[int]]:
+    """The newest opinions, oldest first, of which the catalogue objective has exact sums in 64-bit integers."""
     indices, levels = interactions.arrays()
+    first = max(0, len(indices) - MOST_FITTED // max(1, model.code_bits**2 * model.n_items))
+    return indices[first:], levels[first:]
+
+
+def _rated(model: PublishedModel, interactions: Interactions) -> tuple[bytearray, array[int], int]:
+    indices, levels = interactions.arrays() if model.objective == PAPER else _newest(model, interactions)
     rows = _kernel.gather(model.codes.kernel_pointer(), indices, len(indices))
     return rows, targets_of(model, levels, len(indices)), len(indices)

@@ -226,3 +226,23 @@ def test_a_code_is_not_refined_among_more_items_than_the_kernel_counts():
         message = model_pb2.RoundModel(code_bits=128, item_count=n_items, objective=1, upload_kind=1)
         model = PublishedModel(ItemCodes(bytes(65 * 16), 128, open_rows), message)
         assert may_refine(model, opinions) is may
+
+
+def model_of_many(n_items, code_bits, n_open):
+    """A model in which the first items are open, and all others share one row."""
+    bitmap = np.packbits(np.arange(n_items) < n_open, bitorder="little").tobytes()
+    codes = np.random.default_rng(1).bytes((n_open + 1) * code_bits // 8)
+    message = model_pb2.RoundModel(code_bits=code_bits, item_count=n_items, objective=1, upload_kind=1)
+    return PublishedModel(ItemCodes(codes, code_bits, OpenRows(bitmap, n_items)), message)
+
+
+def test_a_user_with_more_opinions_than_64_bits_have_room_for_is_fitted_to_the_newest():
+    """Else who rates for years would one day get no recommendations any more, and leave every round."""
+    model, rng = model_of_many(2**21, 1024, 3000), np.random.default_rng(2)
+    opinions = [(item, int(level)) for item, level in enumerate(rng.integers(0, LEVELS + 1, 3000))]
+    room, old = 2**51 // (1024**2 * 2**21), UserCode(bytes(128))
+    newest, older = (Interactions(opinions[-count:]) for count in (room, room - 1))
+    for fit in (fit_for_round, lambda *given: fit_for_use(*given, recency=Recency.STRONG)):
+        fitted = fit(model, Interactions(opinions), old)
+        assert fitted == fit(model, newest, old)
+        assert fitted != fit(model, older, old)
