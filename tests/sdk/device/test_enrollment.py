@@ -245,6 +245,15 @@ def interrupted(coordinator, invitation, tmp_path, answer):
     return invited, tmp_path / "device"
 
 
+def test_after_a_lost_answer_another_invitation_enrols_as_well(interrupted, invitation, coordinator):
+    """The authority has made a device of the keys that are left; no other device can have them."""
+    _, folder = interrupted
+    device = Device.enroll(invitation(coordinator), folder)
+    with device.client(folder / "data", key=FileKey(folder / "key")) as client:
+        assert client.sync()
+    assert not (folder / "enrolling.pem").exists()
+
+
 def other_key(content):
     private_key, _ = new_key_and_request()
     return private_key + content[content.index(b"-----BEGIN CERTIFICATE REQUEST") :]
