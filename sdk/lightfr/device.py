@@ -86,6 +86,7 @@ class Device(NamedTuple):
                     f"{invited['server']}: enrol into another folder"
                 )
             if read_certificate(known.identity).ends > time.time():
+                _end_enrolment(place)
                 return known
         device = cls(place, invited["server"])
         with _files.step(f"make the folder {place}"):
@@ -101,10 +102,11 @@ class Device(NamedTuple):
             raise EnrollmentError(f"{error}. Ask for a new invitation") from error
         finally:
             channel.close()
-        save_identity(device.identity, trust, keys, issued)
-        with _files.step("remove the files of a finished enrolment"):
-            _files.overwrite_and_remove(place / _ENROLLING)
+        # Before the identity: the authority would refuse the device of now the keys of a renewal of the old one.
+        with _files.step("remove an old renewal"):
             _files.overwrite_and_remove(place / _RENEWING)
+        save_identity(device.identity, trust, keys, issued)
+        _end_enrolment(place)
         return device
 
     @classmethod
@@ -348,6 +350,13 @@ def _enrolled(channel: Channel, token: str, kept: Path) -> tuple[IdentityKeys, I
         _files.overwrite_and_remove(kept)
     keys = kept_keys(kept)
     return keys, coordinator.enroll(channel, token, keys.signing_request, keys.member_key.public)
+
+
+def _end_enrolment(folder: Path) -> None:
+    """Remove what an enrolment leaves once the identity is whole; an interruption may have left it before."""
+    if (folder / _ENROLLING).exists():
+        with _files.step("remove the file of a finished enrolment"):
+            _files.overwrite_and_remove(folder / _ENROLLING)
 
 
 def _read_invitation(path: Path) -> dict[str, str]:
