@@ -5,7 +5,7 @@ import json
 import pytest
 
 from lightfr.budget import Budget, Ledger, Spent
-from lightfr.errors import OutOfRangeError
+from lightfr.errors import InvalidInputError, OutOfRangeError
 from tests.sdk.test_kept_rounds import MemoryStore
 
 PERIOD = 30 * 86_400
@@ -50,6 +50,20 @@ def test_a_negative_budget_is_refused(name):
     assert (refused.value.what, refused.value.actual) == (f"budget.{name}", -1)
     assert (refused.value.minimum, refused.value.maximum) == (0, float("inf"))
     Budget(**{name: 0}).require_valid()
+
+
+@pytest.mark.parametrize("name", Budget._fields)
+@pytest.mark.parametrize("value", ["12", None])
+def test_a_budget_that_is_no_number_is_refused_by_its_name(name, value):
+    with pytest.raises(InvalidInputError, match=f"budget.{name} must be a number, not {type(value).__name__}"):
+        Budget(**{name: value}).require_valid()
+
+
+@pytest.mark.parametrize("name", ["rounds_per_month", "gate_refreshes_per_month"])
+def test_a_budget_counts_whole_rounds(name):
+    with pytest.raises(InvalidInputError, match=f"budget.{name} must be a whole number, not float"):
+        Budget(**{name: 2.5}).require_valid()
+    Budget(**{name: float("inf")}).require_valid()
 
 
 def test_a_new_device_has_spent_nothing(ledger):
