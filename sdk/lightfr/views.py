@@ -57,7 +57,7 @@ class View(NamedTuple):
                 raise ValueError("other fields")
             kind = int(fields.pop("kind"))
             return cls(kind=kind, **{name: bytes.fromhex(value) for name, value in fields.items()})
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, OverflowError) as error:
             raise InvalidInputError("a view of a round lacks a field, or one is not in hexadecimal") from error
 
 
