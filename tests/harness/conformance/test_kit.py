@@ -1,8 +1,10 @@
 """The kit: what a server of any language is started with."""
 
 import json
+import re
 import ssl
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from cryptography import x509
@@ -18,11 +20,15 @@ from lightfr_harness.conformance.kit import (
     JOINED,
     LEFT,
     LEFT_LATER,
+    NOISE,
     RETURNED,
+    SIZES,
+    UPLOADS,
     Kit,
     make_kit,
     make_signing_request,
 )
+from lightfr_harness.conformance.registry import KITS
 from lightfr_harness.conformance.vectors import DEFAULT_FOLDER, Vectors
 from lightfr_harness.errors import CannotRunError
 from lightfr_harness.server.authority import Authority, TokenError
@@ -55,6 +61,19 @@ def test_the_settings_are_those_of_the_document(kit):
         "balance": 0,
     }
     assert kit.settings.kind == "clear"
+
+
+def test_the_document_has_the_sizes_and_the_noise_of_every_kit():
+    """A device refuses less noise: whoever sets a server up from the document must not have less."""
+    text = (Path(__file__).parents[3] / "docs/conformance.md").read_text()
+    rows = {cells[1]: cells[2:8] for line in text.splitlines() if len(cells := re.split(r"\s*\|\s*", line)) > 8}
+    kinds = rows["setting"]
+    listed = zip(*(rows[f"`{name}`"] for name in ("places", "goal", "minimum", "deadline_seconds")), strict=True)
+    assert {kind: tuple(map(int, sizes)) for kind, sizes in zip(kinds, listed, strict=True)} == {
+        kind: SIZES[kind] for kind in kinds
+    }
+    assert rows["`noise`"] == [", ".join(map(str, NOISE.values())) if kind == "noise" else "null" for kind in kinds]
+    assert kinds == [kind for kind in KITS if kind not in UPLOADS]
 
 
 def test_the_first_codes_and_the_gate_are_those_of_the_vectors(kit):
