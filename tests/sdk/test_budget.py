@@ -118,6 +118,31 @@ def test_a_clock_that_is_wrong_for_a_while_opens_nothing_once_it_is_right_again(
     assert ledger.seconds_until_room(is_gate_refresh=True) > 0 or wrong_by < 0
 
 
+@pytest.mark.parametrize("behind_by", [1, PERIOD, 400 * PERIOD])
+def test_rounds_that_a_clock_let_in_while_it_was_behind_count_once_it_is_right_again(store, ledger, clock, behind_by):
+    """They are no older than the one before them."""
+    upload(store, ledger)
+    clock.now = NOON - behind_by
+    for _ in range(2):
+        assert ledger.seconds_until_room(is_gate_refresh=False) == 0
+        upload(store, ledger)
+    clock.now = NOON + 60
+    assert ledger.seconds_until_room(is_gate_refresh=False) == PERIOD - 60
+    clock.now = NOON + PERIOD
+    assert ledger.seconds_until_room(is_gate_refresh=False) == 0
+
+
+def test_an_upload_of_a_clock_that_was_ahead_makes_no_later_one_newer(store, ledger, clock):
+    clock.now = NOON + 400 * PERIOD
+    upload(store, ledger)
+    for day in range(2):
+        clock.now = NOON + 86_400 * day
+        upload(store, ledger)
+    assert ledger.spent().rounds == [NOON + 86_400, NOON, NOON + 86_400]
+    clock.now = NOON + PERIOD
+    assert ledger.seconds_until_room(is_gate_refresh=False) == 0
+
+
 def test_no_more_times_are_kept_than_the_budget_counts(store, clock):
     ledger = Ledger(store, Budget(rounds_per_month=3, gate_refreshes_per_month=2), clock)
     for is_gate_refresh in (False, True) * 10:
