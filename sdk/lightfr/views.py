@@ -1,6 +1,6 @@
 """What a device was told about who took part in a round: kept, exported, and compared with another device's.
 
-A server must sign every set that it tells a device. Two devices of one round that hold different sets, both signed,
+A server must sign every set that it tells a device. Two devices of one roster that hold different sets, both signed,
 hold a proof that the server lied to one of them.
 """
 
