@@ -135,6 +135,18 @@ def race_for_a_token(world: World) -> None:
             answer.refusal("TOKEN")
 
 
+@case("enroll.race-for-a-member-key", "Of devices that come with one member key at once, one gets in.", PLACE)
+def race_for_a_member_key(world: World) -> None:
+    requests = [_request(world.token()) for _ in range(RACERS)]
+    for request in requests:
+        request.member_key = requests[0].member_key
+    answers = world.at_once("Enroll", requests)
+    expect_equal("devices that got a certificate", sum(answer.status == 200 for answer in answers), 1)
+    for answer in answers:
+        if answer.status != 200:
+            answer.refusal("MALFORMED")
+
+
 @case("enroll.same-at-once", "A device may ask again while its first try is still being answered.", PLACE)
 def same_at_once(world: World) -> None:
     answers = world.at_once("Enroll", [_request(world.token())] * RACERS)

@@ -11,7 +11,14 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
 from lightfr.v1 import enrollment_pb2, error_pb2
-from lightfr_harness.server.authority import Authority, EarlyRenewalError, SigningRequestError, TokenError, authority
+from lightfr_harness.server.authority import (
+    Authority,
+    EarlyRenewalError,
+    MemberKeyError,
+    SigningRequestError,
+    TokenError,
+    authority,
+)
 from lightfr_harness.server.authority.credentials import Admission
 from lightfr_harness.server.authority.service import EnrollmentService
 from lightfr_harness.server.coordinator import serving, web
@@ -74,6 +81,24 @@ def token_looked_up_first():
             if known is None or known.request_sha256 is not None:
                 raise
             return self.issue(request[0], os.urandom(32))[1]
+
+
+@mutant(
+    "member-key-looked-up-first",
+    "two devices that come at once both find a member key free",
+    "enroll.race-for-a-member-key",
+)
+def member_key_looked_up_first():
+    @around(Authority, "enroll")
+    def _(original, self, token, signing_request, member_key):
+        known = self._registry._run("SELECT 1 FROM member_keys WHERE member_key = ?", member_key)
+        time.sleep(GAP_SECONDS)
+        try:
+            return original(self, token, signing_request, member_key)
+        except MemberKeyError:
+            if known:
+                raise
+            return self.issue(signing_request, os.urandom(32))[1]
 
 
 @mutant("request-before-token", "the signing request is judged before the token", "enroll.unknown-token")
