@@ -65,7 +65,26 @@ def certificate_name(world: World) -> None:
 
 @case("enroll.use", "A device's certificate is good for clients and for nothing else.", PLACE)
 def certificate_use(world: World) -> None:
-    certificate = _certificate(world)
+    require_use(_certificate(world))
+
+
+@case(
+    "enroll.extensions-are-ignored", "A device that could choose what its certificate is for could be a server.", PLACE
+)
+def extensions_are_ignored(world: World) -> None:
+    require_use(_certificate(world, greedy_request()))
+
+
+def greedy_request() -> bytes:
+    """A signing request that asks to be an authority and a server."""
+    builder = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([]))
+    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+    builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+    return builder.sign(new_key(), SHA256()).public_bytes(Encoding.DER)
+
+
+def require_use(certificate: x509.Certificate) -> None:
+    """It is for a client, and for nothing else."""
     expect_equal("version of the certificate", certificate.version, x509.Version.v3)
     try:
         extensions = certificate.extensions

@@ -7,6 +7,7 @@ import time
 
 from aiohttp import web as aiohttp_web
 from cryptography import x509
+from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
@@ -120,6 +121,30 @@ def name_from_request():
         key = authority.requested_key(signing_request)
         signed = authority.make_device_certificate(self._issuer, key, wanted, now)
         return wanted, self._issued(signed.public_bytes(Encoding.DER), member_key)
+
+
+@mutant(
+    "extensions-of-the-request",
+    "a certificate has the extensions that the signing request asks for",
+    "enroll.extensions-are-ignored",
+)
+def extensions_of_the_request():
+    asked = {}
+
+    @around(authority, "requested_key")
+    def _(original, signing_request):
+        key = original(signing_request)
+        asked.clear()
+        asked.update({one.oid: one for one in x509.load_der_x509_csr(signing_request).extensions})
+        return key
+
+    @around(authority, "make_device_certificate")
+    def _(original, issuer, *more):
+        made = original(issuer, *more)
+        extensions = [asked.get(one.oid, one) for one in made.extensions]
+        times = made.not_valid_before_utc, made.not_valid_after_utc
+        names = made.issuer, made.subject, made.public_key(), made.serial_number
+        return x509.CertificateBuilder(*names, *times, extensions).sign(issuer.key, SHA256())
 
 
 @mutant("any-curve", "keys of another curve than P-256 get a certificate", "enroll.other-curve")
