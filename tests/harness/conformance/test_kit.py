@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 from typer.testing import CliRunner
 
 from lightfr.device import Trust
@@ -116,7 +116,7 @@ def certificate_of(path):
     "name",
     [
         *("expired", "not-yet-valid", "other-authority", "false-authority", "self-signed", "server", "unnamed"),
-        *("revoked", "revoked-renewed", "good"),
+        *("named-by-a-device", "revoked", "revoked-renewed", "good"),
     ],
 )
 def test_each_bad_identity_has_its_own_fault_and_a_key_that_fits(kit, name):
@@ -124,14 +124,18 @@ def test_each_bad_identity_has_its_own_fault_and_a_key_that_fits(kit, name):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_cert_chain(path)
     certificate, authority = certificate_of(path), certificate_of(kit.authority / "authority.pem")
+    device = certificate_of(kit.tester("good"))
     now = datetime.now(UTC)
     revoked = x509.load_pem_x509_crl((kit.authority / "crl.pem").read_bytes())
     faults = {
         "expired": certificate.not_valid_after_utc < now,
         "not-yet-valid": certificate.not_valid_before_utc > now,
-        "other-authority": certificate.issuer not in (authority.subject, certificate.subject),
+        "other-authority": certificate.issuer not in (authority.subject, certificate.subject, device.subject),
         "false-authority": certificate.issuer == authority.subject and not is_signed_by(certificate, authority),
         "self-signed": is_signed_by(certificate, certificate),
+        # It shows the device's certificate too, so that a server can follow the chain.
+        "named-by-a-device": is_signed_by(certificate, device)
+        and device.public_bytes(Encoding.PEM) in path.read_bytes(),
         "server": certificate == certificate_of(kit.authority / "coordinator" / "server.pem"),
         "unnamed": certificate.subject == common_name("somebody"),
         "revoked": revoked.get_revoked_certificate_by_serial_number(certificate.serial_number) is not None,
