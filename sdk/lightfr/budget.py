@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import time
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from lightfr.errors import OutOfRangeError
+from lightfr import _arguments
+from lightfr.errors import InvalidInputError, OutOfRangeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,16 +34,23 @@ class Budget(NamedTuple):
     round_seconds: float = 1_800.0
 
     def require_valid(self) -> None:
-        """Raise OutOfRangeError for a negative number."""
+        """Raise OutOfRangeError for a negative number, and InvalidInputError for what is none or counts half rounds."""
         for name, value in self._asdict().items():
-            if not value >= 0:
-                raise OutOfRangeError(f"budget.{name}", value, 0, float("inf"))
+            try:
+                is_in_range = value >= 0
+            except TypeError:
+                raise InvalidInputError(f"budget.{name} must be a number, not {type(value).__name__}") from None
+            if not is_in_range:
+                raise OutOfRangeError(f"budget.{name}", value, 0, inf)
+        for name in ("rounds_per_month", "gate_refreshes_per_month"):
+            if getattr(self, name) != inf:  # no limit
+                _arguments.whole(f"budget.{name}", getattr(self, name))
 
 
 class Spent(NamedTuple):
     """What a device has given so far. It says when the device took part, and nothing of what it sent."""
 
-    # Unix seconds of the uploads of the last 30 days, by the clock of the device.
+    # Unix seconds of the uploads of the last 30 days, by the clock of the device, in the order in which they were made.
     rounds: list[float]
     gate_refreshes: list[float]
     # The newest model version on which this device has revealed shares; 0: none.
@@ -60,7 +69,8 @@ class Ledger:
     def spent(self) -> Spent:
         """Return what is spent now.
 
-        What was spent later than now, by a clock that was ahead then or is behind now, counts as spent just now.
+        What was spent later than now, by a clock that was ahead then or is behind now, counts as spent just now. And
+        nothing was spent earlier than what was spent before it: the clock was behind then.
         """
         kept = self._kept()
         return kept._replace(rounds=self._counted(kept.rounds), gate_refreshes=self._counted(kept.gate_refreshes))
@@ -71,15 +81,16 @@ class Ledger:
 
     def _counted(self, times: list[float]) -> list[float]:
         now = self._now()
-        return [min(at, now) for at in times if at > now - _PERIOD_SECONDS]
+        return [at for at in _believed(times, now) if at > now - _PERIOD_SECONDS]
 
     def _worth_keeping(self, times: list[float], most: int) -> list[float]:
         """Without those that have had their time by this clock, but for as many as the budget counts.
 
         The clock may be ahead: once it is right again, those that it took for old are new.
         """
-        since, newest_first = self._now() - _PERIOD_SECONDS, sorted(times, reverse=True)
-        return [at for i, at in enumerate(newest_first) if i < most or at > since][::-1]
+        now, first = self._now(), len(times) - most
+        believed = zip(times, _believed(times, now), strict=True)
+        return [at for i, (at, when) in enumerate(believed) if i >= first or when > now - _PERIOD_SECONDS]
 
     def seconds_until_room(self, *, is_gate_refresh: bool) -> float:
         """Return when the budget has room for one more round of this kind; 0: now."""
@@ -108,6 +119,15 @@ class Ledger:
     def after_reveal(self, model_version: int) -> dict[str, bytes]:
         """Return what to keep before shares are revealed."""
         return _values(self._kept()._replace(revealed_version=model_version))
+
+
+def _believed(times: list[float], now: float) -> list[float]:
+    """Return when each of these uploads was made at the latest, as far as the clock of now can be believed."""
+    newest, believed = 0.0, []
+    for at in times:
+        newest = max(newest, at) if at <= now else newest
+        believed.append(newest if at <= now else now)
+    return believed
 
 
 def _values(spent: Spent) -> dict[str, bytes]:

@@ -74,7 +74,7 @@ class Device(NamedTuple):
         You may call this again at any time. After an interruption it goes on with the same key; in the folder of a
         device that this server has enrolled already it loads the device. An expired identity is replaced.
         """
-        from lightfr._wire import coordinator, tls
+        from lightfr._wire import tls
         from lightfr._wire.channel import Channel
 
         invited, place = _read_invitation(Path(invitation)), Path(folder)
@@ -86,6 +86,7 @@ class Device(NamedTuple):
                     f"{invited['server']}: enrol into another folder"
                 )
             if read_certificate(known.identity).ends > time.time():
+                _end_enrolment(place)
                 return known
         device = cls(place, invited["server"])
         with _files.step(f"make the folder {place}"):
@@ -93,18 +94,19 @@ class Device(NamedTuple):
             _files.save(place / _SERVER, device.server.encode())
             _files.save(place / _ENROLLMENT, invited["enrollment"].encode())
             _files.save(device.trust, invited["trust"].encode())
-        trust, keys = Trust(device.trust), kept_keys(place / _ENROLLING)
+        trust = Trust(device.trust)
         channel = Channel(invited["enrollment"], tls.context(trust.path, identity=None))
         try:
-            issued = coordinator.enroll(channel, invited["token"], keys.signing_request, keys.member_key.public)
+            keys, issued = _enrolled(channel, invited["token"], place / _ENROLLING)
         except RefusedError as error:
             raise EnrollmentError(f"{error}. Ask for a new invitation") from error
         finally:
             channel.close()
-        save_identity(device.identity, trust, keys, issued)
-        with _files.step("remove the files of a finished enrolment"):
-            _files.overwrite_and_remove(place / _ENROLLING)
+        # Before the identity: the authority would refuse the device of now the keys of a renewal of the old one.
+        with _files.step("remove an old renewal"):
             _files.overwrite_and_remove(place / _RENEWING)
+        save_identity(device.identity, trust, keys, issued)
+        _end_enrolment(place)
         return device
 
     @classmethod
@@ -328,6 +330,33 @@ def read_certificate(identity: Path) -> Certificate:
         raise EnrollmentError(
             f"{identity} is not a PEM file with a key and its certificate: forget this device and enrol again"
         ) from error
+
+
+def _enrolled(channel: Channel, token: str, kept: Path) -> tuple[IdentityKeys, Issued]:
+    """Spend a token with the keys that an interruption left, or with new ones; return the keys, and what came of them.
+
+    With another invitation a device may have been made of the keys that are left. The authority refuses them then,
+    and the token is still good.
+    """
+    from lightfr._wire import coordinator
+
+    keys = kept_keys(kept)
+    try:
+        return keys, coordinator.enroll(channel, token, keys.signing_request, keys.member_key.public)
+    except RefusedError as error:
+        if error.reason != "MALFORMED":
+            raise
+    with _files.step("remove the keys of an enrolment that was refused"):
+        _files.overwrite_and_remove(kept)
+    keys = kept_keys(kept)
+    return keys, coordinator.enroll(channel, token, keys.signing_request, keys.member_key.public)
+
+
+def _end_enrolment(folder: Path) -> None:
+    """Remove what an enrolment leaves once the identity is whole; an interruption may have left it before."""
+    if (folder / _ENROLLING).exists():
+        with _files.step("remove the file of a finished enrolment"):
+            _files.overwrite_and_remove(folder / _ENROLLING)
 
 
 def _read_invitation(path: Path) -> dict[str, str]:

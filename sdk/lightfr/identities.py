@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lightfr import _files
 from lightfr._secret import secret
-from lightfr.errors import InvalidInputError
+from lightfr.errors import EnrollmentError, InvalidInputError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,18 +60,23 @@ def kept_keys(path: Path) -> IdentityKeys:
 
     from lightfr.membership import MemberKey
 
-    if not path.exists() or set(path.read_bytes()) == {0}:  # zeros: its removal was interrupted
+    try:
+        content = path.read_bytes() if path.exists() else bytes(1)
+    except OSError as error:
+        # Not as if it were damaged: it may be read the next time.
+        raise EnrollmentError(f"{path} cannot be read: {error.strerror}") from error
+    if set(content) == {0}:  # zeros: its removal was interrupted
         made = new_identity_keys()
         member_key = pem(MEMBER_KEY, made.member_key.private)
-        save_key(path, made.private_key + pem(_REQUEST, made.signing_request) + member_key)
+        content = made.private_key + pem(_REQUEST, made.signing_request) + member_key
+        save_key(path, content)
     try:
-        content = path.read_bytes()
         private_key, request = content.partition(f"-----BEGIN {_REQUEST}-----".encode())[0], block_of(content, _REQUEST)
         parsed, key = x509.load_der_x509_csr(request), load_pem_private_key(private_key, None)
         if not parsed.is_signature_valid or parsed.public_key() != key.public_key():
             raise ValueError
         return IdentityKeys(private_key, request, MemberKey.from_private(block_of(content, MEMBER_KEY)))
-    except (OSError, ValueError, TypeError):
+    except (ValueError, TypeError):
         # Without its cause, which might quote the key.
         raise InvalidInputError(f"{path} is damaged: remove it and enrol again") from None
 

@@ -1,6 +1,6 @@
 """What a device was told about who took part in a round: kept, exported, and compared with another device's.
 
-A server must sign every set that it tells a device. Two devices of one round that hold different sets, both signed,
+A server must sign every set that it tells a device. Two devices of one roster that hold different sets, both signed,
 hold a proof that the server lied to one of them.
 """
 
@@ -57,7 +57,7 @@ class View(NamedTuple):
                 raise ValueError("other fields")
             kind = int(fields.pop("kind"))
             return cls(kind=kind, **{name: bytes.fromhex(value) for name, value in fields.items()})
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, OverflowError) as error:
             raise InvalidInputError("a view of a round lacks a field, or one is not in hexadecimal") from error
 
 

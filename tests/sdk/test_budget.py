@@ -5,7 +5,7 @@ import json
 import pytest
 
 from lightfr.budget import Budget, Ledger, Spent
-from lightfr.errors import OutOfRangeError
+from lightfr.errors import InvalidInputError, OutOfRangeError
 from tests.sdk.test_kept_rounds import MemoryStore
 
 PERIOD = 30 * 86_400
@@ -50,6 +50,20 @@ def test_a_negative_budget_is_refused(name):
     assert (refused.value.what, refused.value.actual) == (f"budget.{name}", -1)
     assert (refused.value.minimum, refused.value.maximum) == (0, float("inf"))
     Budget(**{name: 0}).require_valid()
+
+
+@pytest.mark.parametrize("name", Budget._fields)
+@pytest.mark.parametrize("value", ["12", None])
+def test_a_budget_that_is_no_number_is_refused_by_its_name(name, value):
+    with pytest.raises(InvalidInputError, match=f"budget.{name} must be a number, not {type(value).__name__}"):
+        Budget(**{name: value}).require_valid()
+
+
+@pytest.mark.parametrize("name", ["rounds_per_month", "gate_refreshes_per_month"])
+def test_a_budget_counts_whole_rounds(name):
+    with pytest.raises(InvalidInputError, match=f"budget.{name} must be a whole number, not float"):
+        Budget(**{name: 2.5}).require_valid()
+    Budget(**{name: float("inf")}).require_valid()
 
 
 def test_a_new_device_has_spent_nothing(ledger):
@@ -102,6 +116,31 @@ def test_a_clock_that_is_wrong_for_a_while_opens_nothing_once_it_is_right_again(
     clock.now = NOON + 60
     assert ledger.seconds_until_room(is_gate_refresh=False) > 0
     assert ledger.seconds_until_room(is_gate_refresh=True) > 0 or wrong_by < 0
+
+
+@pytest.mark.parametrize("behind_by", [1, PERIOD, 400 * PERIOD])
+def test_rounds_that_a_clock_let_in_while_it_was_behind_count_once_it_is_right_again(store, ledger, clock, behind_by):
+    """They are no older than the one before them."""
+    upload(store, ledger)
+    clock.now = NOON - behind_by
+    for _ in range(2):
+        assert ledger.seconds_until_room(is_gate_refresh=False) == 0
+        upload(store, ledger)
+    clock.now = NOON + 60
+    assert ledger.seconds_until_room(is_gate_refresh=False) == PERIOD - 60
+    clock.now = NOON + PERIOD
+    assert ledger.seconds_until_room(is_gate_refresh=False) == 0
+
+
+def test_an_upload_of_a_clock_that_was_ahead_makes_no_later_one_newer(store, ledger, clock):
+    clock.now = NOON + 400 * PERIOD
+    upload(store, ledger)
+    for day in range(2):
+        clock.now = NOON + 86_400 * day
+        upload(store, ledger)
+    assert ledger.spent().rounds == [NOON + 86_400, NOON, NOON + 86_400]
+    clock.now = NOON + PERIOD
+    assert ledger.seconds_until_room(is_gate_refresh=False) == 0
 
 
 def test_no_more_times_are_kept_than_the_budget_counts(store, clock):

@@ -4,7 +4,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from lightfr.errors import InvalidInputError
+from lightfr.errors import EnrollmentError, InvalidInputError
 from lightfr.identities import kept_keys
 
 
@@ -33,3 +33,11 @@ def test_anything_else_is_damaged_and_stays_for_a_person_to_look_at(tmp_path, da
     with pytest.raises(InvalidInputError, match=f"{path} is damaged: remove it and enrol again"):
         kept_keys(path)
     assert path.read_bytes() == damaged
+
+
+def test_keys_that_cannot_be_read_now_are_named_and_stay(tmp_path):
+    path = tmp_path / "enrolling.pem"
+    path.mkdir()
+    with pytest.raises(EnrollmentError, match=f"{path} cannot be read: Is a directory"):
+        kept_keys(path)
+    assert path.is_dir()

@@ -67,6 +67,7 @@ def spoilt(change):
         spoilt(lambda fields: fields["views"][0].update(included=7)),
         spoilt(lambda fields: fields["views"][0].update(kind="one")),
         spoilt(lambda fields: fields["views"][0].update(kind=None)),
+        spoilt(lambda fields: fields["views"][0].update(kind=float("inf"))),
     ],
 )
 def test_anything_else_is_refused(content):

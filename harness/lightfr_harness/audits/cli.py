@@ -191,6 +191,7 @@ def views(
     ] = None,
 ) -> None:
     """Say whether the server told two devices of a round different things, which both files together then prove.
+    That two rosters are of one round, only the devices can tell.
 
     Exit code 0: it told them the same in all rounds that they have in common. 1: it lied to one of them. 2: the files
     prove nothing.

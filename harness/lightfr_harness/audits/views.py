@@ -1,7 +1,8 @@
 """Whether two devices of a round were told the same: the views that they exported go in, Findings come out.
 
-A server signs what it tells. Two different statements about one round, both signed, are a proof that it lied to one of
-the two devices, for anybody who knows the server's key.
+A server signs what it tells. Two different sets of one roster, both signed, are a proof that it lied to one of the two
+devices, for anybody who knows the server's key. So are two rosters of one round for the devices themselves; to others a
+roster's digest does not show of which round it is.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from lightfr_harness.audits.finding import Finding, at_most, counted
 from lightfr_harness.errors import CannotRunError
 
 SOURCE = "docs/secagg.md, What the device keeps"
+_ONLY_THEY_KNOW = "that both rosters are of one round, only the two devices can tell"
 # What a server states in a round: the field of a view, what it signs with it, and how people call it.
 _STATEMENTS: tuple[tuple[str, Callable[[View], bytes], str], ...] = (
     ("roster_digest", lambda view: roster_message(view.roster_digest), "the roster"),
@@ -57,13 +59,18 @@ def compare_views(one: Sequence[View], other: Sequence[View], trusted: Collectio
         at_most(
             f"rounds in which two devices were told different things about {about}",
             SOURCE,
-            counted(0, len(lies[name]), ", ".join(lies[name])),
+            counted(0, len(lies[name]), _note(name, lies[name])),
             "rounds",
             limit=0,
             mode=f"{len(pairs)} in common",
         )
         for name, _, about in _STATEMENTS
     ]
+
+
+def _note(name: str, rounds: Sequence[str]) -> str:
+    """In which rounds, and what the signatures do not say."""
+    return ", ".join([*rounds, _ONLY_THEY_KNOW] if rounds and name == "roster_digest" else rounds)
 
 
 def _first_difference(one: View, other: View) -> str | None:

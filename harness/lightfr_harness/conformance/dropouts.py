@@ -15,6 +15,7 @@ from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import secure_pb2, update_pb2
 from lightfr_harness.conformance.cohort import (
     INDEX_BYTES,
+    PRIME,
     REVEALED_RECORD_BYTES,
     SEALED_BYTES,
     SHARE_BYTES,
@@ -171,7 +172,15 @@ def spoiled_keys(peer: Peer) -> dict[str, secure_pb2.RevealSharesRequest]:
         "no keys": request(seeds, []),
         "keys in the place of seeds": request(keys, seeds),
         "keys in descending order": request(seeds, keys[::-1]),
+        "a key that is no number of the field": request(seeds, [_beyond(keys[0]), *keys[1:]]),
+        "a key twice": request(seeds, [keys[0], *keys]),
+        "a byte behind the keys": request(seeds, [*keys, b"\0"]),
     }
+
+
+def _beyond(record: bytes) -> bytes:
+    """The smallest number that is no share, for the same device."""
+    return record[:INDEX_BYTES] + PRIME.to_bytes(SHARE_BYTES, "little")
 
 
 def false_share(record: bytes) -> bytes:

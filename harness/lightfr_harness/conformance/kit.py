@@ -283,6 +283,10 @@ def _write_issued(kit: Path, folder: Path) -> None:
     for name, key, issued in zip(("good", "revoked", "revoked-renewed"), keys, (good, first, renewed), strict=True):
         chain = [x509.load_der_x509_certificate(der) for der in issued.certificates]
         write_identity(kit / f"{name}.pem", key, chain)
+    # The good device, which is no authority, names another one.
+    device, key = Issuer(x509.load_der_x509_certificate(good.certificates[0]), keys[0]), new_key()
+    named = make_device_certificate(device, key.public_key(), new_device_id(), datetime.now(UTC))
+    write_identity(kit / "named-by-a-device.pem", key, [named, device.certificate])
 
 
 def make_signing_request(key: Any) -> bytes:

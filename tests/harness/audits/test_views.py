@@ -68,6 +68,15 @@ def test_two_signed_statements_that_differ_are_a_proof(audit, lie, about):
     assert answer.output.count("holds") == 2
 
 
+def test_that_two_rosters_are_of_one_round_is_left_to_the_devices(audit):
+    """A digest does not show its round: whoever renames a round in a file has all signatures with it."""
+    honest = [told(ROUNDS[0]), told(ROUNDS[1], digest=b"e" * 32)]
+    renamed = audit(honest, [honest[1]._replace(round_id=ROUNDS[0])])
+    assert "that both rosters are of one round, only the two devices can tell" in " ".join(renamed.output.split())
+    for lie in ({"included": b"\xfe\x03"}, {"survivors": b"\xfe\x01"}):
+        assert "only the two devices" not in audit([told(ROUNDS[0])], [told(ROUNDS[0], **lie)]).output
+
+
 def test_what_one_of_them_never_heard_is_no_difference(audit):
     left_early = told(ROUNDS[0], included=b"", survivors=b"")
     answer = audit([told(ROUNDS[0])], [left_early])

@@ -1,12 +1,14 @@
 """The kit: what a server of any language is started with."""
 
 import json
+import re
 import ssl
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 from typer.testing import CliRunner
 
 from lightfr.device import Trust
@@ -18,11 +20,15 @@ from lightfr_harness.conformance.kit import (
     JOINED,
     LEFT,
     LEFT_LATER,
+    NOISE,
     RETURNED,
+    SIZES,
+    UPLOADS,
     Kit,
     make_kit,
     make_signing_request,
 )
+from lightfr_harness.conformance.registry import KITS
 from lightfr_harness.conformance.vectors import DEFAULT_FOLDER, Vectors
 from lightfr_harness.errors import CannotRunError
 from lightfr_harness.server.authority import Authority, TokenError
@@ -55,6 +61,19 @@ def test_the_settings_are_those_of_the_document(kit):
         "balance": 0,
     }
     assert kit.settings.kind == "clear"
+
+
+def test_the_document_has_the_sizes_and_the_noise_of_every_kit():
+    """A device refuses less noise: whoever sets a server up from the document must not have less."""
+    text = (Path(__file__).parents[3] / "docs/conformance.md").read_text()
+    rows = {cells[1]: cells[2:8] for line in text.splitlines() if len(cells := re.split(r"\s*\|\s*", line)) > 8}
+    kinds = rows["setting"]
+    listed = zip(*(rows[f"`{name}`"] for name in ("places", "goal", "minimum", "deadline_seconds")), strict=True)
+    assert {kind: tuple(map(int, sizes)) for kind, sizes in zip(kinds, listed, strict=True)} == {
+        kind: SIZES[kind] for kind in kinds
+    }
+    assert rows["`noise`"] == [", ".join(map(str, NOISE.values())) if kind == "noise" else "null" for kind in kinds]
+    assert kinds == [kind for kind in KITS if kind not in UPLOADS]
 
 
 def test_the_first_codes_and_the_gate_are_those_of_the_vectors(kit):
@@ -97,7 +116,7 @@ def certificate_of(path):
     "name",
     [
         *("expired", "not-yet-valid", "other-authority", "false-authority", "self-signed", "server", "unnamed"),
-        *("revoked", "revoked-renewed", "good"),
+        *("named-by-a-device", "revoked", "revoked-renewed", "good"),
     ],
 )
 def test_each_bad_identity_has_its_own_fault_and_a_key_that_fits(kit, name):
@@ -105,14 +124,18 @@ def test_each_bad_identity_has_its_own_fault_and_a_key_that_fits(kit, name):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_cert_chain(path)
     certificate, authority = certificate_of(path), certificate_of(kit.authority / "authority.pem")
+    device = certificate_of(kit.tester("good"))
     now = datetime.now(UTC)
     revoked = x509.load_pem_x509_crl((kit.authority / "crl.pem").read_bytes())
     faults = {
         "expired": certificate.not_valid_after_utc < now,
         "not-yet-valid": certificate.not_valid_before_utc > now,
-        "other-authority": certificate.issuer not in (authority.subject, certificate.subject),
+        "other-authority": certificate.issuer not in (authority.subject, certificate.subject, device.subject),
         "false-authority": certificate.issuer == authority.subject and not is_signed_by(certificate, authority),
         "self-signed": is_signed_by(certificate, certificate),
+        # It shows the device's certificate too, so that a server can follow the chain.
+        "named-by-a-device": is_signed_by(certificate, device)
+        and device.public_bytes(Encoding.PEM) in path.read_bytes(),
         "server": certificate == certificate_of(kit.authority / "coordinator" / "server.pem"),
         "unnamed": certificate.subject == common_name("somebody"),
         "revoked": revoked.get_revoked_certificate_by_serial_number(certificate.serial_number) is not None,

@@ -245,6 +245,42 @@ def interrupted(coordinator, invitation, tmp_path, answer):
     return invited, tmp_path / "device"
 
 
+def test_after_a_lost_answer_another_invitation_enrols_as_well(interrupted, invitation, coordinator):
+    """The authority has made a device of the keys that are left; no other device can have them."""
+    _, folder = interrupted
+    device = Device.enroll(invitation(coordinator), folder)
+    with device.client(folder / "data", key=FileKey(folder / "key")) as client:
+        assert client.sync()
+    assert not (folder / "enrolling.pem").exists()
+
+
+def test_keys_that_an_interruption_left_beside_a_whole_identity_are_removed(coordinator, invitation, tmp_path):
+    device = Device.enroll(invitation(coordinator), tmp_path / "device")
+    (device.folder / "enrolling.pem").write_bytes(device.identity.read_bytes())
+    assert Device.enroll(invitation(coordinator), device.folder) == device
+    assert not (device.folder / "enrolling.pem").exists()
+
+
+def test_the_keys_of_an_old_renewal_are_gone_before_another_identity_is_there(
+    authority, coordinator, invitation, tmp_path, monkeypatch
+):
+    """With them the authority would refuse every renewal of the new identity."""
+    device = Device.enroll(invitation(coordinator), tmp_path / "device")
+    past = Authority(authority.folder, now=lambda: datetime.now(UTC) - timedelta(days=400))
+    make_identity(past, device.identity)
+    past.close()
+    old = device.identity.read_bytes()
+    (device.folder / "renewing.pem").write_bytes(b"keys of the old identity")
+    files, invited, at = Files(monkeypatch), invitation(coordinator), 0
+    while device.identity.read_bytes() == old:
+        at += 1
+        files.arm(at, "crash")
+        with pytest.raises(CrashError):
+            Device.enroll(invited, device.folder)
+        files.end_program()
+    assert not (device.folder / "renewing.pem").exists()
+
+
 def other_key(content):
     private_key, _ = new_key_and_request()
     return private_key + content[content.index(b"-----BEGIN CERTIFICATE REQUEST") :]

@@ -278,6 +278,18 @@ def test_a_damaged_rest_of_a_renewal_that_nobody_heard_of_is_begun_anew(
     assert not kept.exists()
 
 
+def test_keys_of_a_renewal_that_cannot_be_read_now_keep_nobody_from_the_model_and_stay(
+    open_client, device_of_age, answers, caplog
+):
+    """Such as those that another user of the system has left."""
+    device = device_of_age(306)
+    (device.folder / "renewing.pem").mkdir()
+    assert open_client(device).sync()
+    assert [record.getMessage() for record in caplog.records] == [f"{NOT_RENEWED}: EnrollmentError. {ADVICE}"]
+    assert (device.folder / "renewing.pem").is_dir()
+    assert not answers
+
+
 def raise_(error):
     raise error
 

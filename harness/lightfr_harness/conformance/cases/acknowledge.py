@@ -167,6 +167,23 @@ def shares_spoiled(world: World) -> None:
 
 
 @case(
+    "acknowledge.too-few-opened",
+    "A device of which too few shares opened cannot go on: nobody could put its secrets together again.",
+    STEP_3,
+    kits=SECAGG,
+)
+def too_few_opened(world: World) -> None:
+    current = _begun(world)
+    _complain(current, current.peers[0], current.peers[1:2])
+    # Four acknowledge, and four shares of each opened, its own among them; of the second device there are three.
+    current.leave(*current.peers[dropouts.REAL :])
+    current.walk(ACKNOWLEDGE)
+    # The three who are left are no quorum.
+    current.require_no_next_step()
+    current.require_nothing_came_of_it()
+
+
+@case(
     "acknowledge.slander",
     "A device that complains about most of the others is left out, and is not believed.",
     STEP_3,

@@ -135,6 +135,23 @@ def key_of_another(world: World) -> None:
     _require_good_keys(current)
 
 
+@case(
+    "advertise.member-key-taken",
+    "Member keys are known from rosters of before: one that somebody has taken for a mask key must not come in twice.",
+    STEP_2,
+    kits=SECAGG,
+)
+def member_key_taken(world: World) -> None:
+    current = world.secure.with_newcomer()
+    liar, victim = current.peers[-1], current.peers[0]
+    taken = _signed(liar, mask_public_key=victim.device.member.key.public)
+    liar.send(ADVERTISE, taken).message(secure_pb2.AdvertiseKeysResponse)
+    victim.send(ADVERTISE, victim.good(ADVERTISE)).refusal("UPLOAD_INVALID")
+    # The liar does not know the private half, and could do no more.
+    current.leave(*current.peers)
+    current.require_nothing_came_of_it()
+
+
 @case("advertise.too-late", "The roster is settled and signed: nobody comes in afterwards.", PHASES, kits=SECAGG)
 def too_late(world: World) -> None:
     world.secure.shared(dropouts.without_keys).noted["late"].refusal("ROUND_CLOSED")

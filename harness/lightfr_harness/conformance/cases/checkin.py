@@ -145,6 +145,19 @@ def not_capable_takes_no_place(world: World) -> None:
         current.check_in(device)
 
 
+@case(
+    "checkin.not-capable-but-placed",
+    "An app may become stricter: its device must not be led on by the place that it has.",
+    PLACE,
+    kits=CLEAR,
+)
+def not_capable_but_placed(world: World) -> None:
+    current, capabilities = world.fresh_round(), world.capabilities
+    capabilities.privacy_modes[:] = []
+    _window(world, current.first, pb.RETRY_REASON_NOT_CAPABLE, capabilities=capabilities)
+    current.check_in(current.first)
+
+
 @case("checkin.known-version", "What a device holds does not decide whether it gets a place.", PLACE, kits=CLEAR)
 def known_version(world: World) -> None:
     current = world.fresh_round()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import model_pb2
 from lightfr_harness.conformance import dropouts
-from lightfr_harness.conformance.expectations import expect, expect_equal
+from lightfr_harness.conformance.expectations import expect, expect_between, expect_equal
 from lightfr_harness.conformance.masking import METHODS, SHARE, SIGN_SURVIVORS, UPLOAD
 from lightfr_harness.conformance.registry import case
 from lightfr_harness.conformance.world import World
@@ -51,12 +51,17 @@ def assignment(world: World) -> None:
     "cohort.same-place-again", "A device that lost the answer asks again and is the same peer.", CHECK_IN, kits=SECAGG
 )
 def same_place_again(world: World) -> None:
-    current = world.secure.fresh()
-    for method in METHODS[: METHODS.index(UPLOAD) + 1]:
+    current, phase_ms = world.secure.fresh(), 1000 * world.kit.settings.deadline_seconds
+    for number, method in enumerate(METHODS[: METHODS.index(UPLOAD) + 1]):
+        if number:
+            # The phase before is over once this step is due.
+            current.tell_all(method)
         for peer in current.peers[:2]:
             again = world.check_in(peer.device).assignment
-            expect_equal(f"round_id, before {method}", again.round_id, peer.round_id)
-            expect_equal(f"peer_id, before {method}", again.peer_id, peer.peer_id)
+            # Phases that are over took less than all their time.
+            expect_between(f"deadline_ms, before {method}", again.deadline_ms, 1, (5 - number) * phase_ms)
+            again.deadline_ms = peer.assignment.deadline_ms
+            expect_equal(f"the assignment, before {method}", again, peer.assignment)
         current.walk(method)
     answer = world.check_in(current.peers[0].device)
     expect_equal("reason after the upload", answer.retry_window.reason, pb.RETRY_REASON_ALREADY_UPLOADED)

@@ -65,7 +65,26 @@ def certificate_name(world: World) -> None:
 
 @case("enroll.use", "A device's certificate is good for clients and for nothing else.", PLACE)
 def certificate_use(world: World) -> None:
-    certificate = _certificate(world)
+    require_use(_certificate(world))
+
+
+@case(
+    "enroll.extensions-are-ignored", "A device that could choose what its certificate is for could be a server.", PLACE
+)
+def extensions_are_ignored(world: World) -> None:
+    require_use(_certificate(world, greedy_request()))
+
+
+def greedy_request() -> bytes:
+    """A signing request that asks to be an authority and a server."""
+    builder = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([]))
+    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+    builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+    return builder.sign(new_key(), SHA256()).public_bytes(Encoding.DER)
+
+
+def require_use(certificate: x509.Certificate) -> None:
+    """It is for a client, and for nothing else."""
     expect_equal("version of the certificate", certificate.version, x509.Version.v3)
     try:
         extensions = certificate.extensions
@@ -133,6 +152,18 @@ def race_for_a_token(world: World) -> None:
     for answer in answers:
         if answer.status != 200:
             answer.refusal("TOKEN")
+
+
+@case("enroll.race-for-a-member-key", "Of devices that come with one member key at once, one gets in.", PLACE)
+def race_for_a_member_key(world: World) -> None:
+    requests = [_request(world.token()) for _ in range(RACERS)]
+    for request in requests:
+        request.member_key = requests[0].member_key
+    answers = world.at_once("Enroll", requests)
+    expect_equal("devices that got a certificate", sum(answer.status == 200 for answer in answers), 1)
+    for answer in answers:
+        if answer.status != 200:
+            answer.refusal("MALFORMED")
 
 
 @case("enroll.same-at-once", "A device may ask again while its first try is still being answered.", PLACE)

@@ -12,7 +12,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from lightfr.membership import MemberKey
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import enrollment_pb2
-from lightfr_harness.conformance.cases.enroll import require_vouched
+from lightfr_harness.conformance.cases.enroll import greedy_request, require_use, require_vouched
 from lightfr_harness.conformance.client import ENROLLMENT, NoAnswer
 from lightfr_harness.conformance.expectations import Unexpected, expect, expect_between, expect_equal
 from lightfr_harness.conformance.kit import make_signing_request
@@ -180,6 +180,11 @@ def subject_is_ignored(world: World) -> None:
     builder = x509.CertificateSigningRequestBuilder().subject_name(_first(world.device(0)).subject)
     request = builder.sign(new_key(), SHA256()).public_bytes(Encoding.DER)
     expect_equal("subject of the new certificate", _renewed(world, device, request).subject, _first(device).subject)
+
+
+@case("renew.extensions-are-ignored", "A device must not become more than a client when it renews.", PLACE)
+def extensions_are_ignored(world: World) -> None:
+    require_use(_renewed(world, world.newcomer(), greedy_request()))
 
 
 @case("renew.bad-request", "What is no request of a P-256 key that signs itself is a fault of the device.", PLACE)

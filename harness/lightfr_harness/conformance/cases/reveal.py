@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from lightfr.v1 import secure_pb2
 from lightfr_harness.conformance import dropouts
-from lightfr_harness.conformance.cohort import INDEX_BYTES, PRIME, REVEALED_RECORD_BYTES, SHARE_BYTES, records_of
+from lightfr_harness.conformance.cohort import (
+    INDEX_BYTES,
+    PRIME,
+    REVEALED_RECORD_BYTES,
+    SHARE_BYTES,
+    owner_of,
+    records_of,
+)
 from lightfr_harness.conformance.dropouts import false_share
 from lightfr_harness.conformance.expectations import expect_equal
 from lightfr_harness.conformance.masking import METHODS, REVEAL
@@ -76,7 +83,9 @@ def other_bytes(world: World) -> None:
 @case("reveal.missing", "An answer is taken whole or not at all.", STEP_7, kits=SECAGG)
 def missing(world: World) -> None:
     current, records = _begun(world)
-    _require_refused(current, records[1:], records[:-1], [])
+    own = current.cohort().index_of(current.peers[0].peer_id)
+    without_own = [record for record in records if owner_of(record) != own]
+    _require_refused(current, without_own, records[1:], records[:-1], [])
 
 
 @case(
@@ -155,6 +164,24 @@ def swapped_kinds(world: World) -> None:
 @case("reveal.key-order", "Mask keys too go by ascending index.", PHASES, kits=SECAGG)
 def key_order(world: World) -> None:
     world.secure.shared(dropouts.without_uploads).noted["keys in descending order"].refusal("UPLOAD_INVALID")
+
+
+@case(
+    "reveal.key-not-in-field",
+    "A share of a mask key is a number below p, as one of a seed is.",
+    STEP_7,
+    kits=SECAGG,
+)
+def key_not_in_field(world: World) -> None:
+    noted = world.secure.shared(dropouts.without_uploads).noted
+    noted["a key that is no number of the field"].refusal("UPLOAD_INVALID")
+
+
+@case("reveal.key-length", "Mask keys too are whole records, one for each device.", STEP_7, kits=SECAGG)
+def key_length(world: World) -> None:
+    noted = world.secure.shared(dropouts.without_uploads).noted
+    noted["a key twice"].refusal("UPLOAD_INVALID")
+    noted["a byte behind the keys"].refusal("UPLOAD_INVALID")
 
 
 @case(

@@ -21,6 +21,7 @@ BAD_IDENTITIES = {
     "other-authority": "Only the kit's authority names devices.",
     "false-authority": "A name is no signature: another key under the authority's name must not name devices.",
     "self-signed": "Whoever names himself is nobody.",
+    "named-by-a-device": "A device's certificate is no authority's: who has one must not name others.",
     "server": "The server's own certificate is not made for clients, and is no device.",
     "revoked": "A device whose name was taken back is out.",
     "revoked-renewed": "A device whose name was taken back is out with every certificate that it ever had.",

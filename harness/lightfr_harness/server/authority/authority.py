@@ -235,7 +235,7 @@ class Authority:
 def _require_certified(address: str, certificate: Path) -> None:
     try:
         parts = urlsplit(address)
-        host, is_good = parts.hostname, parts.port != 0 and address == f"https://{parts.netloc}"
+        host, is_good = parts.hostname, parts.port != 0 and address == f"https://{parts.netloc}" and "@" not in address
     except ValueError:  # The port is no number, or the brackets of an IPv6 address do not close.
         host, is_good = None, False
     if not host or not is_good:

@@ -28,6 +28,16 @@ def new_peer_id():
         return original(self, device, *more)
 
 
+@mutant(
+    "deadline-of-five-phases",
+    "deadline_ms counts the phases that are over",
+    "cohort.same-place-again",
+    SECAGG,
+)
+def deadline_of_five_phases():
+    Round.upload_deadline_ms = lambda self, now: self.deadline_ms(now) + int(4000 * self.deadline_seconds)
+
+
 @mutant("same-peer-ids", "a device has the same peer id in every round", "cohort.peer-ids", SECAGG)
 def same_peer_ids():
     @around(Round, "assign")
@@ -134,6 +144,24 @@ def _one_less(roster):
 @mutant("keys-repeated", "a key that another device has advertised is taken", "advertise.key-of-another", SECAGG)
 def keys_repeated():
     cohort_storage._claim = lambda *delivery: True
+
+
+@mutant(
+    "member-keys-apart",
+    "a member key is compared with other member keys, not with keys that were advertised before",
+    "advertise.member-key-taken",
+    SECAGG,
+)
+def member_keys_apart():
+    @around(cohort_storage, "_claim")
+    def _(original, connection, round_id, device, keys):
+        if not keys:
+            return original(connection, round_id, device, keys)
+        fresh, members = keys[:2], [b"member" + key for key in keys]
+        find = "SELECT 1 FROM advertised WHERE round_id = ? AND key IN (?, ?)"
+        is_known = connection.execute(find, (round_id, *members[:2])).fetchone()
+        # A key that is claimed twice is refused.
+        return original(connection, round_id, device, (*fresh, fresh[0] if is_known else members[2]))
 
 
 @mutant("keys-of-low-order", "keys with which everybody agrees on zeros are taken", "advertise.low-order", SECAGG)

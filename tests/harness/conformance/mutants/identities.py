@@ -7,11 +7,19 @@ import time
 
 from aiohttp import web as aiohttp_web
 from cryptography import x509
+from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
 from lightfr.v1 import enrollment_pb2, error_pb2
-from lightfr_harness.server.authority import Authority, EarlyRenewalError, SigningRequestError, TokenError, authority
+from lightfr_harness.server.authority import (
+    Authority,
+    EarlyRenewalError,
+    MemberKeyError,
+    SigningRequestError,
+    TokenError,
+    authority,
+)
 from lightfr_harness.server.authority.credentials import Admission
 from lightfr_harness.server.authority.service import EnrollmentService
 from lightfr_harness.server.coordinator import serving, web
@@ -76,6 +84,24 @@ def token_looked_up_first():
             return self.issue(request[0], os.urandom(32))[1]
 
 
+@mutant(
+    "member-key-looked-up-first",
+    "two devices that come at once both find a member key free",
+    "enroll.race-for-a-member-key",
+)
+def member_key_looked_up_first():
+    @around(Authority, "enroll")
+    def _(original, self, token, signing_request, member_key):
+        known = self._registry._run("SELECT 1 FROM member_keys WHERE member_key = ?", member_key)
+        time.sleep(GAP_SECONDS)
+        try:
+            return original(self, token, signing_request, member_key)
+        except MemberKeyError:
+            if known:
+                raise
+            return self.issue(signing_request, os.urandom(32))[1]
+
+
 @mutant("request-before-token", "the signing request is judged before the token", "enroll.unknown-token")
 def request_before_token():
     @around(Authority, "enroll")
@@ -95,6 +121,30 @@ def name_from_request():
         key = authority.requested_key(signing_request)
         signed = authority.make_device_certificate(self._issuer, key, wanted, now)
         return wanted, self._issued(signed.public_bytes(Encoding.DER), member_key)
+
+
+@mutant(
+    "extensions-of-the-request",
+    "a certificate has the extensions that the signing request asks for",
+    "enroll.extensions-are-ignored",
+)
+def extensions_of_the_request():
+    asked = {}
+
+    @around(authority, "requested_key")
+    def _(original, signing_request):
+        key = original(signing_request)
+        asked.clear()
+        asked.update({one.oid: one for one in x509.load_der_x509_csr(signing_request).extensions})
+        return key
+
+    @around(authority, "make_device_certificate")
+    def _(original, issuer, *more):
+        made = original(issuer, *more)
+        extensions = [asked.get(one.oid, one) for one in made.extensions]
+        times = made.not_valid_before_utc, made.not_valid_after_utc
+        names = made.issuer, made.subject, made.public_key(), made.serial_number
+        return x509.CertificateBuilder(*names, *times, extensions).sign(issuer.key, SHA256())
 
 
 @mutant("any-curve", "keys of another curve than P-256 get a certificate", "enroll.other-curve")

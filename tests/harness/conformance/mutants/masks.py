@@ -142,6 +142,43 @@ def shares_beyond_the_field():
     never_refuse(secagg, "a share is not a number of the field")
 
 
+@mutant(
+    "mask-keys-beyond-the-field",
+    "shares of mask keys that are no numbers of the field are taken",
+    "reveal.key-not-in-field",
+    SECAGG,
+)
+def mask_keys_beyond_the_field():
+    def reduced(record):
+        return record[:4] + (int.from_bytes(record[4:], "little") % shamir.PRIME).to_bytes(33, "little")
+
+    @around(MaskedSum, "require_revealed")
+    def _(original, self, holder, shares):
+        records = [shares.mask_keys[at : at + 37] for at in range(0, len(shares.mask_keys), 37)]
+        whole = b"".join(reduced(record) if len(record) == 37 else record for record in records)
+        return original(self, holder, shares._replace(mask_keys=whole))
+
+
+@mutant("rest-of-mask-keys", "bytes behind the last mask key are ignored", "reveal.key-length", SECAGG)
+def rest_of_mask_keys():
+    @around(MaskedSum, "require_revealed")
+    def _(original, self, holder, shares):
+        whole = len(shares.mask_keys) // 37 * 37
+        return original(self, holder, shares._replace(mask_keys=shares.mask_keys[:whole]))
+
+
+@mutant("own-seed-optional", "a survivor need not reveal its share of its own seed", "reveal.missing", SECAGG)
+def own_seed_optional():
+    @around(MaskedSum, "require_revealed")
+    def _(original, self, holder, shares):
+        held, told = self._held[holder], {shares.seeds[at : at + 4] for at in range(0, len(shares.seeds), 37)}
+        self._held[holder] = held if holder.to_bytes(4, "little") in told else held - {holder}
+        try:
+            return original(self, holder, shares)
+        finally:
+            self._held[holder] = held
+
+
 @mutant("false-share-unnoticed", "shares beyond the threshold are not compared", "sums.false-shares", SECAGG)
 def false_share_unnoticed():
     secagg.secret_of = lambda shares, threshold: (shamir.join(dict(list(shares.items())[:threshold])), frozenset())

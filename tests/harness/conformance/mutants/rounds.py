@@ -57,6 +57,22 @@ def modes_ignored():
         return await original(self, device, request.SerializeToString())
 
 
+@mutant(
+    "place-before-capabilities",
+    "a device that has a place gets it again, whatever it is capable of by now",
+    "checkin.not-capable-but-placed",
+)
+def place_before_capabilities():
+    @around(service.CoordinatorService, "check_in")
+    async def _(original, self, device, body):
+        current, model = self._coordinator.book.current, self._coordinator.version.manifest.model
+        if device in current.assigned and device not in current.receipts:
+            able = pb.Capabilities(upload_kinds=[model.upload_kind], privacy_modes=[model.privacy_mode])
+            # Fields of a message that comes in two pieces are those of both.
+            body += pb.CheckInRequest(capabilities=able).SerializeToString()
+        return await original(self, device, body)
+
+
 @mutant("stale-round-accepted", "an upload for the last round is added to this one", "round.stale")
 def stale_round_accepted():
     @around(Coordinator, "upload")

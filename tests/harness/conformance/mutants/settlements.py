@@ -47,6 +47,20 @@ def one_complaint_decides():
     _with_settlement(settle)
 
 
+@mutant(
+    "opened-not-counted",
+    "a device goes on although too few of its shares opened",
+    "acknowledge.too-few-opened",
+    SECAGG,
+)
+def opened_not_counted():
+    def settle(original, roster, holders, unopened):
+        faulty = original(roster, holders, unopened).faulty
+        return Included(frozenset(holders.keys() & unopened.keys()) - faulty, faulty)
+
+    _with_settlement(settle)
+
+
 @mutant("slander-unpunished", "a device that complains about everybody goes on", "acknowledge.slander", SECAGG)
 def slander_unpunished():
     def settle(original, roster, holders, unopened):

@@ -65,7 +65,10 @@ def test_no_token_is_in_any_file(authority):
 
 @pytest.mark.parametrize(
     "address",
-    ["http://localhost:1", "localhost:1", "https://localhost:1/path", "https://", "https://elsewhere:1", "https://a b"],
+    [
+        *("http://localhost:1", "localhost:1", "https://localhost:1/path", "https://", "https://elsewhere:1"),
+        *("https://a b", "https://name@localhost:1", "https://name:word@localhost:1"),
+    ],
 )
 def test_an_address_that_devices_could_not_use_is_refused(authority, address):
     with pytest.raises(AuthorityError, match=r"https://HOST:PORT|DNS name|certificate"):
