@@ -201,7 +201,15 @@ def rollback(
             help="The folder of a coordinator that is stopped, or postgresql://... of replicas, running or stopped.",
         ),
     ],
-    to: Annotated[int, whole("The version to go back to, one of the last four.", "--to", least=1, most=2**31 - 1)],
+    to: Annotated[
+        int,
+        whole(
+            "The version to go back to: one of the last four, or one of the last 16 that was evaluated.",
+            "--to",
+            least=1,
+            most=2**31 - 1,
+        ),
+    ],
     number: Annotated[
         int | None,
         whole(
