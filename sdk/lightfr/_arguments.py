@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import TypeVar
 
+    from lightfr.keys import KeyProvider
+
     T = TypeVar("T")
 
 
@@ -35,6 +37,13 @@ def listed(what: str, values: Iterable[T]) -> list[T]:
         raise InvalidInputError(f"{what} must be a list, not {type(values).__name__}") from None
 
 
+def key_provider(value: KeyProvider) -> KeyProvider:
+    """Return what keeps a key; a path alone says where, but not how."""
+    if not all(callable(getattr(value, name, None)) for name in ("load", "save", "destroy")):
+        raise InvalidInputError(f"key must be a key provider such as FileKey(path), not {type(value).__name__}")
+    return value
+
+
 def path(what: str, value: str | os.PathLike[str]) -> Path:
     """Return a path that the system can take."""
     try:
@@ -43,4 +52,12 @@ def path(what: str, value: str | os.PathLike[str]) -> Path:
         raise InvalidInputError(f"{what} must be a path, not {type(value).__name__}") from None
     if "\0" in str(found):
         raise InvalidInputError(f"{what} has a NUL character, which no path may have")
+    return found
+
+
+def file(what: str, value: str | os.PathLike[str]) -> Path:
+    """Return the path of a file, which has a name."""
+    found = path(what, value)
+    if not Path(value).name:
+        raise InvalidInputError(f"{what} must be that of a file, not the folder {found}")
     return found

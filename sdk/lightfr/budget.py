@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import time
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from lightfr.errors import OutOfRangeError
+from lightfr import _arguments
+from lightfr.errors import InvalidInputError, OutOfRangeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,10 +34,16 @@ class Budget(NamedTuple):
     round_seconds: float = 1_800.0
 
     def require_valid(self) -> None:
-        """Raise OutOfRangeError for a negative number."""
+        """Raise InvalidInputError for what is no number from 0 on, or for a part of a round."""
         for name, value in self._asdict().items():
-            if not value >= 0:
-                raise OutOfRangeError(f"budget.{name}", value, 0, float("inf"))
+            try:
+                is_valid = value >= 0
+            except TypeError:
+                raise InvalidInputError(f"budget.{name} must be a number, not {type(value).__name__}") from None
+            if not is_valid:
+                raise OutOfRangeError(f"budget.{name}", value, 0, inf)
+            if name.endswith("_per_month") and value != inf:
+                _arguments.whole(f"budget.{name}", value)
 
 
 class Spent(NamedTuple):

@@ -32,7 +32,11 @@ class RatingScale(_Range):
 
     def __new__(cls, minimum: float, maximum: float) -> RatingScale:
         """Raise InvalidInputError unless the range is finite and not empty."""
-        if not minimum < maximum or maximum - minimum == float("inf"):
+        try:
+            is_range = minimum < maximum and maximum - minimum < float("inf")
+        except (TypeError, ValueError, OverflowError):  # text, None, an array
+            raise InvalidInputError("a rating scale is made of two numbers: RatingScale(1, 5)") from None
+        if not is_range:
             raise InvalidInputError(f"a rating scale from {minimum} to {maximum} is empty or not finite")
         return super().__new__(cls, minimum, maximum)
 

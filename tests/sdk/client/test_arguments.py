@@ -1,9 +1,11 @@
 """Arguments of the wrong kind: each is an error of the SDK that names the argument, and changes nothing."""
 
+import math
+
 import numpy as np
 import pytest
 
-from lightfr import Prior, UserCode, rank
+from lightfr import Budget, Device, FileKey, PassphraseKey, Prior, UserCode, discard, rank
 from lightfr.codes import ItemCodes
 from lightfr.errors import InvalidInputError, ItemIdError, OutOfRangeError, RatingError, StoreKeyError
 from lightfr.keys import CallbackKey
@@ -56,6 +58,11 @@ def test_an_argument_of_the_wrong_kind_is_refused_by_its_name(device, call, erro
         ({"minimum_cohort": "256"}, "minimum_cohort must be a whole number"),
         ({"require_dp": "8"}, "require_dp must be"),
         ({"scale": (1, 5)}, "scale must be a RatingScale"),
+        ({"server": 7}, "https://host:port"),
+        ({"key": "app-keys/user"}, r"key must be a key provider such as FileKey\(path\), not str"),
+        ({"budget": 12}, "budget must be a Budget, not int"),
+        ({"budget": Budget(rounds_per_month="12")}, "budget.rounds_per_month must be a number, not str"),
+        ({"budget": Budget(rounds_per_month=2.5)}, "budget.rounds_per_month must be a whole number"),
         ({"identity": "a\0b"}, "identity has a NUL"),
         ({"trust": "a\0b"}, "trust has a NUL"),
     ],
@@ -63,6 +70,28 @@ def test_an_argument_of_the_wrong_kind_is_refused_by_its_name(device, call, erro
 def test_an_option_of_the_wrong_kind_is_refused_by_its_name(publisher, open_device, options, reason):
     with pytest.raises(InvalidInputError, match=reason):
         open_device(**{"allow_clear_uploads": False, **options})
+
+
+@pytest.mark.parametrize(
+    ("call", "reason"),
+    [
+        (lambda folder: Device.enroll({"server": "https://localhost"}, folder), "invitation must be a path, not dict"),
+        (lambda folder: Device.load(None), "folder must be a path, not NoneType"),
+        (lambda folder: FileKey(None), "path must be a path, not NoneType"),
+        (lambda folder: FileKey(""), "path must be that of a file"),
+        (lambda folder: PassphraseKey("", "secret"), "path must be that of a file"),
+        (lambda folder: discard(folder, "app-keys/user"), "key must be a key provider"),
+        (lambda folder: discard(None, FileKey(folder / "key")), "folder must be a path"),
+    ],
+)
+def test_devices_keys_and_discard_refuse_what_is_none(tmp_path, call, reason):
+    with pytest.raises(InvalidInputError, match=reason):
+        call(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_budget_without_an_end_is_one(publisher, open_device):
+    open_device(budget=Budget(rounds_per_month=math.inf, gate_refreshes_per_month=math.inf))
 
 
 def test_whole_numbers_of_other_types_are_whole_numbers(device, open_device):
