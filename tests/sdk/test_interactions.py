@@ -25,7 +25,7 @@ def test_an_empty_or_infinite_scale_is_refused(bounds):
         RatingScale(*bounds)
 
 
-@pytest.mark.parametrize("bounds", [("1", "5"), (1, None), (np.array([1, 2]), 5)])
+@pytest.mark.parametrize("bounds", [("1", "5"), (1, None), (np.array([1, 2]), 5), (1, 10**400)])
 def test_a_scale_that_is_not_made_of_two_numbers_is_refused(bounds):
     with pytest.raises(errors.InvalidInputError):
         RatingScale(*bounds)

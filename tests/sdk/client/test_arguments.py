@@ -1,11 +1,12 @@
 """Arguments of the wrong kind: each is an error of the SDK that names the argument, and changes nothing."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from lightfr import Budget, Device, FileKey, PassphraseKey, Prior, UserCode, discard, rank
+from lightfr import Budget, Device, FileKey, PassphraseKey, Prior, RatingScale, UserCode, discard, rank
 from lightfr.codes import ItemCodes
 from lightfr.errors import InvalidInputError, ItemIdError, OutOfRangeError, RatingError, StoreKeyError
 from lightfr.keys import CallbackKey
@@ -88,6 +89,11 @@ def test_devices_keys_and_discard_refuse_what_is_none(tmp_path, call, reason):
     with pytest.raises(InvalidInputError, match=reason):
         call(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_scale_of_other_kinds_of_numbers_is_there_when_the_folder_is_opened_again(publisher, open_device):
+    open_device(scale=RatingScale(np.float64(0), Fraction(21, 2))).close()
+    assert open_device().export_my_data()["rating_scale"] == [0, 10.5]
 
 
 def test_a_budget_without_an_end_is_one(publisher, open_device):
