@@ -45,14 +45,14 @@ def key_provider(value: KeyProvider) -> KeyProvider:
 
 
 def path(what: str, value: str | os.PathLike[str]) -> Path:
-    """Return a path that the system can take."""
+    """Return a path that the system can take; absolute, since the app may change its working directory later."""
     try:
         found = Path(value)
     except TypeError:
         raise InvalidInputError(f"{what} must be a path, not {type(value).__name__}") from None
     if "\0" in str(found):
         raise InvalidInputError(f"{what} has a NUL character, which no path may have")
-    return found
+    return found.absolute()
 
 
 def file(what: str, value: str | os.PathLike[str]) -> Path:

@@ -244,7 +244,7 @@ class Store:
 
 def discard(folder: str | os.PathLike[str], keys: KeyProvider) -> None:
     """Destroy the key, then remove the files, without reading either: the way out when a store cannot be opened."""
-    place = Path(os.path.abspath(_arguments.path("folder", folder)))
+    place = _arguments.path("folder", folder)
     keys = _arguments.key_provider(keys)
     if not place.is_dir():
         keys.destroy()

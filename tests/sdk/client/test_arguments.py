@@ -1,16 +1,18 @@
 """Arguments of the wrong kind: each is an error of the SDK that names the argument, and changes nothing."""
 
 import math
+import os
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from lightfr import Budget, Device, FileKey, PassphraseKey, Prior, RatingScale, UserCode, discard, rank
+from lightfr import Budget, Client, Device, FileKey, PassphraseKey, Prior, RatingScale, UserCode, discard, rank
 from lightfr.codes import ItemCodes
 from lightfr.errors import InvalidInputError, ItemIdError, OutOfRangeError, RatingError, StoreKeyError
 from lightfr.keys import CallbackKey
 from lightfr.v1 import manifest_pb2
+from tests.certificates import client_pem
 from tests.sdk.client.publisher import random_codes
 
 
@@ -94,6 +96,22 @@ def test_devices_keys_and_discard_refuse_what_is_none(tmp_path, call, reason):
 def test_a_scale_of_other_kinds_of_numbers_is_there_when_the_folder_is_opened_again(publisher, open_device):
     open_device(scale=RatingScale(np.float64(0), Fraction(21, 2))).close()
     assert open_device().export_my_data()["rating_scale"] == [0, 10.5]
+
+
+def test_an_app_may_change_its_working_directory(publisher, authority, tmp_path, monkeypatch):
+    publisher.publish(1, random_codes(1))
+    identity, here, elsewhere = client_pem(authority, tmp_path), tmp_path / "here", tmp_path / "elsewhere"
+    here.mkdir(), elsewhere.mkdir()
+    monkeypatch.chdir(here)
+    identity, trust = os.path.relpath(identity), os.path.relpath(authority.folder / "trust.pem")
+    client = Client.open("data", server=publisher.server.url, identity=identity, trust=trust, key=FileKey("keys/user"))
+    monkeypatch.chdir(elsewhere)
+    assert client.sync()
+    client.rate("item 1", 5)
+    assert client.export_views("views.json") == 0
+    client.forget()
+    assert [path.name for path in elsewhere.iterdir()] == ["views.json"]
+    assert [path for path in here.rglob("*") if path.is_file()] == []
 
 
 def test_a_budget_without_an_end_is_one(publisher, open_device):
