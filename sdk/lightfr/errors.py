@@ -138,7 +138,7 @@ class NotSyncedError(LightFRError):
     """There are no item codes on this device yet: call sync() first."""
 
     def __init__(self) -> None:
-        super().__init__("there are no item codes on this device yet: call sync() first")
+        super().__init__("there are no item codes on this device yet: call sync() first, or run `lightfr sync`")
 
 
 class NotPrivateError(LightFRError):
