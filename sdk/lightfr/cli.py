@@ -294,6 +294,8 @@ def _client(options: argparse.Namespace, *, allow_clear_uploads: bool = False) -
 
 
 def _folder(options: argparse.Namespace) -> Path:
+    if not options.folder:  # a shell's unset variable, which is not the working directory
+        raise InvalidInputError("--folder is empty: name a folder")
     try:
         return Path(options.folder).expanduser()
     except RuntimeError:

@@ -308,6 +308,10 @@ def test_a_revoked_device_enrols_again_as_it_is_told_and_keeps_its_ratings(
     assert says(lightfr("status"), "rating count", 1)
 
 
+def test_an_empty_folder_is_not_the_working_directory(fails):
+    assert "--folder is empty" in fails("--folder", "", "status")
+
+
 def test_the_status_names_the_device_as_the_authority_does(coordinator, authority, enrolled, lightfr, folder):
     status = lightfr("status")
     known = Device.load(folder).status()
