@@ -100,7 +100,8 @@ def serve(
     uploads: Annotated[
         str,
         choice(
-            ("ternary", "exact", "paper", "codes"), "Mode clear only: rows, or, as the paper has them, the last two."
+            ("ternary", "exact", "paper", "codes"),
+            "Mode clear only: rows, ternary or exact; or the paper's gradients or codes.",
         ),
     ] = "ternary",
     regularization: Annotated[
