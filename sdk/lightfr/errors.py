@@ -115,7 +115,10 @@ class UpdateRequiredError(RefusedError):
 
 
 class IdentityRefusedError(LightFRError):
-    """The server does not take this device's certificate: it is expired, revoked or unknown. Enrol again."""
+    """The server does not take this device's certificate: it is expired, revoked or unknown.
+
+    Forget the device, which leaves the data of its users, and enrol again.
+    """
 
 
 class ServerNotTrustedError(LightFRError):

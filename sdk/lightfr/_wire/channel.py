@@ -196,7 +196,9 @@ def _explained(error: OSError | HTTPException, server: str) -> LightFRError:
     if isinstance(error, ssl.SSLError):
         alert = (error.reason or "").upper()
         if ("ALERT" in alert and "CERTIFICATE" in alert) or "UNKNOWN_CA" in alert:
-            return IdentityRefusedError(f"{server} refused this device's certificate ({alert.lower()}): enrol again")
+            return IdentityRefusedError(
+                f"{server} refused this device's certificate ({alert.lower()}): forget this device and enrol again"
+            )
         if "VERSION" in alert or "PROTOCOL" in alert:
             return ServerNotTrustedError(f"{server} does not speak TLS 1.3")
     return ServerUnavailableError(f"no answer from {server} ({type(error).__name__}): try again later")
