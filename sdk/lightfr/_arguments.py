@@ -39,7 +39,7 @@ def listed(what: str, values: Iterable[T]) -> list[T]:
 
 def key_provider(value: KeyProvider) -> KeyProvider:
     """Return what keeps a key; a path alone says where, but not how."""
-    if not all(callable(getattr(value, name, None)) for name in ("load", "save", "destroy")):
+    if isinstance(value, type) or not all(callable(getattr(value, name, None)) for name in ("load", "save", "destroy")):
         raise InvalidInputError(f"key must be a key provider such as FileKey(path), not {type(value).__name__}")
     return value
 

@@ -63,6 +63,7 @@ def test_an_argument_of_the_wrong_kind_is_refused_by_its_name(device, call, erro
         ({"scale": (1, 5)}, "scale must be a RatingScale"),
         ({"server": 7}, "https://host:port"),
         ({"key": "app-keys/user"}, r"key must be a key provider such as FileKey\(path\), not str"),
+        ({"key": FileKey}, r"key must be a key provider such as FileKey\(path\), not type"),
         ({"budget": 12}, "budget must be a Budget, not int"),
         ({"budget": Budget(rounds_per_month="12")}, "budget.rounds_per_month must be a number, not str"),
         ({"budget": Budget(rounds_per_month=2.5)}, "budget.rounds_per_month must be a whole number"),
