@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lightfr.interactions import RatingScale
     from lightfr.keys import CallbackKey, FileKey, KeyProvider, PassphraseKey
     from lightfr.participation import Participation, Reason, RoundStage
-    from lightfr.results import ItemIdKind, Recommendation, Status
+    from lightfr.results import ItemIdKind, RankedBy, Recommendation, Status
     from lightfr.store import discard
 
 __version__ = "0.1.0"

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from _typeshed import ReadableBuffer
 
+    from lightfr.keys import KeyProvider
+
     T = TypeVar("T")
 
 
@@ -53,12 +55,27 @@ def copied(what: str, value: ReadableBuffer) -> bytes:
         raise InvalidInputError(f"{what} must be bytes, not {type(value).__name__}") from None
 
 
+def key_provider(value: KeyProvider) -> KeyProvider:
+    """Return what keeps a key; a path alone says where, but not how."""
+    if isinstance(value, type) or not all(callable(getattr(value, name, None)) for name in ("load", "save", "destroy")):
+        raise InvalidInputError(f"key must be a key provider such as FileKey(path), not {type(value).__name__}")
+    return value
+
+
 def path(what: str, value: str | os.PathLike[str]) -> Path:
-    """Return a path that the system can take."""
+    """Return a path that the system can take; absolute, since the app may change its working directory later."""
     try:
         found = Path(value)
     except TypeError:
         raise InvalidInputError(f"{what} must be a path, not {type(value).__name__}") from None
     if "\0" in str(found):
         raise InvalidInputError(f"{what} has a NUL character, which no path may have")
+    return found.absolute()
+
+
+def file(what: str, value: str | os.PathLike[str]) -> Path:
+    """Return the path of a file, which has a name."""
+    found = path(what, value)
+    if not Path(value).name:
+        raise InvalidInputError(f"{what} must be that of a file, not the folder {found}")
     return found

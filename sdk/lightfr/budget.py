@@ -34,17 +34,16 @@ class Budget(NamedTuple):
     round_seconds: float = 1_800.0
 
     def require_valid(self) -> None:
-        """Raise OutOfRangeError for a negative number, and InvalidInputError for what is none or counts half rounds."""
+        """Raise InvalidInputError for what is no number from 0 on, or for a part of a round."""
         for name, value in self._asdict().items():
             try:
-                is_in_range = value >= 0
+                is_valid = value >= 0
             except TypeError:
                 raise InvalidInputError(f"budget.{name} must be a number, not {type(value).__name__}") from None
-            if not is_in_range:
+            if not is_valid:
                 raise OutOfRangeError(f"budget.{name}", value, 0, inf)
-        for name in ("rounds_per_month", "gate_refreshes_per_month"):
-            if getattr(self, name) != inf:  # no limit
-                _arguments.whole(f"budget.{name}", getattr(self, name))
+            if name.endswith("_per_month") and value != inf:
+                _arguments.whole(f"budget.{name}", value)
 
 
 class Spent(NamedTuple):

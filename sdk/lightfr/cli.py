@@ -141,7 +141,16 @@ def _enroll(options: argparse.Namespace) -> None:
     from lightfr.device import Device
 
     folder = _folder(options)
+    identity = folder / "identity.pem"
+    before = identity.read_bytes() if identity.exists() else b""
     device = Device.enroll(options.invitation, folder)
+    if identity.read_bytes() == before:
+        # The server may have revoked it, which only a call would show.
+        print(
+            f"This device was enrolled with {device.server} before, so the invitation was not used. If the server "
+            f"refuses the device, remove {identity} and enroll again: your ratings stay."
+        )
+        return
     print(f"This device is enrolled with {device.server}; its identity is in {folder}. Next: lightfr sync")
 
 
@@ -285,6 +294,8 @@ def _client(options: argparse.Namespace, *, allow_clear_uploads: bool = False) -
 
 
 def _folder(options: argparse.Namespace) -> Path:
+    if not options.folder:  # a shell's unset variable, which is not the working directory
+        raise InvalidInputError("--folder is empty: name a folder")
     try:
         return Path(options.folder).expanduser()
     except RuntimeError:

@@ -84,19 +84,21 @@ class Client:
         identity, trust = _arguments.path("identity", identity), _arguments.path("trust", trust)
         if scale is not None and not isinstance(scale, RatingScale):
             raise InvalidInputError("scale must be a RatingScale")
-        budget = budget or Budget()
+        budget = Budget() if budget is None else budget
+        if not isinstance(budget, Budget):
+            raise InvalidInputError(f"budget must be a Budget, not {type(budget).__name__}")
         budget.require_valid()
         if require_dp is not None and (allow_clear_uploads or not _is_positive(require_dp)):
             raise InvalidInputError(
                 "require_dp must be an epsilon above 0, and does not go together with allow_clear_uploads"
             )
         # The rest of the address and of the identity is checked before the first call to the server.
-        if not server.startswith("https://"):
+        if not isinstance(server, str) or not server.startswith("https://"):
             raise InvalidInputError("the server's address is not https://host:port")
         if not identity.is_file():
             raise InvalidInputError(f"there is no identity at {identity}: enrol this device first")
         trusted = Trust(trust)
-        store = Store.open(folder, key)
+        store = Store.open(folder, _arguments.key_provider(key))
         try:
             agreed = agreed_scale(store, scale)
             user = User(store, ModelFolder(folder / "models", trusted))
@@ -344,9 +346,7 @@ class Client:
         """
         from lightfr.views import exported, views_in
 
-        path = _arguments.path("path", path)
-        if not path.name:
-            raise InvalidInputError(f"path must be that of a file, not the folder {path}")
+        path = _arguments.file("path", path)
         with self._user.lock:
             views = views_in(self._store.get)
         with _files.step(f"write {path}"):

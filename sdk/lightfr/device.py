@@ -20,7 +20,7 @@ from base64 import b64decode
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from lightfr import _files
+from lightfr import _arguments, _files
 from lightfr._certificates import Certificate, parse_certificate
 from lightfr.errors import EnrollmentError, InvalidInputError, LightFRError, PrivacyError, RefusedError
 from lightfr.identities import MEMBER_KEY, MEMBERSHIP, IdentityKeys, Issued, block_of, identity_pem, kept_keys, save_key
@@ -77,7 +77,8 @@ class Device(NamedTuple):
         from lightfr._wire import tls
         from lightfr._wire.channel import Channel
 
-        invited, place = _read_invitation(Path(invitation)), Path(folder)
+        place = _arguments.path("folder", folder)
+        invited = _read_invitation(_arguments.path("invitation", invitation))
         if (place / _IDENTITY).exists():
             known = cls.load(place)
             if known.server != invited["server"]:
@@ -114,7 +115,7 @@ class Device(NamedTuple):
         """Return the device that was enrolled into this folder. Needs neither its invitation nor the network."""
         from lightfr._wire import address_of
 
-        place = Path(folder)
+        place = _arguments.path("folder", folder)
         read_certificate(place / _IDENTITY)
         try:
             server = (place / _SERVER).read_text("ascii").strip()

@@ -115,7 +115,10 @@ class UpdateRequiredError(RefusedError):
 
 
 class IdentityRefusedError(LightFRError):
-    """The server does not take this device's certificate: it is expired, revoked or unknown. Enrol again."""
+    """The server does not take this device's certificate: it is expired, revoked or unknown.
+
+    Forget the device, which leaves the data of its users, and enrol again.
+    """
 
 
 class ServerNotTrustedError(LightFRError):
@@ -138,7 +141,7 @@ class NotSyncedError(LightFRError):
     """There are no item codes on this device yet: call sync() first."""
 
     def __init__(self) -> None:
-        super().__init__("there are no item codes on this device yet: call sync() first")
+        super().__init__("there are no item codes on this device yet: call sync() first, or run `lightfr sync`")
 
 
 class NotPrivateError(LightFRError):

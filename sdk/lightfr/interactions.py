@@ -32,9 +32,15 @@ class RatingScale(_Range):
 
     def __new__(cls, minimum: float, maximum: float) -> RatingScale:
         """Raise InvalidInputError unless the range is finite and not empty."""
-        if not minimum < maximum or maximum - minimum == float("inf"):
+        try:
+            is_range = minimum < maximum and maximum - minimum < float("inf")
+            # A store keeps them as text, and other types of numbers write themselves in other ways.
+            bounds = float(minimum), float(maximum)
+        except (TypeError, ValueError, OverflowError):  # text, None, an array
+            raise InvalidInputError("a rating scale is made of two numbers: RatingScale(1, 5)") from None
+        if not is_range:
             raise InvalidInputError(f"a rating scale from {minimum} to {maximum} is empty or not finite")
-        return super().__new__(cls, minimum, maximum)
+        return super().__new__(cls, *bounds)
 
     def level(self, rating: float) -> int:
         """Return r in [0, 1] as an integer in 0 .. LEVELS; raises RatingError outside the scale and for NaN."""

@@ -108,7 +108,8 @@ class Offer:
             )
         raise NotPrivateError(
             "training with this server would reveal the user's ratings to it, so nothing was sent; "
-            "for audits, open the client with allow_clear_uploads=True"
+            "for audits, open the client with allow_clear_uploads=True, or run "
+            "`lightfr participate --allow-clear-uploads`"
         )
 
     def _pause_before_checking_in(self) -> tuple[float, float] | None:

@@ -12,18 +12,18 @@ import struct
 import threading
 import unicodedata
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from lightfr import _files, _slots
+from lightfr import _arguments, _files, _slots
 from lightfr._secret import secret
 from lightfr.errors import InvalidInputError, StoreError, StoreKeyError, StoreVersionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 # No file of a key or an anchor is larger, whichever release wrote it.
 _MAX_FILE_BYTES = 64 * 1024
@@ -64,7 +64,7 @@ class FileKey:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._path = Path(path)
+        self._path = _arguments.file("path", path)
         self._anchor_path = self._path.with_name(self._path.name + ".anchor")
 
     def load(self) -> Kept | None:
@@ -212,7 +212,7 @@ class PassphraseKey:
     """
 
     def __init__(self, path: str | os.PathLike[str], passphrase: str) -> None:
-        self._path = Path(path)
+        self._path = _arguments.file("path", path)
         self._file = FileKey(path)
         self._lock = threading.Lock()
         kept = self._file.load()

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from importlib.metadata import entry_points
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -286,8 +287,29 @@ def test_before_enrolment_every_command_says_what_to_do(fails, command):
 
 def test_enrolling_again_changes_nothing(coordinator, invitation, enrolled, lightfr, folder):
     before = (folder / "identity.pem").read_bytes()
-    assert coordinator.addresses["server"] in lightfr("enroll", invitation(coordinator))
+    told = lightfr("enroll", invitation(coordinator))
+    assert coordinator.addresses["server"] in told
+    assert "the invitation was not used" in told
     assert (folder / "identity.pem").read_bytes() == before
+
+
+def test_a_revoked_device_enrols_again_as_it_is_told_and_keeps_its_ratings(
+    coordinator, authority, invitation, enrolled, lightfr, folder
+):
+    lightfr("sync")
+    lightfr("rate", "item 1", 5)
+    revoked = Device.load(folder).status().device_id
+    authority.revoke(revoked)
+    (to_remove,) = re.findall(r"remove (\S+) and enroll again", lightfr("enroll", invitation(coordinator)))
+    Path(to_remove).unlink()
+    assert "Next: lightfr sync" in lightfr("enroll", invitation(coordinator))
+    assert Device.load(folder).status().device_id != revoked
+    lightfr("sync")
+    assert says(lightfr("status"), "rating count", 1)
+
+
+def test_an_empty_folder_is_not_the_working_directory(fails):
+    assert "--folder is empty" in fails("--folder", "", "status")
 
 
 def test_the_status_names_the_device_as_the_authority_does(coordinator, authority, enrolled, lightfr, folder):
@@ -301,7 +323,7 @@ def test_the_status_names_the_device_as_the_authority_does(coordinator, authorit
 
 
 def test_errors_are_one_line(enrolled, fails, lightfr, tmp_path):
-    assert "sync() first" in fails("recommend")
+    assert "run `lightfr sync`" in fails("recommend")
     assert "sync() first" in fails("rate", "item 1", 5)
     lightfr("sync")
     assert "1 to 5" in fails("rate", "item 1", 6)

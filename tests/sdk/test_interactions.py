@@ -1,5 +1,6 @@
 import math
 
+import numpy as np
 import pytest
 
 from lightfr import errors
@@ -20,6 +21,12 @@ def test_a_rating_outside_the_scale_is_refused_without_repeating_it(rating):
 
 @pytest.mark.parametrize("bounds", [(5, 1), (1, 1), (math.nan, 5), (0, math.inf)])
 def test_an_empty_or_infinite_scale_is_refused(bounds):
+    with pytest.raises(errors.InvalidInputError):
+        RatingScale(*bounds)
+
+
+@pytest.mark.parametrize("bounds", [("1", "5"), (1, None), (np.array([1, 2]), 5), (1, 10**400)])
+def test_a_scale_that_is_not_made_of_two_numbers_is_refused(bounds):
     with pytest.raises(errors.InvalidInputError):
         RatingScale(*bounds)
 

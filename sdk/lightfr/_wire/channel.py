@@ -135,7 +135,7 @@ class Channel:
         except LightFRError:
             raise
         except (OSError, HTTPException) as error:
-            raise _explained(error) from error
+            raise _explained(error, f"{self.host}:{self._port}") from error
         finally:
             # An answer that was not read to its end would be taken for the next one's.
             if response is None or not response.isclosed():
@@ -189,14 +189,16 @@ def _require_whole(response: HTTPResponse, body: bytes) -> None:
         raise ServerUnavailableError(f"the server's answer broke off after {len(body)} bytes: try again later")
 
 
-def _explained(error: OSError | HTTPException) -> LightFRError:
+def _explained(error: OSError | HTTPException, server: str) -> LightFRError:
     """Say what went wrong on the way, and whose turn it is."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return ServerNotTrustedError(f"the server's certificate was not accepted: {error.verify_message}")
+        return ServerNotTrustedError(f"the certificate of {server} was not accepted: {error.verify_message}")
     if isinstance(error, ssl.SSLError):
         alert = (error.reason or "").upper()
         if ("ALERT" in alert and "CERTIFICATE" in alert) or "UNKNOWN_CA" in alert:
-            return IdentityRefusedError(f"the server refused this device's certificate ({alert.lower()}): enrol again")
+            return IdentityRefusedError(
+                f"{server} refused this device's certificate ({alert.lower()}): forget this device and enrol again"
+            )
         if "VERSION" in alert or "PROTOCOL" in alert:
-            return ServerNotTrustedError("the server does not speak TLS 1.3")
-    return ServerUnavailableError(f"no answer from the server ({type(error).__name__}): try again later")
+            return ServerNotTrustedError(f"{server} does not speak TLS 1.3")
+    return ServerUnavailableError(f"no answer from {server} ({type(error).__name__}): try again later")

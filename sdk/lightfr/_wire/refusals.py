@@ -26,7 +26,9 @@ def refusal(status: int, body: bytes) -> LightFRError:
     known = detail.reason in error_pb2.ErrorReason.values()
     reason = error_pb2.ErrorReason.Name(detail.reason).removeprefix(_PREFIX) if known else "UNSPECIFIED"
     if reason == "IDENTITY":
-        return IdentityRefusedError("the server says that this identity is revoked or unknown: enrol again")
+        return IdentityRefusedError(
+            "the server says that this identity is revoked or unknown: forget this device and enrol again"
+        )
     if code == "unavailable" or status in (502, 503, 504):
         return ServerUnavailableError(f"the server answered {status}: try again later")
     if reason == "WIRE_VERSION":

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lightfr import _files
+from lightfr import _arguments, _files
 from lightfr._secret import secret
 from lightfr.errors import InvalidInputError, StoreClosedError
 from lightfr.model.catalogue import require_item_id
@@ -244,7 +244,8 @@ class Store:
 
 def discard(folder: str | os.PathLike[str], keys: KeyProvider) -> None:
     """Destroy the key, then remove the files, without reading either: the way out when a store cannot be opened."""
-    place = Path(os.path.abspath(folder))
+    place = _arguments.path("folder", folder)
+    keys = _arguments.key_provider(keys)
     if not place.is_dir():
         keys.destroy()
         return

@@ -1,13 +1,33 @@
 """Arguments of the wrong kind: each is an error of the SDK that names the argument, and changes nothing."""
 
+import math
+import os
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
-from lightfr import ItemSet, OpenRows, Prior, UserCode, rank, rank_batch, recommend
+from lightfr import (
+    Budget,
+    Client,
+    Device,
+    FileKey,
+    ItemSet,
+    OpenRows,
+    PassphraseKey,
+    Prior,
+    RatingScale,
+    UserCode,
+    discard,
+    rank,
+    rank_batch,
+    recommend,
+)
 from lightfr.codes import ItemCodes
 from lightfr.errors import InvalidInputError, ItemIdError, OutOfRangeError, RatingError, StoreKeyError
 from lightfr.keys import CallbackKey
 from lightfr.v1 import manifest_pb2
+from tests.certificates import client_pem
 from tests.sdk.client.publisher import random_codes
 
 
@@ -56,6 +76,12 @@ def test_an_argument_of_the_wrong_kind_is_refused_by_its_name(device, call, erro
         ({"minimum_cohort": "256"}, "minimum_cohort must be a whole number"),
         ({"require_dp": "8"}, "require_dp must be"),
         ({"scale": (1, 5)}, "scale must be a RatingScale"),
+        ({"server": 7}, "https://host:port"),
+        ({"key": "app-keys/user"}, r"key must be a key provider such as FileKey\(path\), not str"),
+        ({"key": FileKey}, r"key must be a key provider such as FileKey\(path\), not type"),
+        ({"budget": 12}, "budget must be a Budget, not int"),
+        ({"budget": Budget(rounds_per_month="12")}, "budget.rounds_per_month must be a number, not str"),
+        ({"budget": Budget(rounds_per_month=2.5)}, "budget.rounds_per_month must be a whole number"),
         ({"identity": "a\0b"}, "identity has a NUL"),
         ({"trust": "a\0b"}, "trust has a NUL"),
     ],
@@ -63,6 +89,49 @@ def test_an_argument_of_the_wrong_kind_is_refused_by_its_name(device, call, erro
 def test_an_option_of_the_wrong_kind_is_refused_by_its_name(publisher, open_device, options, reason):
     with pytest.raises(InvalidInputError, match=reason):
         open_device(**{"allow_clear_uploads": False, **options})
+
+
+@pytest.mark.parametrize(
+    ("call", "reason"),
+    [
+        (lambda folder: Device.enroll({"server": "https://localhost"}, folder), "invitation must be a path, not dict"),
+        (lambda folder: Device.load(None), "folder must be a path, not NoneType"),
+        (lambda folder: FileKey(None), "path must be a path, not NoneType"),
+        (lambda folder: FileKey(""), "path must be that of a file"),
+        (lambda folder: PassphraseKey("", "secret"), "path must be that of a file"),
+        (lambda folder: discard(folder, "app-keys/user"), "key must be a key provider"),
+        (lambda folder: discard(None, FileKey(folder / "key")), "folder must be a path"),
+    ],
+)
+def test_devices_keys_and_discard_refuse_what_is_none(tmp_path, call, reason):
+    with pytest.raises(InvalidInputError, match=reason):
+        call(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_scale_of_other_kinds_of_numbers_is_there_when_the_folder_is_opened_again(publisher, open_device):
+    open_device(scale=RatingScale(np.float64(0), Fraction(21, 2))).close()
+    assert open_device().export_my_data()["rating_scale"] == [0, 10.5]
+
+
+def test_an_app_may_change_its_working_directory(publisher, authority, tmp_path, monkeypatch):
+    publisher.publish(1, random_codes(1))
+    identity, here, elsewhere = client_pem(authority, tmp_path), tmp_path / "here", tmp_path / "elsewhere"
+    here.mkdir(), elsewhere.mkdir()
+    monkeypatch.chdir(here)
+    identity, trust = os.path.relpath(identity), os.path.relpath(authority.folder / "trust.pem")
+    client = Client.open("data", server=publisher.server.url, identity=identity, trust=trust, key=FileKey("keys/user"))
+    monkeypatch.chdir(elsewhere)
+    assert client.sync()
+    client.rate("item 1", 5)
+    assert client.export_views("views.json") == 0
+    client.forget()
+    assert [path.name for path in elsewhere.iterdir()] == ["views.json"]
+    assert [path for path in here.rglob("*") if path.is_file()] == []
+
+
+def test_a_budget_without_an_end_is_one(publisher, open_device):
+    open_device(budget=Budget(rounds_per_month=math.inf, gate_refreshes_per_month=math.inf))
 
 
 def test_whole_numbers_of_other_types_are_whole_numbers(device, open_device):

@@ -40,6 +40,15 @@ def test_a_loaded_device_opens_clients_with_their_options(device, tmp_path):
         loaded.client(tmp_path / "user", key=key, minimum_cohort=1)
 
 
+def test_a_device_stays_where_it_is_when_the_app_changes_its_working_directory(device, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    loaded = Device.load("device")
+    monkeypatch.chdir("/")
+    assert loaded.status() == device.status()
+    loaded.forget()
+    assert not device.folder.exists()
+
+
 def test_a_device_opens_clients_as_client_open_does():
     own, opened = (signature(call).parameters for call in (Device.client, Client.open))
     known = {"server", "identity", "trust"}

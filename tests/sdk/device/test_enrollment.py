@@ -16,6 +16,7 @@ from lightfr._wire import coordinator as calls
 from lightfr.device import Identity, Trust
 from lightfr.errors import (
     EnrollmentError,
+    IdentityRefusedError,
     InvalidInputError,
     ServerNotTrustedError,
     ServerUnavailableError,
@@ -178,6 +179,24 @@ def test_an_expired_identity_is_replaced(coordinator, authority, invitation, tmp
     assert not (device.folder / "renewing.pem").exists()
     with device.client(tmp_path / "data", key=FileKey(tmp_path / "key")) as client:
         assert client.sync()
+
+
+def test_a_revoked_device_that_does_as_it_is_told_is_back_with_its_users_data(
+    coordinator, authority, invitation, tmp_path
+):
+    device, key = Device.enroll(invitation(coordinator), tmp_path / "device"), FileKey(tmp_path / "key")
+    with device.client(tmp_path / "user", key=key) as client:
+        client.rate("item 1", 5)
+        assert client.sync()
+        authority.revoke(device.status().device_id)
+        with pytest.raises(IdentityRefusedError, match="forget this device and enrol again"):
+            # Until the coordinator has read the list.
+            [(client.sync(), time.sleep(0.01)) for _ in range(1000)]
+    device.forget()
+    again = Device.enroll(invitation(coordinator), device.folder)
+    with again.client(tmp_path / "user", key=key) as client:
+        client.sync()
+        assert client.ratings() == [("item 1", 5)]
 
 
 def test_an_identity_is_replaced_from_the_second_on_in_which_it_ends(authority, tmp_path, monkeypatch):

@@ -171,7 +171,7 @@ def test_between_tries_a_device_waits_for_a_random_time_that_may_be_twice_as_lon
 
 def test_nobody_there_is_unavailable(authority, identity):
     channel = Channel("https://localhost:1", tls.context(authority.folder / "trust.pem", identity))
-    with pytest.raises(ServerUnavailableError, match="ConnectionRefusedError"):
+    with pytest.raises(ServerUnavailableError, match=r"no answer from localhost:1 \(ConnectionRefusedError\)"):
         channel.call(CALL, b"", 0)
 
 
@@ -305,4 +305,6 @@ def test_what_openssl_says_tells_whose_turn_it_is(reason, kind):
     """The device's, whose certificate was refused; nobody's, since the server is too old; or that of time."""
     told = ssl.SSLError(1, "text that may change")
     told.reason = reason
-    assert type(channels._explained(told)) is kind
+    explained = channels._explained(told, "localhost:8443")
+    assert type(explained) is kind
+    assert "localhost:8443" in str(explained)

@@ -54,9 +54,8 @@ class Authority:
     """A certificate authority in one folder, open for use.
 
     Any thread may use it, and any number of processes may have the same folder open, or a copy of one that remembers in
-    PostgreSQL. Opening renews the certificates of
-    the authority's own server and of the coordinator (same key, same hosts) when fewer than 30 days are left of their
-    365, so an authority wants a restart at least every 11 months. `now` is the clock, for tests.
+    PostgreSQL. Opening and refreshing renew the certificates of the authority's own server and of the coordinator (same
+    key, same hosts) when fewer than 30 days are left of their 365. `now` is the clock, for tests.
     """
 
     def __init__(self, folder: Path, now: Callable[[], datetime] = utc_now) -> None:
@@ -67,8 +66,7 @@ class Authority:
         self._now = now
         self._issuer = keys.read_issuer(folder)
         self._membership_key = keys.read_ed25519_key(folder / keys.MEMBERSHIP_KEY)
-        for place in (folder, self.coordinator):
-            self._renew_server_certificate(place / keys.SERVER_CERTIFICATE)
+        self._renew_server_certificates()
         self._registry = Registry(keys.open_database(folder))
         self._write_revocations()
 
@@ -98,9 +96,10 @@ class Authority:
         return Admission(self.folder, requires_certificate=False, now=self._now)
 
     def refresh(self) -> None:
-        """Write the revocation lists anew if whoever revoked last was stopped before that."""
+        """Write the revocation lists anew if whoever revoked last did not; renew server certificates that end soon."""
         if self._registry.last_revocation() != self._last_revocation:
             self._write_revocations()
+        self._renew_server_certificates()
 
     def certify_server(self, folder: Path, hosts: Sequence[str]) -> None:
         """Make a folder for another server that devices shall trust, reached as one of `hosts`: a cache, for one."""
@@ -215,11 +214,13 @@ class Authority:
         statement = member_key + _end_unix_seconds(certificate).to_bytes(8, "little")
         return Issued([certificate], statement + self._membership_key.sign(MEMBERSHIP_CONTEXT + statement))
 
-    def _renew_server_certificate(self, path: Path) -> None:
-        current, now = keys.read_certificate(path), self._now()
-        if current.not_valid_after_utc - now < RENEWAL:
-            key = keys.curve_key_of(path, current)
-            keys.write_certificate(path, make_server_certificate(self._issuer, key, certified_hosts(current), now))
+    def _renew_server_certificates(self) -> None:
+        for place in (self.folder, self.coordinator):
+            path, now = place / keys.SERVER_CERTIFICATE, self._now()
+            current = keys.read_certificate(path)
+            if current.not_valid_after_utc - now < RENEWAL:
+                key = keys.curve_key_of(path, current)
+                keys.write_certificate(path, make_server_certificate(self._issuer, key, certified_hosts(current), now))
 
     def _write_revocations(self) -> None:
         # Under the write lock, so that no other process can put an older list in place of a newer one.

@@ -61,6 +61,7 @@ class Admission:
         # Called in every handshake, with or without a server name. Loading newer lists into one context would keep all
         # the older ones in memory, and OpenSSL would choose among those of the same second by their order.
         context.sni_callback = self._switch_to_live_context
+        context.sslobject_class = _Handshake
         return context
 
     def refresh(self) -> None:
@@ -129,6 +130,32 @@ class Admission:
 
     def _switch_to_live_context(self, connection: ssl.SSLObject, _name: str | None, _first: ssl.SSLContext) -> None:
         connection.context = self._live_context
+
+
+class _Handshake(ssl.SSLObject):
+    """The TLS of a connection, which tells a client whose certificate is refused that it is.
+
+    asyncio ends a connection whose handshake fails without sending the alert that OpenSSL has made of it. A device
+    takes that for a restart, and tries again for ever. When asyncio is told to wait, it sends what there is to send.
+    """
+
+    _has_failed = False
+
+    def do_handshake(self) -> None:
+        if self._has_failed:
+            raise ssl.SSLError("the handshake failed")
+        try:
+            super().do_handshake()
+        except ssl.SSLError as error:
+            if error.reason not in _REFUSALS:
+                raise
+            # The client ends the connection now, or limits.Connections does.
+            self._has_failed = True
+            raise ssl.SSLWantReadError from None
+
+
+# Why OpenSSL refuses a client: its certificate is not good, or there is none.
+_REFUSALS = ("CERTIFICATE_VERIFY_FAILED", "PEER_DID_NOT_RETURN_A_CERTIFICATE")
 
 
 class Credentials(Admission):

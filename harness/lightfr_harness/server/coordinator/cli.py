@@ -63,10 +63,12 @@ def serve(
     ] = None,
     deadline_seconds: Annotated[
         float,
-        number("Longest time of a round, or of each of its phases, from the first check-in on.", least=0.001, most=1e6),
+        number(
+            "Longest time of a round, or of each of its phases, from the first check-in on.", least=0.001, most=86_400
+        ),
     ] = 60,
     rounds: Annotated[
-        int | None, whole("Stop training after this many finished rounds. Default: never.", least=0, most=2**31 - 1)
+        int | None, whole("Stop training after this many finished rounds. Default: never.", least=1, most=10**9)
     ] = None,
     gate: Annotated[
         int, whole("A row learns from devices only if at least this many rate the item.", least=0, most=2**31 - 1)
@@ -90,28 +92,31 @@ def serve(
             "secagg: the server learns only sums. secagg+dp: sums with noise. clear: NOT PRIVATE.",
         ),
     ] = "secagg",
-    noise_rows: Annotated[float, number("secagg+dp: standard deviation per device, in rows.", least=0, most=1e6)] = 0.0,
+    noise_rows: Annotated[
+        float, number("secagg+dp: standard deviation per device, in rows.", least=0, most=1000)
+    ] = 0.0,
     noise_sums: Annotated[
-        float, number("secagg+dp: standard deviation per device, in user sums.", least=0, most=1e6)
+        float, number("secagg+dp: standard deviation per device, in user sums.", least=0, most=1000)
     ] = 0.0,
     noise_counts: Annotated[
-        float, number("secagg+dp: standard deviation per device, in counts.", least=0, most=1e6)
+        float, number("secagg+dp: standard deviation per device, in counts.", least=0, most=1000)
     ] = 0.0,
     uploads: Annotated[
         str,
         choice(
-            ("ternary", "exact", "paper", "codes"), "Mode clear only: rows, or, as the paper has them, the last two."
+            ("ternary", "exact", "paper", "codes"),
+            "Mode clear only: rows, ternary or exact; or the paper's gradients or codes.",
         ),
     ] = "ternary",
     regularization: Annotated[
         float, number("Uploads paper and codes only: the paper's balance weight.", "--lambda", least=0, most=1e6)
     ] = 0.0,
     gate_every: Annotated[
-        int, whole("Training rounds between two counts of each item's devices.", least=1, most=2**31 - 1)
+        int, whole("Training rounds between two counts of each item's devices.", least=1, most=10**9)
     ] = 50,
     evaluate_every: Annotated[
         int,
-        whole("Training rounds between two in which devices evaluate how to rank; 0: never.", least=0, most=2**31 - 1),
+        whole("Training rounds between two in which devices evaluate how to rank; 0: never.", least=0, most=10**9),
     ] = 10,
     tolerance: Annotated[
         float | None, number("Warn when the hit rate falls this far below the best.", least=0, most=1)
@@ -122,7 +127,7 @@ def serve(
     cohorts: Annotated[
         int,
         whole(
-            "Cohorts that a training round waits for, each of --goal devices and summed in secret.", least=1, most=4096
+            "Cohorts that a training round waits for, each of --goal devices and summed in secret.", least=1, most=1024
         ),
     ] = 1,
     database: Annotated[
@@ -201,7 +206,15 @@ def rollback(
             help="The folder of a coordinator that is stopped, or postgresql://... of replicas, running or stopped.",
         ),
     ],
-    to: Annotated[int, whole("The version to go back to, one of the last four.", "--to", least=1, most=2**31 - 1)],
+    to: Annotated[
+        int,
+        whole(
+            "The version to go back to: one of the last four, or one of the last 16 that was evaluated.",
+            "--to",
+            least=1,
+            most=2**31 - 1,
+        ),
+    ],
     number: Annotated[
         int | None,
         whole(

@@ -125,6 +125,17 @@ def test_opening_renews_a_server_certificate_with_fewer_than_30_days_left(author
         assert after.not_valid_after_utc - clock(days)() > timedelta(days=364)
 
 
+def test_a_running_authority_renews_server_certificates_too(authority):
+    days = [0]
+    places = [authority.folder, authority.coordinator]
+    before = [server_certificate(place) for place in places]
+    running = Authority(authority.folder, now=lambda: clock(days[0])())
+    for days[0], renewed in ((334, False), (336, True)):
+        running.refresh()
+        assert [server_certificate(place) != old for place, old in zip(places, before, strict=True)] == [renewed] * 2
+    running.close()
+
+
 def test_nothing_signed_outlives_the_authority(authority):
     late = Authority(authority.folder, now=clock(3600))
     certificate = x509.load_der_x509_certificate(late.issue(signing_request(), member_key())[1].certificates[0])

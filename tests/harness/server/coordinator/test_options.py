@@ -14,6 +14,7 @@ from lightfr_harness.server.coordinator.options import (
 )
 from lightfr_harness.server.coordinator.publishing import FolderError
 from tests.harness.server.coordinator.helpers import ITEMS, SETTINGS, Clock, Plan, Small, run, small
+from tests.hostile import parameters
 
 
 def read(tmp_path, text, **options):
@@ -177,3 +178,20 @@ def test_masked_uploads_may_go_to_any_host_and_need_a_cohort(tmp_path):
         with pytest.raises(OutOfRangeError):
             Small(tmp_path / "folder", Clock(), plan, settings)
     assert not (tmp_path / "folder").exists()
+
+
+NUMBERS = [
+    *("goal", "over_selection", "deadline_seconds", "rounds"),
+    *("gate_every", "evaluate_every", "tolerance", "cohorts"),
+]
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_the_help_of_serve_states_the_range_that_a_plan_takes(name):
+    option = "--" + name.replace("_", "-")
+    (stated,) = [one.info for one in parameters() if (one.command, one.name) == ("serve", option)]
+    for value in (stated.min, stated.max):
+        Plan(**{name: value})
+    for value in (stated.min - 1, stated.max + 1):
+        with pytest.raises(OutOfRangeError):
+            Plan(**{name: value})

@@ -9,6 +9,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from lightfr._wire import tls
+from lightfr._wire.channel import Channel
+from lightfr.errors import IdentityRefusedError
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import enrollment_pb2, error_pb2, manifest_pb2
 from lightfr_harness.server.authority import Authority
@@ -163,6 +166,16 @@ def test_a_body_without_a_size_is_refused_while_it_comes(live, device):
 def test_a_chunked_body_within_the_limit_is_read(live, device):
     halves = iter([CHECK_IN[:3], CHECK_IN[3:]])
     assert exchange(live.connection(device), "POST", COORDINATOR + "CheckIn", halves)[0] == 200
+
+
+@pytest.mark.parametrize("fault", [*CLIENT_FAULTS, "none"])
+def test_a_device_whose_certificate_is_refused_is_told_so(live, authority, tmp_path, fault):
+    """By an alert: without one it takes the end for a restart of the server, and tries again later, for ever."""
+    pem = None if fault == "none" else client_pem(authority, tmp_path, fault)
+    live.refresh()
+    channel = Channel(live.addresses["server"], tls.context(authority.folder / "trust.pem", pem))
+    with pytest.raises(IdentityRefusedError, match="refused this device's certificate"):
+        channel.call("CoordinatorService/CheckIn", b"", 100)
 
 
 @pytest.mark.parametrize("fault", [*CLIENT_FAULTS, "none"])
