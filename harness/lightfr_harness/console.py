@@ -10,6 +10,7 @@ import math
 import os
 import tempfile
 from collections.abc import Callable, Iterable
+from errno import EBUSY
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -121,6 +122,21 @@ def progress_bar() -> Progress:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file, and make the folders above it."""
+    """Write a file, and make the folders above it. What stood there is replaced by the whole file, or stays."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    target = Path(os.path.realpath(path))
+    # A pipe or a device is no file to put another in the place of; a file may lie where no other can be made.
+    if path.exists() and not (path.is_file() and os.access(target.parent, os.W_OK)):
+        path.write_text(text, encoding="utf-8")
+        return
+    beside = target.with_name(f".lightfr-{os.getpid()}.part")
+    try:
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(target)
+    except OSError as error:
+        # A file that is mounted by itself, as containers do, is written to where it stands.
+        if error.errno != EBUSY:
+            raise
+        target.write_text(text, encoding="utf-8")
+    finally:
+        beside.unlink(missing_ok=True)

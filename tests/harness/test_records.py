@@ -1,6 +1,8 @@
 """Records: written, read back, documented, drawn and compared, whatever their kind."""
 
+import errno
 import json
+import os
 import re
 from dataclasses import fields, replace
 from pathlib import Path
@@ -11,6 +13,7 @@ from typer.testing import CliRunner
 from lightfr_harness import compare, records
 from lightfr_harness.cli import app
 from lightfr_harness.reports.pages import PAGES, page_of
+from tests.harness.full_disk import full_disk
 from tests.harness.record_examples import EXAMPLES
 
 PAGE = Path(__file__).parents[2] / "docs" / "records.md"
@@ -184,6 +187,39 @@ def test_a_page_lands_beside_its_record(written):
 def test_a_file_that_cannot_be_written_is_named():
     with pytest.raises(records.RecordError, match=r"cannot write the record /proc/no/record\.json"):
         records.write(EXAMPLES["fit"], "/proc/no/record.json")
+
+
+def test_a_full_disk_leaves_the_record_that_was_there(written):
+    folder, path = written["train"].parent, written["train"]
+    before = {each.name for each in folder.iterdir()}
+    with full_disk(1000), pytest.raises(records.RecordError, match="cannot write the record"):
+        records.write(EXAMPLES["train"], path)
+    assert records.read(path) == EXAMPLES["train"]
+    assert {each.name for each in folder.iterdir()} == before
+
+
+def test_a_record_is_written_into_a_pipe_and_through_a_link(written, tmp_path):
+    link, pipe = tmp_path / "link.json", tmp_path / "pipe"
+    link.symlink_to(written["fit"])
+    records.write(EXAMPLES["topk"], link)
+    assert link.is_symlink()
+    assert records.read(written["fit"]) == EXAMPLES["topk"]
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    records.write(EXAMPLES["fit"], pipe)
+    assert json.loads(os.read(reading, 65_536)) == records.to_dict(EXAMPLES["fit"])
+    os.close(reading)
+
+
+def test_a_record_is_written_into_a_file_that_is_mounted_by_itself(written, monkeypatch):
+    def busy(path, target):
+        raise OSError(errno.EBUSY, "Device or resource busy")
+
+    monkeypatch.setattr(Path, "replace", busy)
+    before = {each.name for each in written["fit"].parent.iterdir()}
+    records.write(EXAMPLES["topk"], written["fit"])
+    assert records.read(written["fit"]) == EXAMPLES["topk"]
+    assert {each.name for each in written["fit"].parent.iterdir()} == before
 
 
 def test_a_dash_prints_the_record_and_nothing_else(capsys):

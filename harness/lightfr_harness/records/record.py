@@ -14,6 +14,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
+from lightfr_harness.console import write_text
 from lightfr_harness.errors import CannotRunError
 
 FORMAT = 1
@@ -60,8 +61,7 @@ def write(record: Record, where: str | Path) -> None:
         return
     path = Path(where)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(to_dict(record), indent=1) + "\n", encoding="utf-8")
+        write_text(path, json.dumps(to_dict(record), indent=1) + "\n")
     except OSError as error:
         raise RecordError(f"cannot write the record {path} ({error.strerror}): name another file") from error
 
