@@ -91,8 +91,11 @@ class Ratings:
         return np.lexsort((self.timestamp, self.user_index)).astype(np.int64)
 
     def fingerprint(self) -> str:
-        """Tells data sets apart in what is kept of finished runs. Another file of the same shape is other data."""
-        checksum = 0
+        """Tells data sets apart in what is kept of finished runs. Another file of the same shape is other data.
+
+        So is the same file on another scale, where other ratings are likes.
+        """
+        checksum = zlib.crc32(np.array([self.rating_min, self.rating_max, self.has_times], np.float64).tobytes())
         for column in (self.user_index, self.item_index, self.rating, self.timestamp):
             checksum = zlib.crc32(column.tobytes(), checksum)
         return f"{self.n_users}x{self.n_items}x{len(self)}-{checksum:08x}"

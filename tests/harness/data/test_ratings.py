@@ -1,5 +1,7 @@
 """What a Ratings object promises."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -117,3 +119,10 @@ def test_ids_are_numbered_alike_whether_they_are_numbers_or_text():
         assert ratings.item_ids == ["20", "30"]
         assert ratings.item_index.tolist() == [1, 0, 0]
         assert ratings.timestamp.tolist() == [0, 1, 2]
+
+
+def test_the_same_ratings_on_another_scale_or_without_times_are_other_data():
+    ratings = make([(0, 1, 3, 10), (1, 2, 5, 11)])
+    others = [replace(ratings, rating_max=10.0), replace(ratings, rating_min=0.0), replace(ratings, has_times=False)]
+    assert len({each.fingerprint() for each in [ratings, *others]}) == 4
+    assert make([(0, 1, 3, 10), (1, 2, 5, 11)]).fingerprint() == ratings.fingerprint()
