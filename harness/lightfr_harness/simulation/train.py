@@ -49,6 +49,9 @@ class Trained:
         (folder / "items.codes").write_bytes(self.server.codes.tobytes())
         if self.server.has_shared_row:
             (folder / "open_rows.bitmap").write_bytes(make_bitmap(self.server.open_rows))
+        else:
+            # That of an earlier model would say of this one's rows whose they are.
+            (folder / "open_rows.bitmap").unlink(missing_ok=True)
         (folder / "round_model.bin").write_bytes(self.server.model().SerializeToString())
         (folder / "item_ids.txt").write_text("".join(f"{item_id}\n" for item_id in self.item_ids))
 

@@ -90,6 +90,13 @@ def test_the_command_line_trains_prints_json_and_saves_a_matrix_that_ranks(tmp_p
     assert len((tmp_path / "model" / "item_ids.txt").read_text().splitlines()) == record["data"]["items"]
 
 
+def test_a_model_saved_over_another_has_no_bitmap_of_that_one(tmp_path):
+    for gate, has_bitmap in ((10, True), (0, False)):
+        options = TrainOptions(synthetic="tiny", rounds=0, gate=gate, recency="off")
+        train(options).save(tmp_path)
+        assert (tmp_path / "open_rows.bitmap").exists() == has_bitmap
+
+
 def test_secure_training_is_as_accurate_as_training_in_the_clear_and_says_what_noise_promises():
     tiny = {"synthetic": "tiny", "rounds": 2, "bits": 16}
     clear, secure = (run(**tiny, recency="off", privacy=mode) for mode in ("clear", "secagg"))
