@@ -31,6 +31,8 @@ class Budget:
     measured: Callable[[Device], float]
     # Of latencies: a breach in another phase is another budget's.
     phase: str | None = None
+    # Of traffic: which way.
+    way: str = ""
     note: str = ""
 
     def limit(self, profile: dict[str, Any]) -> float:
@@ -38,11 +40,11 @@ class Budget:
         return self.factor * float(profile[self.figure])
 
     def is_about(self, breach: dict[str, Any], device: Device) -> bool:
-        """Whether a breach is one of this budget. Two of one kind are told apart by phase, or by what was measured."""
+        """Whether a breach is one of this budget. Two of one kind are told apart by phase, or by what had passed."""
         if breach["kind"] != self.kind or self.phase not in (None, breach["phase"]):
             return False
         same_limit = abs(breach["limit"] - self.limit(device["profile"])) < 1
-        return same_limit and (self.kind != "traffic" or breach["actual"] == self.measured(device))
+        return same_limit and (not self.way or breach["actual"] == _passed(device, self.way, breach["phase"]))
 
 
 def _p95(phase: str) -> Callable[[Device], float]:
@@ -57,6 +59,12 @@ def _sum(direction: str) -> Callable[[Device], float]:
     return lambda device: sum(phase[direction] for phase in device["phases"].values())
 
 
+def _passed(device: Device, way: str, last: str) -> float:
+    """What had passed in a direction when a phase ended: more may have come after the one that broke the budget."""
+    names = list(device["phases"])
+    return float(sum(device["phases"][name][way] for name in names[: names.index(last) + 1]))
+
+
 def own_memory(device: Device) -> float:
     """What cannot be dropped and read again, where a group counts; elsewhere the limit is on the data segment."""
     return float(device["peak_anonymous_bytes"] if device["peak_charged_bytes"] else device["peak_data_bytes"])
@@ -66,8 +74,8 @@ _OWN_MEMORY = "memory of its own; resident memory is more, by pages of files tha
 BUDGETS = (
     Budget("memory", "memory", "memory_mib", MIB, "bytes of memory", own_memory, note=_OWN_MEMORY),
     Budget("storage", "storage", "storage_mib", MIB, "bytes", lambda device: sum(device["disk_bytes"].values())),
-    Budget("upload a day", "traffic", "up_mib_per_day", MIB, "bytes", _sum("up_bytes")),
-    Budget("download a day", "traffic", "down_mib_per_day", MIB, "bytes", _sum("down_bytes")),
+    Budget("upload a day", "traffic", "up_mib_per_day", MIB, "bytes", _sum("up_bytes"), way="up_bytes"),
+    Budget("download a day", "traffic", "down_mib_per_day", MIB, "bytes", _sum("down_bytes"), way="down_bytes"),
     *(Budget(f"latency of {p}, p95", "latency", f"{p}_ms", 1, "ms", _p95(p), p) for p in ("fit", "round", "recommend")),
 )
 

@@ -1,11 +1,14 @@
 """Every claim on a record made by hand: one figure is spoiled at a time, and only its own finding turns red."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from lightfr_harness.audits.cost import findings
 from lightfr_harness.audits.cost.training_cost import fitted_exponent
+from lightfr_harness.devices import load_profile
+from lightfr_harness.devices.record import budget_breaches
 from tests.harness.audits.cost.records import (
     CODES,
     ITEMS,
@@ -149,9 +152,21 @@ def test_a_breach_becomes_a_finding_with_its_moment_and_phase(told, claim):
 @pytest.mark.parametrize(("direction", "phase"), [("up", "round"), ("down", "sync")])
 def test_a_days_traffic_is_told_by_its_direction_even_where_both_have_the_same_limit(direction, phase):
     heavy = device(profile=profile(up_mib_per_day=1, down_mib_per_day=1))
-    total = sum(phase[f"{direction}_bytes"] for phase in heavy["phases"].values())
-    heavy["breaches"] = [breach("traffic", phase, MIB, total)]
+    until = list(heavy["phases"]).index(phase) + 1
+    passed = sum(each[f"{direction}_bytes"] for each in list(heavy["phases"].values())[:until])
+    heavy["breaches"] = [breach("traffic", phase, MIB, passed)]
     assert broken(audited(heavy)) == [(f"budget: {direction}load a day", f"mid-phone, {phase}")]
+
+
+def test_a_days_traffic_that_goes_on_after_it_was_too_much_does_not_hold():
+    heavy = device(profile=profile(down_mib_per_day=0.1))
+    for each in heavy["phases"].values():
+        each["ended_seconds"] = 1.0
+    heavy["breaches"] = budget_breaches(replace(load_profile("mid-phone"), down_mib_per_day=0.1), heavy)
+    assert heavy["phases"]["round"]["down_bytes"] > 0
+    found = audited(heavy)
+    assert broken(found) == [("budget: download a day", "mid-phone, sync")]
+    assert verdicts(found, "budget: download a day") == {"mid-phone, sync": "broken"}
 
 
 def test_a_device_that_was_killed_leaves_its_breach_and_no_figures():
