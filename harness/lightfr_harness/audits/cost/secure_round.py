@@ -38,11 +38,14 @@ def audit(scenario: dict[str, Any], device: dict[str, Any]) -> list[Finding]:
     messages, taken_part = device["message_bytes"], device["phases"]["round"]
     rows, sums = _upload_bytes(scenario)
     holders, most_held = _holders(scenario["cohort"])
+    # A bit for each device whose share cannot be opened.
+    complaints = -(-scenario["cohort"] // 8)
     uploaded = counted(rows, messages["Upload"][0], "predicted: open rows x f x bits / 8; the limit adds the sums")
     # Name to predicted bytes, largest bytes and measured bytes: a device may hold the shares of more than the average.
     bounds = {
         "keys up": (KEYS_BYTES, KEYS_BYTES, messages["AdvertiseKeys"][0]),
         "shares up": (holders * SEALED_BYTES, holders * SEALED_BYTES, messages["ShareKeys"][0]),
+        "acknowledgement up": (complaints, complaints, messages["AcknowledgeShares"][0]),
         "signatures up": (
             2 * SIGNATURE_BYTES, 2 * SIGNATURE_BYTES, messages["SignIncluded"][0] + messages["SignSurvivors"][0],
         ),

@@ -109,6 +109,7 @@ def test_a_secure_upload_of_twice_its_rows_breaks_its_limit():
     [
         ("AdvertiseKeys", 0, "keys up", 200),
         ("ShareKeys", 0, "shares up", 200),
+        ("AcknowledgeShares", 0, "acknowledgement up", 200),
         ("SignSurvivors", 0, "signatures up", 200),
         # Beyond the shares of 48 devices more than the average.
         ("RevealShares", 0, "revealed shares up", 48 * 37 + 200),
