@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -89,9 +88,11 @@ def cost(
 
 def _earlier(report: Path | None) -> dict[str, Any] | None:
     """The record of an interrupted audit in the same folder, if there is one."""
+    from lightfr_harness.records import RecordError, read, to_dict
+
     try:
-        return dict(json.loads((report / "cost.json").read_text(encoding="utf-8"))) if report else None
-    except (OSError, ValueError):
+        return to_dict(read(report / "cost.json")) if report else None
+    except RecordError:
         return None
 
 

@@ -84,10 +84,14 @@ def run(options: CostOptions, progress: Progress = lambda what, share: None, ear
 
 
 def continues(earlier: Record, options: CostOptions) -> bool:
-    """Whether an earlier record is the interrupted beginning of this audit."""
-    begun = _begun(options)
-    return bool(earlier.get("interrupted")) and all(
-        earlier.get(name) == begun[name] for name in ("format", "kind", "version", "seed", "scenario", "profiles")
+    """Whether an earlier record is the interrupted beginning of this audit. A profile may have got other figures."""
+    begun, figures = _begun(options), [profile.record() for profile in options.profiles]
+    return (
+        bool(earlier.get("interrupted"))
+        and all(
+            earlier.get(name) == begun[name] for name in ("format", "kind", "version", "seed", "scenario", "profiles")
+        )
+        and all(device["profile"] in figures for device in earlier.get("devices", {}).get("devices", []))
     )
 
 

@@ -1,11 +1,13 @@
 """`lightfr-harness audit cost` end to end on a tiny catalogue, with short timings."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
 from lightfr_harness.audits.cost import run as runs
+from lightfr_harness.audits.cost.cli import _earlier
 from lightfr_harness.bench import fit
 from lightfr_harness.cli import app
 from lightfr_harness.devices import Plan, Scenario, load_profile
@@ -114,6 +116,19 @@ def test_a_whole_record_or_one_of_other_options_is_not_gone_on_with():
     assert runs.continues(begun, options())
     assert not runs.continues(begun | {"interrupted": False}, options())
     assert not runs.continues(begun | {"seed": 1}, options())
+
+
+def test_devices_that_ran_under_other_figures_of_the_same_profile_are_not_gone_on_with():
+    begun = json.loads(json.dumps(runs._begun(options()))) | {"interrupted": True}
+    for memory_mib, goes_on in ((load_profile("mid-phone").memory_mib, True), (1.0, False)):
+        profile = json.loads(json.dumps(replace(load_profile("mid-phone"), memory_mib=memory_mib).record()))
+        assert runs.continues(begun | {"devices": {"devices": [{"profile": profile}]}}, options()) == goes_on
+
+
+@pytest.mark.parametrize("text", ["[1, 2]", "3", "null", "{", '{"format": 1, "kind": "cost", "interrupted": true}'])
+def test_what_is_no_record_of_an_audit_is_not_gone_on_with(text, tmp_path):
+    (tmp_path / "cost.json").write_text(text)
+    assert _earlier(tmp_path) is None
 
 
 def test_progress_never_goes_back_and_ends_with_all_done(whole):
