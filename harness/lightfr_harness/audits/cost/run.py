@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from lightfr import ItemCodes, OpenRows, UserCode, __version__, _kernel, rank
+from lightfr.errors import InvalidInputError
 from lightfr_harness import devices
 from lightfr_harness.audits.cost import energy, findings
 from lightfr_harness.audits.cost.speed import FIGURE_1_BITS, FIGURE_1_RATED
@@ -46,6 +47,13 @@ class CostOptions:
     scenario: Scenario
     profiles: tuple[Profile, ...]
     plan: Plan = field(default_factory=Plan)
+
+    def __post_init__(self) -> None:
+        # Findings know a profile by its name, and judge all devices of that name by one profile's figures.
+        figures = {profile.name: profile for profile in self.profiles}
+        for profile in self.profiles:
+            if figures[profile.name] != profile:
+                raise InvalidInputError(f"--profile: two different profiles are called '{profile.name}': rename a file")
 
 
 @dataclass(frozen=True)

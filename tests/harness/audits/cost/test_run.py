@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
+from lightfr.errors import InvalidInputError
 from lightfr_harness.audits.cost import run as runs
 from lightfr_harness.audits.cost.cli import _earlier
 from lightfr_harness.bench import fit
@@ -129,6 +130,13 @@ def test_devices_that_ran_under_other_figures_of_the_same_profile_are_not_gone_o
 def test_what_is_no_record_of_an_audit_is_not_gone_on_with(text, tmp_path):
     (tmp_path / "cost.json").write_text(text)
     assert _earlier(tmp_path) is None
+
+
+def test_two_profiles_of_one_name_are_refused_unless_they_are_the_same():
+    phone = load_profile("mid-phone")
+    assert runs.CostOptions(Scenario(), (phone, phone)).profiles == (phone, phone)
+    with pytest.raises(InvalidInputError, match="two different profiles are called 'mid-phone'"):
+        runs.CostOptions(Scenario(), (phone, replace(phone, memory_mib=1.0)))
 
 
 def test_progress_never_goes_back_and_ends_with_all_done(whole):
