@@ -82,6 +82,16 @@ def test_an_upload_of_twice_its_rows_breaks_its_limit_alone():
     assert broken(audited(heavy)) == [("bytes of an upload, measured", "clear, ternary rows")]
 
 
+def test_what_a_second_device_stores_or_sends_too_much_is_found_as_well():
+    heavy = device(number=1, profile=profile(name="watch"))
+    heavy["message_bytes"]["Upload"][0] *= 2
+    heavy["disk_bytes"]["codes"] = 8 * CODES
+    assert broken(audited(device(), heavy)) == [
+        ("storage of the codes, measured", "open rows, (1+open) f/8, watch"),
+        ("bytes of an upload, measured", "clear, ternary rows, watch"),
+    ]
+
+
 def test_a_good_secure_round_breaks_nothing_and_tells_every_stage():
     found = findings.audit(secure_record())
     assert broken(found) == []
