@@ -21,6 +21,8 @@ Floats = npt.NDArray[np.float64]
 BUSY = 0.7
 # Ten seconds: short enough to see a herd, long enough that chance does not look like one.
 HERD_SECONDS = 10
+# No constant is larger: sums of a day stay finite.
+MOST = 1e12
 
 
 @dataclass(frozen=True)
@@ -51,11 +53,23 @@ class Constants:
             unknown = set(given) - known
             if unknown:
                 raise CannotRunError(f"{path} has constants that are not known: {', '.join(sorted(unknown))}")
-            return cls(**{name: _as_tuple(value) for name, value in given.items()})
+            constants = cls(**{name: _as_tuple(value) for name, value in given.items()})
+            constants.require_sound()
+            return constants
         except OSError as error:
             raise CannotRunError(f"cannot read the constants {path} ({error.strerror}): name a JSON file") from error
-        except (ValueError, TypeError, AttributeError) as error:
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise CannotRunError(f"{path} is not a JSON object of constants: see docs/scale.md") from error
+
+    def require_sound(self) -> None:
+        """Raise ValueError or TypeError unless costs can be reckoned with these."""
+        sizes, rates = zip(*self.inserts_per_second, strict=True)
+        divisors = [self.open_rows, self.code_bits, *sizes, *rates]
+        costs = [self.check_in_cpu_ms, self.delta_share, *self.phase_cpu_ms, *self.phase_bytes]
+        is_whole = len(self.phase_cpu_ms) == len(self.phase_bytes) == len(PHASES) and len(set(sizes)) > 1
+        within = all(1 / MOST <= each <= MOST for each in divisors) and all(0 <= each <= MOST for each in costs)
+        if not is_whole or not within:
+            raise ValueError("a constant is missing, negative, too large, or zero where it is divided by")
 
     def insert_seconds(self, size: float) -> float:
         """Of the database, for one row: between the measured sizes on a line, beyond them on the nearest line."""

@@ -100,6 +100,21 @@ def test_constants_are_read_from_a_record_or_an_object_and_others_are_named(tmp_
         Constants.read(path)
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"phase_cpu_ms": [1, 2]}, {"phase_bytes": 7}, {"check_in_cpu_ms": "3"}, {"check_in_cpu_ms": -5},
+        {"check_in_cpu_ms": float("nan")}, {"phase_cpu_ms": [1e300] * 7}, {"delta_share": None}, {"open_rows": 0},
+        {"inserts_per_second": []}, {"inserts_per_second": [[5, 3]]}, {"inserts_per_second": [[1, 0], [2, 3]]},
+    ],
+)  # fmt: skip
+def test_constants_that_nothing_can_be_reckoned_with_are_refused_before_a_simulation(wrong, tmp_path):
+    path = tmp_path / "constants.json"
+    path.write_text(json.dumps(wrong))
+    with pytest.raises(CannotRunError, match="not a JSON object of constants"):
+        Constants.read(path)
+
+
 def test_a_scenario_out_of_range_is_named():
     with pytest.raises(OutOfRangeError, match="dropout"):
         Scenario(dropout=2)
