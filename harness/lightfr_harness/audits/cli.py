@@ -147,14 +147,28 @@ def privacy(
 
 def _methods(options: MethodOptions, beside: Path | None, json_file: str | None, report: Path | None) -> None:
     from lightfr_harness import records
-    from lightfr_harness.audits.privacy.method_audit import run
+    from lightfr_harness.audits.privacy.method_audit import lightfr_findings, run
+    from lightfr_harness.reports.cli import fields_of
     from lightfr_harness.reports.learns import HEADS, TITLE, learned, runs
-    from lightfr_harness.reports.pages import save
+    from lightfr_harness.reports.pages import page_of, save
 
     with errors_as_messages():
         ours = records.read(beside) if beside is not None else None
         if ours is not None and not isinstance(ours, records.PrivacyRecord):
             raise InvalidInputError(f"{beside} is a record of kind {ours.kind}; --beside takes one of kind privacy")
+        if beside is not None and ours is not None:
+            # A table of it alone, so that a field which no table can have is found before the audit, not after it.
+            with fields_of(beside):
+                page_of(
+                    records.MethodsPrivacyRecord(
+                        options=ours.options,
+                        findings=[],
+                        beside=lightfr_findings(ours),
+                        beside_options=ours.options,
+                        machine=ours.machine,
+                        lightfr=ours.lightfr,
+                    )
+                )
         with progress_bar() as bar:
             task = bar.add_task("audit", total=1.0, detail="")
             record = run(options, ours, lambda what, share: bar.update(task, description=what, completed=share))

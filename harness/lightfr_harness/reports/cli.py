@@ -34,7 +34,7 @@ def compare(
 
     with errors_as_messages():
         one, other = (records.read(path) for path in (before, after))
-        with _fields_of(before, after):
+        with fields_of(before, after):
             changes = comparing.compare(one, other)
             worse = comparing.worse(changes)
             rows = [_cells(change) for change in changes if change.what != comparing.SAME]
@@ -68,7 +68,7 @@ def report(
                 raise records.RecordError(f"the page of {path} would be written over {page}: name another --report")
             taken.add(page)
             read = records.read(path)
-            with _fields_of(path):
+            with fields_of(path):
                 write_text(page, page_of(read))
             typer.echo(page)
 
@@ -82,7 +82,7 @@ def _cells(change: Change) -> list[str]:
 
 
 @contextmanager
-def _fields_of(*paths: Path) -> Iterator[None]:
+def fields_of(*paths: Path) -> Iterator[None]:
     """Say so when a field of these records holds something else than docs/records.md says."""
     from jinja2 import TemplateError
 

@@ -98,6 +98,19 @@ def test_only_a_record_of_our_modes_stands_beside_other_methods(tmp_path):
     assert "a record of kind fit" in answer.output
 
 
+@pytest.mark.parametrize(
+    "change", [{"findings": [{}]}, {"runs": 3}, {"options": {}}, {"runs": [{"mode": "paper", "gate_only": False}]}]
+)
+def test_a_record_that_cannot_stand_beside_other_methods_is_refused_before_they_are_watched(change, tmp_path):
+    path = tmp_path / "ours.json"
+    path.write_text(json.dumps(records.to_dict(EXAMPLES["privacy"]) | change))
+    # The data are not looked at: they are not there.
+    asked = ["audit", "privacy", "--method", "fcf", "--beside", str(path), "--data", "missing", "--format", "inter"]
+    answer = CliRunner().invoke(app, asked)
+    assert answer.exit_code == 2
+    assert "has a field that does not hold what its kind of record holds" in answer.output
+
+
 class Page(HTMLParser):
     """Collects what a self-contained and readable page must and must not have."""
 
