@@ -117,6 +117,13 @@ def test_a_new_figure_that_is_no_figure_is_an_error_in_one_sentence(change, writ
     assert "has a field that does not hold what its kind of record holds" in answer.output
 
 
+def test_a_table_of_methods_by_no_protocol_is_drawn_without_a_best_one(written):
+    values = json.loads(written["paper-accuracy"].read_text())
+    written["paper-accuracy"].write_text(json.dumps({**values, "held_out": {}}))
+    assert run("report", written["paper-accuracy"]).exit_code == 0
+    assert "No method gave a figure." in written["paper-accuracy"].with_suffix(".html").read_text()
+
+
 def test_a_new_figure_without_a_verdict_is_an_error_in_one_sentence(written, tmp_path):
     values = json.loads(written["privacy"].read_text())
     values["findings"].append({**values["findings"][0], "claim": "a new one"})

@@ -26,7 +26,7 @@ def accuracy_page(record: PaperAccuracyRecord) -> str:
 
 def _verdict(record: PaperAccuracyRecord) -> Verdict:
     """Who ranks best by the first protocol, and how many rows have no figures."""
-    rows = [each for each in record.rows if each["protocol"] == next(iter(record.held_out))]
+    rows = [each for each in record.rows if each["protocol"] == next(iter(record.held_out), "")]
     best = max((each for each in rows if each["hr"] is not None), key=lambda each: each["hr"] or 0, default=None)
     failed = sum(bool(each["outcome"]) for each in record.rows)
     said = f"The best HR@10 is {best['hr']:.1%}: {best['title']}." if best else "No method gave a figure."
