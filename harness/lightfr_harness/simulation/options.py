@@ -145,7 +145,7 @@ class TrainOptions:
         """The noise that each of so many devices adds for the epsilon, which those who drop out do not."""
         if self.privacy != "secagg+dp":
             return None
-        survivors = max(1, int(cohort_size(self.fraction, n_users) * (1 - self.dropout)))
+        survivors = survivors_of(cohort_size(self.fraction, n_users), self.dropout)
         # Of each half of the fleet there is one gate refresh.
         counting = n_users // 2 if (self.gate or 0) > 1 else 0
         return noise_for(
@@ -166,6 +166,11 @@ class TrainOptions:
 def cohort_size(fraction: float, n_users: int) -> int:
     """The devices of a round."""
     return max(1, round(fraction * n_users))
+
+
+def survivors_of(devices: int, dropout: float) -> int:
+    """The devices of a round that do not drop out: so many exactly, since noise is planned for them."""
+    return max(1, int(devices * (1 - dropout)))
 
 
 def _default(options: TrainOptions, name: str, value: str | int) -> None:

@@ -24,7 +24,7 @@ from lightfr_harness.simulation.accountant import Accountant
 from lightfr_harness.simulation.choosing import rankings_of
 from lightfr_harness.simulation.fleet import Fleet
 from lightfr_harness.simulation.judging import Judged, accuracy_of, judge
-from lightfr_harness.simulation.options import DELTA, EVALUATIONS, FIXED_CODES, TrainOptions
+from lightfr_harness.simulation.options import DELTA, EVALUATIONS, FIXED_CODES, TrainOptions, survivors_of
 from lightfr_harness.simulation.training import RunOptions, TrainingRun, refresh_gate
 
 # Called with the finished rounds, parts of one included, all rounds, and the accuracy when it was just measured.
@@ -228,7 +228,7 @@ def privacy_loss(run: TrainingRun, colluding: int = 0, evaluations: int = 0) -> 
     server, noise = run.server, run.server.noise
     if noise is None:
         return None
-    survivors = max(1, int(len(run.cohort(0)) * (1 - run.options.dropout)) - colluding)
+    survivors = max(1, survivors_of(len(run.cohort(0)), run.options.dropout) - colluding)
     accountant = Accountant(int(server.open_rows.sum()), server.code_bits, server.max_rows, noise, survivors)
     loss = accountant.loss(run.finished_rounds)
     if server.gate > 1:

@@ -20,7 +20,7 @@ from lightfr_harness.server.rules import AggregationRule, CatalogueRule
 from lightfr_harness.simulation.asking import Counting, ModelBytes, Training
 from lightfr_harness.simulation.collecting import Cohort, Collected, collect_masked, count_clear, count_unmasked
 from lightfr_harness.simulation.fleet import Fleet
-from lightfr_harness.simulation.options import cohort_size
+from lightfr_harness.simulation.options import cohort_size, survivors_of
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,8 @@ class TrainingRun:
 
     def drops(self, round_index: int) -> npt.NDArray[np.bool_]:
         """Which devices of the cohort drop out before they upload."""
-        return self.random(round_index, 2).random(len(self.cohort(round_index))) < self.options.dropout
+        devices = len(self.cohort(round_index))
+        return self.random(round_index, 2).permutation(devices) >= survivors_of(devices, self.options.dropout)
 
     def random(self, round_index: int, purpose: int) -> np.random.Generator:
         """What is random in a round, by purpose: reproducible for a seed."""

@@ -18,6 +18,7 @@ from lightfr_harness.data import generate
 from lightfr_harness.server.rules import CatalogueRule
 from lightfr_harness.simulation.asking import ModelBytes, Training
 from lightfr_harness.simulation.fleet import Fleet
+from lightfr_harness.simulation.options import survivors_of
 from lightfr_harness.simulation.training import RunOptions, TrainingRun
 
 
@@ -137,6 +138,13 @@ def test_devices_that_drop_out_are_not_counted_in_the_sums_nor_in_the_bytes(rati
     assert 0 < run.traffic.dropped < run.traffic.device_rounds
     assert run.traffic.up_bytes < finish(make_run(ratings)).traffic.up_bytes
     assert (run.server.codes != finish(make_run(ratings)).server.codes).any()
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.05, 0.4, 0.99])
+def test_as_many_devices_stay_in_every_round_as_the_noise_is_planned_for(ratings, dropout):
+    run = make_run(ratings, dropout=dropout)
+    staying = {int(np.count_nonzero(~run.drops(number))) for number in range(20)}
+    assert staying == {survivors_of(len(run.cohort(0)), dropout)}
 
 
 def test_traffic_counts_every_message_byte(ratings):
