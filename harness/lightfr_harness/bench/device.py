@@ -17,6 +17,7 @@ from lightfr_harness.devices.measuring import peak_rss_bytes
 from lightfr_harness.devices.scenario import CLEAR, Scenario
 from lightfr_harness.devices.session import LAST_STAGE, MeasuredDevice, Session
 from lightfr_harness.devices.surroundings import surroundings
+from lightfr_harness.errors import CannotRunError
 
 # Rows that a late round changes.
 CHANGED = 0.01
@@ -108,7 +109,7 @@ def _measured(scenario: Scenario, phases: tuple[str, ...], progress: Progress) -
     ):
         device = MeasuredDevice(around, session, Enforcement.choose(), None, 0, 0, progress).run()
     if not device["finished"]:
-        raise RuntimeError(f"the device ended early: {device['ended']}")
+        raise CannotRunError(f"the device ended early ({device['ended']}): try again on a machine that is less busy")
     return device
 
 

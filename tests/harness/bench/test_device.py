@@ -1,9 +1,13 @@
+from argparse import Namespace
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
+from typer.testing import CliRunner
 
 from lightfr import RoundStage
 from lightfr_harness.bench import device
+from lightfr_harness.cli import app
 from lightfr_harness.reports.bench import device_page
 from tests.harness.record_examples import EXAMPLES
 
@@ -21,6 +25,16 @@ def test_a_real_device_is_measured_from_outside_phase_by_phase():
     # Of so few rows the manifest is a large part; for a million the ratio is below 1.2.
     assert 1 < record["delta_ratio"] < 4
     assert record["import_cpu_ms_min"] > 0
+
+
+def test_a_device_that_ends_early_is_no_broken_limit_but_a_benchmark_that_could_not_be_tried(monkeypatch):
+    monkeypatch.setattr(device, "import_cost", lambda: {})
+    monkeypatch.setattr(device, "surroundings", lambda *arguments, **named: nullcontext())
+    ended = Namespace(run=lambda: {"finished": False, "ended": "link"})
+    monkeypatch.setattr(device, "MeasuredDevice", lambda *arguments: ended)
+    answer = CliRunner().invoke(app, ["bench", "device", "--items", "5000"])
+    assert answer.exit_code == 2
+    assert "the device ended early (link)" in answer.output
 
 
 @pytest.mark.parametrize(("open_rows", "upload_bytes"), [(500, 500 * 64 * 5 // 8), (0, 20_000 * 5 // 8)])
