@@ -99,6 +99,14 @@ def test_a_slower_kernel_is_worse_whichever_way_its_ratio_counts(written, tmp_pa
         assert run("compare", tmp_path / "after.json", written["topk"]).exit_code == 0
 
 
+def test_a_day_in_which_no_round_ends_has_no_better_rounds(written, tmp_path):
+    answer = {**EXAMPLES["scale"].answer, "rounds": 0, "round_seconds_p50": 0.0, "round_seconds_p95": 0.0}
+    after = replace(EXAMPLES["scale"], answer=answer)
+    changes = {(each.claim, each.mode): each.what for each in compare.compare(EXAMPLES["scale"], after)}
+    assert changes["a round", "median"] == compare.GONE
+    assert "NO ROUND ENDED" in page_of(after)
+
+
 def test_records_of_different_kinds_are_an_error_in_one_sentence(written):
     answer = run("compare", written["train"], written["sweep"])
     assert answer.exit_code == 2

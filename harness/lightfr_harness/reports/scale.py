@@ -29,7 +29,7 @@ def page(record: ScaleRecord) -> str:
         for title, unit, lines in _CHARTS
         if len(answer["hours"]) > 1
     ]
-    kind = "holds" if answer["peak_over_hour"] < NO_HERD else "broken"
+    kind = "holds" if answer["peak_over_hour"] < NO_HERD and answer["rounds"] else "broken"
     return document(TITLE, Verdict(verdict(record), kind), [Text(about(record)), told, *charts])
 
 
@@ -37,9 +37,10 @@ def verdict(record: ScaleRecord) -> str:
     """How many replicas, how long a round, and whether there is a herd."""
     answer = record.answer
     herd = "no herd arises" if answer["peak_over_hour"] < NO_HERD else "A HERD ARISES"
+    lasts = f"a round takes {answer['round_seconds_p50'] / 60:.1f} minutes" if answer["rounds"] else "NO ROUND ENDED"
     return (
         f"{answer['replicas']} replica{'s' if answer['replicas'] != 1 else ''} of one core carry "
-        f"{record.scenario['devices']:,} devices; a round takes {answer['round_seconds_p50'] / 60:.1f} minutes; "
+        f"{record.scenario['devices']:,} devices; {lasts}; "
         f"{herd}: at most {answer['peak_over_hour']:.1f} times the check-ins of the hour in ten seconds."
     )
 
@@ -64,7 +65,7 @@ def answer_rows(answer: ScaleAnswer) -> list[tuple[str, str]]:
         ("rounds", f"{answer['rounds']:,}"),
         (
             "a round takes, median and 95 %",
-            f"{answer['round_seconds_p50']:,.0f} s, {answer['round_seconds_p95']:,.0f} s",
+            f"{answer['round_seconds_p50']:,.0f} s, {answer['round_seconds_p95']:,.0f} s" if answer["rounds"] else "-",
         ),
         ("cohorts summed, abandoned", f"{answer['cohorts']:,}, {answer['abandoned_cohorts']:,}"),
         ("a device waits for its roster, median", f"{answer['wait_seconds_p50']:,.0f} s"),
