@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import tomllib
 from dataclasses import asdict, dataclass, fields
 from importlib import resources
@@ -90,7 +89,8 @@ def load_profile(name_or_path: str | Path) -> Profile:
         raise InvalidInputError(f"there is no profile '{given}'{known}")
     try:
         return _checked(Path(given).name.removesuffix(".toml"), tomllib.loads(entry.read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    # Numbers of too many digits and lists nested without end have errors of their own.
+    except (OSError, ValueError, RecursionError) as error:
         raise InvalidInputError(f"profile '{given}' cannot be read: {error}") from error
 
 
@@ -117,7 +117,7 @@ def _checked(name: str, table: dict[str, Any]) -> Profile:
 
 def _require_figure(name: str, figure: str, value: Any) -> None:
     least, most = _RANGES.get(figure, _ABOVE_ZERO)
-    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not least <= value <= most:
         raise InvalidInputError(f"profile '{name}': {figure} is {value!r}; give a number from {least:g} to {most:g}")
 

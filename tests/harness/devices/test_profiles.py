@@ -68,7 +68,7 @@ def test_a_bad_figure_is_named(own, changes, said):
 
 def test_infinite_and_undefined_figures_are_refused(tmp_path):
     path = tmp_path / "own.toml"
-    for bad in ("inf", "nan", "true"):
+    for bad in ("inf", "-inf", "nan", "true", "9" * 400):
         path.write_text(as_toml(memory_mib=12345).replace("12345", bad))
         with pytest.raises(InvalidInputError, match="memory_mib"):
             load_profile(path)
@@ -79,7 +79,11 @@ def test_what_is_no_profile_is_a_typed_error(tmp_path):
     broken.write_bytes(b"memory_mib = = 3")
     binary = tmp_path / "binary.toml"
     binary.write_bytes(b"\xff\xfe")
-    for bad in (broken, binary, tmp_path / "absent.toml", tmp_path, "no-such-phone", "../profiles/watch", ""):
+    long, deep = tmp_path / "long.toml", tmp_path / "deep.toml"
+    long.write_text(f"memory_mib = {'9' * 5000}")
+    deep.write_text(f"memory_mib = {'[' * 100_000}")
+    written = (broken, binary, long, deep)
+    for bad in (*written, tmp_path / "absent.toml", tmp_path, "no-such-phone", "../profiles/watch", ""):
         with pytest.raises(InvalidInputError):
             load_profile(bad)
 
