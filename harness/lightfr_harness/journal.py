@@ -21,7 +21,7 @@ class Journal:
             try:
                 whole = [line for line in path.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
                 self._results = {result["key"]: result for result in map(json.loads, whole)}
-            except (ValueError, TypeError, LookupError) as error:
+            except (ValueError, TypeError, LookupError, RecursionError) as error:
                 raise CannotRunError(f"{path} does not hold finished runs: name another folder") from error
             # Cut, not written anew: a full disk must not lose the whole lines.
             os.truncate(path, sum(map(len, whole)))
