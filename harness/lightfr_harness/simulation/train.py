@@ -181,7 +181,7 @@ def _record(
         up_bytes_per_device_round=run.traffic.up_bytes / max(1, device_rounds - run.traffic.dropped),
         down_bytes_per_device_round=run.traffic.down_bytes / device_rounds,
         device_rounds=run.traffic.device_rounds,
-        device_rounds_per_second=run.traffic.device_rounds / round_seconds if round_seconds else None,
+        device_rounds_per_second=_timed_device_rounds(run) / round_seconds if round_seconds else None,
         engine=_engine(run),
         dropped=run.traffic.dropped,
         abandoned_rounds=run.traffic.abandoned,
@@ -205,10 +205,15 @@ def _record(
     )
 
 
+def _timed_device_rounds(run: TrainingRun) -> int:
+    """Those of this process: what a checkpoint brought was not timed here."""
+    return run.traffic.device_rounds - run.resumed_device_rounds
+
+
 def _engine(run: TrainingRun) -> EngineFigures:
     """Where the devices lived, and what this process and the others needed."""
     usage = run.fleet.usage()
-    rate = run.traffic.device_rounds / run.wall_seconds if run.wall_seconds else None
+    rate = _timed_device_rounds(run) / run.wall_seconds if run.wall_seconds else None
     return {
         "workers": len(usage),
         "device_rounds_per_wall_second": rate,

@@ -65,6 +65,8 @@ class TrainingRun:
     # CPU time of all processes; and how long the rounds took by the clock on the wall.
     seconds: dict[str, float] = field(default_factory=lambda: {"devices": 0.0, "server": 0.0})
     wall_seconds: float = 0.0
+    # Device rounds of a checkpoint that was gone on with: `seconds` and `wall_seconds` are of those after them.
+    resumed_device_rounds: int = 0
     # Hears during a round what share of its devices has answered.
     tell: Callable[[float], None] = lambda _: None
 
@@ -176,6 +178,7 @@ class TrainingRun:
                 f"{path} is {finished} rounds old, more than the {self.options.rounds} asked for; {advice}"
             )
         self.finished_rounds, self.traffic = finished, Traffic(*traffic)
+        self.resumed_device_rounds = self.traffic.device_rounds
         self.fleet.restore(state.pop("devices"))
         self.server.restore(state)
 

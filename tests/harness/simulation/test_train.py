@@ -90,6 +90,16 @@ def test_the_command_line_trains_prints_json_and_saves_a_matrix_that_ranks(tmp_p
     assert len((tmp_path / "model" / "item_ids.txt").read_text().splitlines()) == record["data"]["items"]
 
 
+def test_the_speed_of_a_run_that_goes_on_counts_the_rounds_that_were_timed(tmp_path):
+    asked = {"synthetic": "tiny", "recency": "off", "checkpoint": tmp_path / "run.npz"}
+    first = run(**asked, rounds=3)
+    after = run(**asked, rounds=4)
+    assert (first.device_rounds, after.device_rounds) == (3 * 38, 4 * 38)
+    seconds = after.seconds["devices"] + after.seconds["server"]
+    assert after.device_rounds_per_second * seconds == pytest.approx(38)
+    assert run(**asked, rounds=4).device_rounds_per_second is None
+
+
 def test_a_model_saved_over_another_has_no_bitmap_of_that_one(tmp_path):
     for gate, has_bitmap in ((10, True), (0, False)):
         options = TrainOptions(synthetic="tiny", rounds=0, gate=gate, recency="off")
