@@ -33,12 +33,13 @@ def storage(shape: Shape, disk: dict[str, Any]) -> list[Finding]:
     """What lies on a device's disk: codes of the items and the user against three bounds; the rest beside."""
     codes = codes_bytes(shape, disk)
     opened, packed, lightfr, fcf = (method.storage(shape) for method in (OPEN, PACKED, LIGHTFR, FCF))
+    # The closed items share one more row, which of a hundred items is more than the shares have room for.
+    shared = shape.bits / 8
     bounds = (
-        # The closed items share one more row.
-        ("open rows, (1+open) f/8", opened, opened + shape.bits / 8),
-        ("packed codes, (1+m) f/8", packed, packed + shape.bits / 8),
-        ("the paper's LightFR, (1+m) f", lightfr, STORAGE_SHARE_OF_LIGHTFR * lightfr),
-        ("the paper's FCF, (1+m) 32 x 8", fcf, STORAGE_SHARE_OF_FCF * shape.bits / CODE_BITS * fcf),
+        ("open rows, (1+open) f/8", opened, opened + shared),
+        ("packed codes, (1+m) f/8", packed, packed + shared),
+        ("the paper's LightFR, (1+m) f", lightfr, STORAGE_SHARE_OF_LIGHTFR * lightfr + shared),
+        ("the paper's FCF, (1+m) 32 x 8", fcf, STORAGE_SHARE_OF_FCF * shape.bits / CODE_BITS * fcf + shared),
     )
     beside = [(name, counted(0, disk[name])) for name in ("open_rows", "catalogue", "store", "other")]
     return [

@@ -5,11 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from lightfr_harness.audits.cost import findings
+from lightfr_harness.audits.cost import findings, measured_bytes
+from lightfr_harness.audits.cost.formulas import Shape
 from lightfr_harness.audits.cost.training_cost import fitted_exponent
 from lightfr_harness.devices import load_profile
 from lightfr_harness.devices.record import budget_breaches
 from tests.harness.audits.cost.records import (
+    BITS,
     CODES,
     ITEMS,
     MIB,
@@ -56,6 +58,16 @@ def test_codes_that_take_a_byte_a_bit_or_a_row_for_each_item_break_their_bounds_
     found = audited(heavy)
     assert {claim for claim, _ in broken(found)} == {"storage of the codes, measured"}
     assert len(broken(found)) == n_broken
+
+
+@pytest.mark.parametrize("items", [1, 2, 40, 123, 2000])
+def test_packed_codes_of_a_small_catalogue_with_the_row_that_closed_items_share_break_nothing(items):
+    disk = {"codes": (items + 1) * BITS // 8, "open_rows": 0, "catalogue": 0, "store": 0, "other": 0}
+    shape = Shape(items, 1, BITS, items)
+    assert broken(measured_bytes.storage(shape, disk)) == []
+    # A byte for each bit breaks every bound all the same.
+    heavy = measured_bytes.storage(shape, {**disk, "codes": 8 * disk["codes"]})
+    assert len(broken(heavy)) == 4
 
 
 def test_a_larger_catalogue_of_ids_breaks_nothing():
