@@ -110,7 +110,8 @@ def _upload_bytes(scenario: dict[str, Any]) -> tuple[float, float]:
         row_bits = _bits(cohort * (16 * f // 10 + 1), NOISE["noise_rows"], cohort)
         sum_bits = _bits(cohort, NOISE["noise_sums"], cohort)
     else:
-        row_bits = (2 * (cohort + min(cohort, 32))).bit_length()
+        # The ternary noise of all: as the rows get longer, its variance grows from 12 on.
+        row_bits = (2 * (cohort + min(cohort, isqrt(128 * max(12, f // 8))))).bit_length()
         sum_bits = _bits(LARGEST_WEIGHT * cohort, 4 * cohort**0.5, cohort)
     # Each of the up to three blocks ends with a whole byte.
     return scenario["open_rows"] * f * row_bits / 8, (f + 1) * sum_bits / 8 + 3

@@ -5,11 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from lightfr_harness.audits.cost import findings, measured_bytes
+from lightfr.secagg.vector import Vector, round_blocks
+from lightfr.v1.model_pb2 import Noise
+from lightfr_harness.audits.cost import findings, measured_bytes, secure_round
 from lightfr_harness.audits.cost.formulas import Shape
 from lightfr_harness.audits.cost.training_cost import fitted_exponent
 from lightfr_harness.devices import load_profile
 from lightfr_harness.devices.record import budget_breaches
+from lightfr_harness.devices.scenario import NOISE
 from tests.harness.audits.cost.records import (
     BITS,
     CODES,
@@ -118,6 +121,17 @@ def test_a_good_secure_round_breaks_nothing_and_tells_every_stage():
             "revealed",
         } < stages.keys()
     assert "clear, ternary rows" not in verdicts(found, "bytes of an upload, measured")
+
+
+@pytest.mark.parametrize("privacy", ["secagg", "secagg+dp"])
+@pytest.mark.parametrize("bits", [8, 64, 128, 256, 1024])
+def test_the_bytes_of_a_masked_vector_are_those_of_the_sdk_whatever_the_cohort_and_the_code(bits, privacy):
+    level = {name.removeprefix("noise_"): round(1000 * value) for name, value in NOISE.items()}
+    noise = Noise(**{f"{name}_thousandths": value for name, value in level.items()}) if privacy == "secagg+dp" else None
+    for cohort in (2, 6, 64, 129, 256, 475, 512, 8192):
+        scenario = {"cohort": cohort, "bits": bits, "open_rows": 300, "privacy": privacy}
+        sent = Vector(round_blocks(300, bits, cohort, noise)).packed_bytes
+        assert 0 <= sum(secure_round._upload_bytes(scenario)) - sent < 8
 
 
 def test_a_secure_upload_of_twice_its_rows_breaks_its_limit():
