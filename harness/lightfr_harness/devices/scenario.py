@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from math import isqrt
 from typing import Any
 
 from lightfr.cohorts import DEFAULT_MINIMUM_COHORT, MAX_DEVICES, MIN_DEVICES
 from lightfr.errors import CodeLengthError, InvalidInputError, OutOfRangeError
+from lightfr.training.model import MOST_NOISE
 from lightfr_harness.server.rules import PRIVACY_MODES
 
 # More items would not fit the row numbers of the wire.
@@ -17,6 +19,12 @@ USUAL_OPEN_ROWS = 2_000
 JOURNAL = "messages.jsonl"
 # Standard deviations of a device's noise in mode secagg+dp: as much as six devices of 128 bits insist on.
 NOISE = {"noise_rows": 210.0, "noise_sums": 25.0, "noise_counts": 2.0}
+
+
+def noise_of(bits: int, cohort: int) -> dict[str, float]:
+    """The noise of a scenario: more in the rows where the devices of its cohort insist on it (docs/secagg.md)."""
+    least = isqrt(max(12, bits // 8) * bits**2 // cohort) + 1
+    return {**NOISE, "noise_rows": max(NOISE["noise_rows"], float(least))}
 
 
 @dataclass(frozen=True)
@@ -47,6 +55,12 @@ class Scenario:
             raise InvalidInputError(f"--privacy is {self.privacy}, choose one of {', '.join(PRIVACY_MODES)}")
         if not MIN_DEVICES <= self.cohort <= MAX_DEVICES:
             raise OutOfRangeError("cohort", self.cohort, MIN_DEVICES, MAX_DEVICES)
+        most = MOST_NOISE / 1000
+        if self.privacy == SECAGG_DP and noise_of(self.bits, self.cohort)["noise_rows"] > most:
+            raise InvalidInputError(
+                f"--privacy secagg+dp: {self.cohort} devices would have to add more noise to codes of {self.bits} bits "
+                f"than the {most:g} that a model may ask for: take a larger --cohort or fewer --bits"
+            )
         if self.open_rows < 0:
             raise OutOfRangeError("number of open rows", self.open_rows, 0, self.items)
         # A small catalogue is open as a whole.

@@ -20,7 +20,7 @@ from lightfr.cohorts import DEFAULT_MINIMUM_COHORT
 from lightfr.errors import LightFRError
 from lightfr_harness.devices.link import Loop
 from lightfr_harness.devices.measuring import Sampler
-from lightfr_harness.devices.scenario import JOURNAL, NOISE, SECAGG_DP, Scenario
+from lightfr_harness.devices.scenario import JOURNAL, SECAGG_DP, Scenario, noise_of
 from lightfr_harness.server.authority import Authority
 from lightfr_harness.server.coordinator.child import CoordinatorProcess
 from lightfr_harness.simulation.identities import identity_of
@@ -147,7 +147,7 @@ def surroundings(
         options |= {"goal": clear_goal, "minimum": 1, "over_selection": 2}
         options["deadline_seconds"] = _DAY_SECONDS
     has_noise = scenario.privacy == SECAGG_DP
-    options |= {name: level * has_noise for name, level in NOISE.items()}
+    options |= {name: level * has_noise for name, level in noise_of(scenario.bits, scenario.cohort).items()}
     authority = Authority.init(folder / "authority", ["localhost", "127.0.0.1"])
     coordinator = CoordinatorProcess(folder / "server", authority.folder, catalogue, module=SERVING, **options)
     with closing(authority), coordinator, Loop() as loop, Sampler() as sampler:

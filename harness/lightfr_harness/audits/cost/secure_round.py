@@ -11,7 +11,7 @@ from math import isqrt
 from typing import Any
 
 from lightfr_harness.audits.finding import Finding, at_most, counted, for_information
-from lightfr_harness.devices.scenario import NOISE
+from lightfr_harness.devices.scenario import noise_of
 
 SOURCE = "docs/secagg.md"
 UPLOAD, MESSAGES = "bytes of a secure upload, measured", "bytes of a secure round's messages, measured"
@@ -107,8 +107,9 @@ def _upload_bytes(scenario: dict[str, Any]) -> tuple[float, float]:
     cohort, f = scenario["cohort"], scenario["bits"]
     if scenario["privacy"] == "secagg+dp":
         # A gradient is at most 1.6 f, and a bit.
-        row_bits = _bits(cohort * (16 * f // 10 + 1), NOISE["noise_rows"], cohort)
-        sum_bits = _bits(cohort, NOISE["noise_sums"], cohort)
+        noise = noise_of(f, cohort)
+        row_bits = _bits(cohort * (16 * f // 10 + 1), noise["noise_rows"], cohort)
+        sum_bits = _bits(cohort, noise["noise_sums"], cohort)
     else:
         # The ternary noise of all: as the rows get longer, its variance grows from 12 on.
         row_bits = (2 * (cohort + min(cohort, isqrt(128 * max(12, f // 8))))).bit_length()
