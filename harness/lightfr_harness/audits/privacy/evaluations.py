@@ -205,7 +205,9 @@ class EvaluationReader:
 def audit(
     run: CapturingRun, evaluations: list[Evaluated], capture: Capture, size: int, seed: int, *, private: bool
 ) -> list[Finding]:
-    """All questions, in each setting."""
+    """All questions, in each setting; none where no device of the attacker has the opinions to learn from."""
+    if all(len(run.fleet.devices[user].interactions) < 2 for user in capture.knowledge.colluders):
+        return []
     reader, own = EvaluationReader(run, capture, seed), set(capture.knowledge.colluders)
     by_evaluation = [reader.read_one(seen) for seen in evaluations]
     by_setting = {

@@ -1,11 +1,12 @@
 """Sums of evaluations: a planted leak is found, and what is asked about a device is what it would add."""
 
+from argparse import Namespace
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from lightfr.interactions import MIDDLE
+from lightfr.interactions import LEVELS, MIDDLE, Interactions
 from lightfr_harness.audits.privacy import evaluations
 from lightfr_harness.audits.privacy.evaluation_sums import (
     KNOWN,
@@ -71,3 +72,9 @@ def test_cohorts_evaluate_after_every_tenth_that_trains():
     training, evaluating = _training_and_evaluations(tuple(range(24)))
     assert evaluating == (10, 21)
     assert training == tuple(index for index in range(24) if index not in evaluating)
+
+
+def test_attackers_whose_devices_have_too_few_opinions_ask_nothing():
+    devices = [Namespace(interactions=Interactions((item, LEVELS) for item in range(count))) for count in (1, 0, 5)]
+    run, capture = Namespace(fleet=Namespace(devices=devices)), Namespace(knowledge=Namespace(colluders=(0, 1)))
+    assert evaluations.audit(run, [], capture, 3, 0, private=True) == []
