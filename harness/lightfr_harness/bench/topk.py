@@ -90,7 +90,7 @@ def float64_product(n_items: int, n_queries: int, rng: np.random.Generator) -> C
             for start in range(0, n_items, len(block)):
                 part = scores[start : start + len(block)]
                 np.dot(block[: len(part)], query, out=part)
-            best = np.argpartition(scores, n_items - K)[-K:]
+            best = np.argpartition(scores, max(n_items - K, 0))[-K:]
             best[np.argsort(-scores[best])]
 
     return search

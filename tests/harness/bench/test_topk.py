@@ -32,6 +32,12 @@ def faiss(monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", stand_in)
 
 
+@pytest.mark.parametrize("items", [1, 4, 9, 10, 11])
+def test_real_values_are_searched_also_where_there_are_fewer_items_than_a_list_has(items):
+    samples = topk.against_real_values(items, 64, seed=0, seconds=0, least=1)
+    assert all(min(each) > 0 for each in samples.values())
+
+
 @pytest.mark.usefixtures("faiss")
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("kind", ["random", "learned"])
