@@ -27,6 +27,8 @@ def audit(capture: Capture, truth: Truth, *, private: bool) -> Finding:
     guesses = np.concatenate([guessed_codes(capture), truth.bystanders[-1]])[: max(len(claimed), 1)]
     agreement = best_agreement(claimed, true)
     guessed, lucky = best_agreement(guesses, true) >= READ, best_agreement(claimed, truth.bystanders[-1]) >= READ
-    lower = lucky if len(lucky) and lucky.mean() < guessed.mean() else guessed
-    what = share_of_trials(agreement >= READ, lower, f"Mean share of right bits {agreement.mean():.3f};")
+    lower = lucky if len(lucky) and len(guessed) and lucky.mean() < guessed.mean() else guessed
+    what = share_of_trials(
+        agreement >= READ, lower, f"Mean share of right bits {agreement.mean() if len(agreement) else 0.5:.3f};"
+    )
     return judged(CLAIM, what, "share of codes", capture.mode, private=private)

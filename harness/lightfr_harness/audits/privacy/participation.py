@@ -64,6 +64,6 @@ def audit(capture: Capture, truth: Truth, *, private: bool) -> Finding:
     mean = np.where(sum(view.total.user_sum for view in capture.rounds) >= 0, 1, -1)
     agreement = np.array([np.mean(claimed[user] == true[user]) for user in truth.scored])
     guesses = np.array([np.mean(mean == true[user]) >= READ for user in truth.scored])
-    note = f"{len(capture.rounds)} rounds; mean share of right bits {agreement.mean():.3f};"
+    note = f"{len(capture.rounds)} rounds; mean share of right bits {agreement.mean() if len(agreement) else 0.5:.3f};"
     what = share_of_trials(agreement >= READ, guesses, note)
     return judged(CLAIM, what, "share of codes", capture.mode, private=private)

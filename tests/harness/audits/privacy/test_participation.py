@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lightfr_harness.audits.capture import draw_cohorts
-from lightfr_harness.audits.privacy import item_set_recovery, known_items, participation
+from lightfr_harness.audits.privacy import blind_separation, item_set_recovery, known_items, participation
 from lightfr_harness.audits.privacy.plan import AuditOptions
 from tests.helpers import random_signs
 
@@ -32,6 +32,13 @@ def planted(capture, truth, deviation, rounds=150):
 def test_codes_in_sums_without_noise_are_read_by_name(secagg, deviation, verdict):
     found = participation.audit(*planted(*secagg[1:], deviation), private=True)
     assert (found.verdict, found.measured > 0.9) == (verdict, verdict == "broken")
+
+
+def test_attacks_on_a_cohort_of_the_attackers_own_devices_have_nothing_to_read(secagg):
+    """And say so without a warning."""
+    capture, truth = secagg[1], replace(secagg[2], scored=())
+    for attack in (participation, blind_separation):
+        assert "n = 0." in attack.audit(capture, truth, private=False).note
 
 
 def test_the_weights_add_up_to_what_each_user_adds(secagg):
