@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from statistics import mean
 from typing import Any
 
@@ -63,7 +64,7 @@ def compare(before: Record, after: Record) -> list[Change]:
         raise RecordError(
             f"a {before.kind} record cannot be compared with a {after.kind} record: name two records of one kind"
         )
-    old, new = ({(each["claim"], each["mode"]): each for each in findings_of(record)} for record in (before, after))
+    old, new = (_by_name(findings_of(record)) for record in (before, after))
     pairs = [(old.get(key), finding) for key, finding in new.items()]
     gone = [(finding, None) for key, finding in old.items() if key not in new]
     changes = []
@@ -72,6 +73,15 @@ def compare(before: Record, after: Record) -> list[Change]:
         if known is not None:
             changes.append(Change(known["claim"], known["mode"], known["unit"], one, other, _what(one, other)))
     return changes
+
+
+def _by_name(findings: list[FindingFields]) -> dict[tuple[str, str, int], FindingFields]:
+    """By claim, setting and place among those of both: two data sets may have the same name."""
+    found: dict[tuple[str, str, int], FindingFields] = {}
+    for each in findings:
+        place = next(n for n in count() if (each["claim"], each["mode"], n) not in found)
+        found[each["claim"], each["mode"], place] = each
+    return found
 
 
 def worse(changes: list[Change]) -> list[Change]:

@@ -70,6 +70,20 @@ def test_a_limit_that_broke_is_worse_also_where_it_has_a_new_name(before):
     assert worse(compare(after, before)) == []
 
 
+def test_of_two_figures_of_the_same_name_neither_hides_the_other(before):
+    """As those of two data sets whose files have the same name."""
+    twice = copy.deepcopy(before)
+    limit = next(f for f in twice.findings if f["verdict"] == "holds")
+    twice.findings.append({**limit, "measured": 2 * limit["measured"], "interval": [2 * limit["measured"]] * 2})
+    assert worse(compare(twice, twice)) == []
+    broken = copy.deepcopy(twice)
+    next(f for f in broken.findings if f["claim"] == limit["claim"] and f["mode"] == limit["mode"])["verdict"] = (
+        "broken"
+    )
+    (found,) = worse(compare(twice, broken))
+    assert (found.claim, found.mode) == (limit["claim"], limit["mode"])
+
+
 def test_the_command_leaves_with_1_when_something_got_worse_and_writes_a_page(before, tmp_path):
     paths = [tmp_path / "a.json", tmp_path / "b.json"]
     heavy = records.device()
