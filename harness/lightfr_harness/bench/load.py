@@ -157,10 +157,11 @@ def run_held(bench: Bench, count: int, seconds: float) -> dict[str, Any]:
     with ThreadPoolExecutor(THREADS) as pool:
         held = list(pool.map(bench.connect, range(count)))
         try:
-            begin, served = time.perf_counter(), 0
-            while not served or time.perf_counter() - begin < seconds:
-                served += sum(pool.map(_is_served, held))
-            turns = -(-served // count)
+            begin, turns, served = time.perf_counter(), 0, 0
+            while not turns or (served and time.perf_counter() - begin < seconds):
+                turns, served = turns + 1, served + sum(pool.map(_is_served, held))
+            if not served:
+                raise LoadError(f"none of {count} connections that were held open was served: try a smaller --kept")
             open_now, after = bench.server.metric("lightfr_connections"), bench.server.rss_bytes()
         finally:
             for connection in held:

@@ -1,4 +1,10 @@
+from argparse import Namespace
+from itertools import count
+
+import pytest
+
 from lightfr_harness.bench import load, load_secure
+from lightfr_harness.bench.load_devices import LoadError
 from lightfr_harness.bench.load_options import SecureLoad
 from lightfr_harness.bench.load_server import quantiles
 
@@ -29,3 +35,42 @@ def test_masked_rounds_of_cheap_devices_finish_and_their_cost_is_measured():
     assert measured["server_cpu_ms_each"] > 0
     assert measured["latency_ms"]["p99"] >= measured["latency_ms"]["p50"] > 0
     assert measured["server_peak_rss_bytes"] > 10**7
+
+
+class Held:
+    """A connection whose check-ins are served, or fail."""
+
+    def __init__(self, *, works):
+        self._works = works
+
+    def call(self, method, body):
+        if not self._works:
+            raise ConnectionError
+        return 200, b""
+
+    def close(self):
+        pass
+
+
+def bench_of(*works):
+    """A bench whose connections work, or not, in their order."""
+    server = Namespace(rss_bytes=lambda: 0, metric=lambda name: len(works))
+    return Namespace(server=server, connect=lambda number: Held(works=works[number]))
+
+
+@pytest.fixture
+def ticking(monkeypatch):
+    """A clock that goes on by a second whenever somebody looks at it."""
+    monkeypatch.setattr(load, "time", Namespace(perf_counter=count().__next__))
+
+
+@pytest.mark.usefixtures("ticking")
+def test_a_check_in_that_fails_counts_in_every_turn():
+    held = load.run_held(bench_of(True, True, True, False), 4, seconds=10)
+    assert (held["turns"], held["check_ins"], held["errors"]) == (10, 30, 10)
+
+
+@pytest.mark.usefixtures("ticking")
+def test_a_server_that_serves_no_held_connection_is_not_asked_for_ever():
+    with pytest.raises(LoadError, match="try a smaller --kept"):
+        load.run_held(bench_of(False, False), 2, seconds=10)
