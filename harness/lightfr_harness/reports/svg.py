@@ -187,13 +187,16 @@ class Plot:
 
 
 def _with_tags_apart(marks: Sequence[Mark]) -> list[Mark]:
-    """Tags stand a line apart, so that none covers another: from the top down, and in the lower half from below up."""
-    placed, room = [], {-1: 100.0, 1: 0.0}
+    """Tags stand a line apart, so that none covers another: each as near to its mark as there is room, if there is."""
+    placed: list[Mark] = []
+    taken: list[float] = []
     for mark in sorted(marks, key=lambda mark: min(mark.y, 100 - mark.y)):
-        way = 1 if mark.y < 50 else -1
-        tag_y = max(mark.y, room[way]) if way == 1 else min(mark.y, room[way])
+        tag_y = mark.y
         if mark.tag:
-            room[way] = tag_y + way * LINE
+            beside = [other + way * LINE for other in taken for way in (1, -1)]
+            free = [y for y in (mark.y, *beside) if 0 <= y <= 100 and all(abs(y - o) >= LINE - 1e-6 for o in taken)]
+            _, tag_y = min(((abs(y - mark.y), y) for y in free), default=(0.0, mark.y))
+            taken.append(tag_y)
         placed.append(replace(mark, tag_y=round(tag_y, 2)))
     return placed
 

@@ -5,6 +5,7 @@ import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,6 +17,7 @@ from lightfr_harness.records import CostRecord, from_dict
 from lightfr_harness.reports import comparison, cost, paper_all
 from lightfr_harness.reports.bench import device_rows
 from lightfr_harness.reports.pages import page_of
+from lightfr_harness.reports.svg import LINE, Plot, Series, share_axis
 from lightfr_harness.server.coordinator.accuracy import AccuracyReport
 from lightfr_harness.server.coordinator.operations import render
 from tests.browser import CHROMIUM, REASON, browser
@@ -169,6 +171,14 @@ def test_points_of_the_privacy_page_carry_their_mode_and_stand_against_accuracy_
     assert re.findall(r'class="tag [^>]*>([^<]+)', text).count("secagg+dp 256") == 2 * 3
     assert ">HR@10</text>" in text
     assert ">bytes of an upload</text>" in text
+
+
+@pytest.mark.parametrize("heights", [[0.0] * 12 + [0.4, 0.6], [1.0] * 9 + [0.0] * 9, [n / 40 for n in range(16)]])
+def test_tags_of_many_modes_do_not_cover_one_another(heights):
+    points = [Series(f"mode {n}", [(0.5, y, "")], tag=f"mode {n}") for n, y in enumerate(heights)]
+    places = sorted(mark.tag_y for mark in Plot("", share_axis(""), share_axis(""), points).marks())
+    assert 0 <= places[0] < places[-1] <= 100
+    assert min(lower - upper for upper, lower in pairwise(places)) >= LINE - 0.02
 
 
 def test_text_from_a_profile_is_escaped():
