@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -83,6 +85,9 @@ def lightfr_harness(
 
     Exit codes: 0 all is well, 1 a limit is broken or a case failed, 2 the command could not be tried.
     """
+    # A letter that the terminal's encoding lacks must not end a command that has done its work.
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def demo(

@@ -115,7 +115,7 @@ def test_records_of_different_kinds_are_an_error_in_one_sentence(written):
     )
 
 
-@pytest.mark.parametrize("change", [{"measured": "much"}, {"measured": []}, {"unit": None}, {"claim": "\ud800"}])
+@pytest.mark.parametrize("change", [{"measured": "much"}, {"measured": []}, {"unit": None}])
 def test_a_new_figure_that_is_no_figure_is_an_error_in_one_sentence(change, written, tmp_path):
     values = json.loads(written["privacy"].read_text())
     values["findings"].append({**values["findings"][0], "claim": "a new one", **change})
@@ -138,6 +138,17 @@ def test_a_new_figure_without_a_verdict_is_an_error_in_one_sentence(written, tmp
     del values["findings"][-1]["verdict"]
     (tmp_path / "after.json").write_text(json.dumps(values))
     assert run("compare", written["privacy"], tmp_path / "after.json").exit_code == 2
+
+
+@pytest.mark.parametrize(("claim", "shown"), [("epsilon, ε", r"epsilon, \u03b5"), ("\ud800", r"\ud800")])
+def test_a_letter_that_the_terminal_lacks_is_shown_by_its_number(claim, shown, written, tmp_path):
+    values = json.loads(written["privacy"].read_text())
+    values["findings"].append({**values["findings"][0], "claim": claim})
+    (tmp_path / "after.json").write_text(json.dumps(values))
+    words = ["compare", str(written["privacy"]), str(tmp_path / "after.json")]
+    answer = CliRunner(charset="latin-1", env={"COLUMNS": "200"}).invoke(app, words)
+    assert answer.exit_code == 0, answer.output
+    assert shown in answer.stdout
 
 
 def test_a_claim_that_is_no_text_is_shown_all_the_same(written, tmp_path):
