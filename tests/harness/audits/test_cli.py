@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from lightfr_harness import records
-from lightfr_harness.audits.privacy.plan import AuditOptions
+from lightfr_harness.audits.privacy.plan import AuditOptions, scenarios
 from lightfr_harness.cli import app
 from tests.harness.record_examples import EXAMPLES
 
@@ -89,6 +89,12 @@ def test_the_scale_of_a_file_reaches_every_run_of_an_audit():
     scale = {"rating_min": 1.0, "rating_max": 5.0}
     asked = AuditOptions(data=Path("ratings.inter"), format="inter", data_options=scale)
     assert all(asked.training(mode, None).data_options == scale for mode in asked.modes)
+
+
+def test_a_mode_or_a_cohort_that_is_named_twice_is_audited_once():
+    asked = AuditOptions(modes=("secagg", "clear", "secagg"), cohorts=(30, 40, 30))
+    names = [scenario.name for scenario in scenarios(asked, 100)]
+    assert names == ["secagg, cohort 30", "secagg, cohort 40", "secagg, cohort 40, gate off", "clear"]
 
 
 def test_only_a_record_of_our_modes_stands_beside_other_methods(tmp_path):

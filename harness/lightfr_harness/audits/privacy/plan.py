@@ -94,7 +94,7 @@ def scenarios(options: AuditOptions, n_users: int) -> list[Scenario]:
     asked = options.cohorts or (max(1, round(DEFAULT_FRACTION * n_users)),)
     cohorts = sorted({min(cohort, n_users) for cohort in asked})
     plan = []
-    for mode in options.modes:
+    for mode in dict.fromkeys(options.modes):
         sizes = cohorts if mode in SECURE_MODES else cohorts[-1:]
         names = [f"{mode}, cohort {size}" if mode in SECURE_MODES else mode for size in sizes]
         plan += [Scenario(name, mode, size) for name, size in zip(names, sizes, strict=True)]
