@@ -10,6 +10,7 @@ import math
 import os
 import tempfile
 from collections.abc import Callable, Iterable
+from errno import EBUSY
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -132,5 +133,10 @@ def write_text(path: Path, text: str) -> None:
     try:
         beside.write_text(text, encoding="utf-8")
         beside.replace(target)
+    except OSError as error:
+        # A file that is mounted by itself, as containers do, is written to where it stands.
+        if error.errno != EBUSY:
+            raise
+        target.write_text(text, encoding="utf-8")
     finally:
         beside.unlink(missing_ok=True)

@@ -1,5 +1,6 @@
 """Records: written, read back, documented, drawn and compared, whatever their kind."""
 
+import errno
 import json
 import os
 import re
@@ -234,6 +235,17 @@ def test_a_record_is_written_into_a_pipe_and_through_a_link(written, tmp_path):
     records.write(EXAMPLES["fit"], pipe)
     assert json.loads(os.read(reading, 65_536)) == records.to_dict(EXAMPLES["fit"])
     os.close(reading)
+
+
+def test_a_record_is_written_into_a_file_that_is_mounted_by_itself(written, monkeypatch):
+    def busy(path, target):
+        raise OSError(errno.EBUSY, "Device or resource busy")
+
+    monkeypatch.setattr(Path, "replace", busy)
+    before = {each.name for each in written["fit"].parent.iterdir()}
+    records.write(EXAMPLES["topk"], written["fit"])
+    assert records.read(written["fit"]) == EXAMPLES["topk"]
+    assert {each.name for each in written["fit"].parent.iterdir()} == before
 
 
 def test_a_dash_prints_the_record_and_nothing_else(capsys):
