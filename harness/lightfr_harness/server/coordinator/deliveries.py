@@ -117,6 +117,17 @@ class Deliveries:
             raise invalid("the membership or the signature of the keys does not fit") from error
         return vouched
 
+    def refuse_keys(self, device: str, vouched: VouchedEntry) -> None:
+        """A device of the cohort has one of these keys. If it is the member key, the other one lied.
+
+        The authority vouches for it, the device has just signed with it, and nobody else has a mask or share key of
+        these bytes but to keep the device out.
+        """
+        self.refused.add(device)
+        for other, known in self._entries.items():
+            if vouched.entry.member_key in (known.entry.mask_key, known.entry.share_key):
+                self.faults[other] = "it took the member key of another device for its own"
+
     def _keep_keys(self, device: str, vouched: VouchedEntry) -> None:
         self._entries[device] = vouched
 

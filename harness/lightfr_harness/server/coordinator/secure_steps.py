@@ -110,7 +110,7 @@ class SecureSteps:
             raise Refusal(error_pb2.ERROR_REASON_UPLOAD_CONFLICT, "this device delivered other bytes for this step")
         cohort = addressed.cohort
         if cohort is not None and outcome == Outcome.NOT_NEW:
-            cohort.refused.add(device)
+            cohort.refuse_keys(device, checked)
             raise invalid(NOT_NEW)
         if cohort is None or cohort.phase != phase:
             return

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from lightfr.secagg.views import entry_message
 from lightfr.v1 import coordinator_pb2 as pb
 from lightfr.v1 import secure_pb2
 from lightfr_harness.server.coordinator.refusals import Refusal
@@ -77,6 +78,21 @@ class Framer(Changed):
         victim = sorted(self.others).index(self.victim).to_bytes(4, "little")
         parts = [records[at : at + 37] for at in range(0, len(records), 37)]
         return b"".join(part[:4] + bytes(33) if part[:4] == victim else part for part in parts)
+
+
+class Thief(Changed):
+    """Shows the member key of a device, known from a roster of before, as its own mask key, to keep that one out."""
+
+    method, kind, field = "AdvertiseKeys", secure_pb2.AdvertiseKeysRequest, "mask_public_key"
+
+    async def send(self, method, request):
+        if method == self.method:
+            message = self.kind.FromString(request)
+            message.mask_public_key = self.victim.member.key.public
+            keys = message.mask_public_key, message.share_public_key
+            message.signature = self.member.key.sign(entry_message(message.round_id, self.place.peer_id, *keys))
+            request = message.SerializeToString()
+        return await SecureDevice.send(self, method, request)
 
 
 class Signer(Changed):
@@ -163,6 +179,33 @@ def test_two_that_lie_about_a_third_do_not_have_it_named(tmp_path):
                 await it.go_on()
             assert it.coordinator.version.manifest.model_version == 2
             assert not events(it, "fault")
+
+    run(story())
+
+
+def test_a_device_that_shows_the_member_key_of_another_is_named_and_the_other_is_not_paused(tmp_path):
+    async def story():
+        async with secure(tmp_path, goal=N, minimum=3, evaluate_every=0) as it:
+            victim = SecureDevice(7, it.call)
+            for count in range(1, MOST_FAULTS + 1):
+                devices = [(Thief if seed == LIAR else SecureDevice)(seed, it.call) for seed in range(N)]
+                devices[LIAR].victim = devices[7] = victim
+                for device in devices:
+                    await device.check_in()
+                for device in devices:
+                    if device is victim:
+                        with pytest.raises(Refusal, match="a key is not new"):
+                            await device.deliver()
+                    else:
+                        await device.deliver()
+                for _ in STEPS:  # Nobody goes on: the round ends by its deadlines.
+                    it.clock.now += 60
+                    await it.go_on()
+                counts = {event["device"]: event["count"] for event in events(it, "fault")}
+                assert counts == {f"device-{LIAR}": count, victim.name: 0}
+            answer = await SecureDevice(LIAR, it.call).call("CheckIn", CHECK_IN, pb.CheckInResponse)
+            assert answer.retry_window.reason == pb.RETRY_REASON_FAULTY
+            await victim.check_in()
 
     run(story())
 
