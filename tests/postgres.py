@@ -29,7 +29,7 @@ def _with_descendants(pid):
 
 
 class Postgres:
-    """A server that can be killed and started again. Its data bases are made and named by `database`."""
+    """A server that can be killed and started again. Its databases are made and named by `database`."""
 
     def __init__(self, **settings):
         self._bin, self._process, self._made = programs(), None, 0
@@ -69,7 +69,7 @@ class Postgres:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd="/", start_new_session=True)
 
     def database(self):
-        """The address of a new data base."""
+        """The address of a new database."""
         self._made += 1
         name = f"lightfr{self._made}"
         self._run("createdb", "--host", self.folder, "--username", USER, name)

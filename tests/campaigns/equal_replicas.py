@@ -58,7 +58,7 @@ class Line:
                 status, answer = 503, str(error).encode()
             if status == 200:
                 return answer
-            # A refusal is an answer; a server that is away, or that has lost its data base, is not.
+            # A refusal is an answer; a server that is away, or that has lost its database, is not.
             if status < 500 or time.monotonic() > ends:
                 raise LoadError(f"{method} was answered with status {status}: {answer[:300]!r}")
             self.retries += 1

@@ -89,7 +89,7 @@ def require_rounds(folder):
 
 
 class Revealed:
-    """The rounds in which a device has taken the last step, as the coordinator's data base tells before it forgets."""
+    """The rounds in which a device has taken the last step, as the coordinator's database tells before it forgets."""
 
     def __init__(self, database, device_id):
         self._database, self._device_id, self.rounds = database, device_id, set()

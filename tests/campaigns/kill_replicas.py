@@ -84,7 +84,7 @@ class ReplicaCampaign(Campaign):
         for number, process in enumerate(self.processes):
             if process.poll() is not None:
                 said = (self.base / f"replica-{number}.log").read_text()[-1500:]
-                if "cannot use the data base" not in said.splitlines()[-1]:
+                if "cannot use the database" not in said.splitlines()[-1]:
                     self.summary.torn += 1
                     print(said, file=sys.stderr)
                 self.start(number)

@@ -121,7 +121,7 @@ class AtOnce(ThreadPoolExecutor):
 
 
 class AuthorityTarget:
-    """One procedure of EnrollmentService. Each batch finds the authority's data base as it was before the first."""
+    """One procedure of EnrollmentService. Each batch finds the authority's database as it was before the first."""
 
     allowed, waits, slots = Refusal, False, SLOTS
 

@@ -30,7 +30,7 @@ from lightfr_harness.simulation.identities import identity_of
 
 BITS, OPEN_ROWS, PROCESSES, DROPOUT = 64, 500, 2, 0.1
 DEADLINE_SECONDS = 20
-# Files of versions and the data base's log come and go: so much may be between the first and the last sixth.
+# Files of versions and the database's log come and go: so much may be between the first and the last sixth.
 GROWTH = {"rss_bytes": 1.1, "descriptors": 1.1, "disk_bytes": 1.2, "p99_ms": 1.5}
 # Of the goal. While a liar is looked for, more than half of the devices sit out, and a tenth of the rest leaves.
 SMALLEST = 6

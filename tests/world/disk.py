@@ -1,4 +1,4 @@
-"""Disks: a device's, which loses power, fills up, tears writes and is slow; and the data bases of coordinators.
+"""Disks: a device's, which loses power, fills up, tears writes and is slow; and the databases of coordinators.
 
 The files are real ones in memory. A kill leaves what was written; a loss of power leaves what was flushed, and of the
 rest as much as the seed says. SQLite runs as it is, so its own recovery from torn pages is not tried here: a kill ends
@@ -128,7 +128,7 @@ class DeviceDisk:
 
 
 class WorldDatabase(SqliteDatabase):
-    """The coordinator's SQLite data base, whose writer is an event in the place of a thread."""
+    """The coordinator's SQLite database, whose writer is an event in the place of a thread."""
 
     def __init__(
         self, world: World, host: Host, path: Path, on_failure: Callable[[BaseException], None],
@@ -224,14 +224,14 @@ class SharedDatabase(WorldDatabase):
             self._world.kill_coordinator(self._host, "before a transaction")
             raise Killed
         if fate == "away":
-            self._answer(future, error=StorageUnavailableError("the data base is away: try again later"))
+            self._answer(future, error=StorageUnavailableError("the database is away: try again later"))
             return
         try:
             with _transaction(self.connection):
                 result = job(self.connection)
         except Exception as error:
-            self._answer(future, error=StorageError(f"the data base refused: {type(error).__name__}"))
-            self._world.fail("a job of a shared data base raised", error)
+            self._answer(future, error=StorageError(f"the database refused: {type(error).__name__}"))
+            self._world.fail("a job of a shared database raised", error)
             return
         if fate == "kill after":
             self._world.kill_coordinator(self._host, "after a transaction")
@@ -240,7 +240,7 @@ class SharedDatabase(WorldDatabase):
             for other in self._world.sharing:
                 other.tell()
         if fate == "away after":
-            self._answer(future, error=StorageUnavailableError("the data base is away: try again later"))
+            self._answer(future, error=StorageUnavailableError("the database is away: try again later"))
             return
         self._answer(future, result)
 

@@ -308,7 +308,7 @@ class Watch:
                         self._world.fail("something that was acknowledged is not stored")
         kept = {round_id for round_id, *_ in rows}
         if n_bodies or any(rounds[round_id] < newest - REMEMBERED_ROUNDS for round_id in kept):
-            self._world.fail("the data base keeps what should be gone")
+            self._world.fail("the database keeps what should be gone")
 
     def overdue(self, devices: Iterable[DeviceProgram]) -> list[int]:
         """Devices that have not renewed their certificate, which was due from the beginning."""

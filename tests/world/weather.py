@@ -33,7 +33,7 @@ class Forecast:
     n_devices: int
     settings: Settings
     plan: Plan
-    # 0: one coordinator on SQLite; more: so many replicas on a shared data base.
+    # 0: one coordinator on SQLite; more: so many replicas on a shared database.
     replicas: int
     strength: float
     storm_seconds: float
@@ -178,7 +178,7 @@ class Weather:
         return "kill" if self._draw.random() < 0.8 else "full"
 
     def fate_of_transaction(self) -> str:
-        """In a shared data base."""
+        """In a shared database."""
         if not self._happens(0.006):
             return ""
         return self._draw.choices(("kill", "kill after", "away", "away after"), (25, 25, 25, 25))[0]

@@ -196,7 +196,7 @@ def _load_secure(load: SecureLoad, json_file: str | None, report: Path | None) -
         caption="p50, p99: ms of a delivery; the next three: CPU ms for each device; MB: the most that the server held",
         padding=(0, 0),
     )
-    heads = ("uploads", "left", "failed", "p50", "p99", "device", "server", "data base", "MB", "seconds")
+    heads = ("uploads", "left", "failed", "p50", "p99", "device", "server", "database", "MB", "seconds")
     table.add_column("", no_wrap=True)
     for name in heads:
         table.add_column(name, justify="right")

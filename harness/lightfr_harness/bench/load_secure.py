@@ -2,7 +2,7 @@
 
 Every device opens a new connection, and everybody is in every round. A round in which devices drop out waits for them
 until the deadline of its phase, so its seconds say little; the CPU time of the server says what a device costs it.
-With a data base the rounds of replicas on it stand between those of one coordinator on SQLite.
+With a database the rounds of replicas on it stand between those of one coordinator on SQLite.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ class Spent:
 
 
 class Servers:
-    """One coordinator, or replicas on one data base: measured as one."""
+    """One coordinator, or replicas on one database: measured as one."""
 
     def __init__(self, name: str, servers: Sequence[MeasuredServer], database: LocalPostgres | None = None) -> None:
         self.name, self._servers, self._database = name, list(servers), database

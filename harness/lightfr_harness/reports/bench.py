@@ -220,7 +220,7 @@ def secure_load_page(record: SecureLoadRecord) -> str:
         f"{record.bits} bits; a share of {record.dropout:g} leaves before the upload. Times are those of deliveries."
     )
     quantiles = ("p50", "p95", "p99")
-    heads = ("", "uploaded", "left", "failed", *quantiles, "client CPU", "server CPU", "data base", "written", "load")
+    heads = ("", "uploaded", "left", "failed", *quantiles, "client CPU", "server CPU", "database", "written", "load")
     rows = [
         (
             f"{one['server']}, round {place}",

@@ -174,7 +174,7 @@ class Authority:
         """Take back the names of devices, all or none; those revoked before stay so."""
         with self._registry.transaction():
             for device_id in device_ids:
-                # What is not ASCII is no id; a data base may not even be able to look for it.
+                # What is not ASCII is no id; a database may not even be able to look for it.
                 if not (device_id.isascii() and self._registry.has_device(device_id)):
                     raise _unknown_device(device_id)
                 self._registry.revoke(device_id)

@@ -44,7 +44,7 @@ def init_command(
         typer.Option(help="The same for the authority, when it runs on another machine. Default: those of --host."),
     ] = None,
     database: Annotated[
-        str, typer.Option(help="postgresql://... of a data base for what it remembers. Default: SQLite in FOLDER.")
+        str, typer.Option(help="postgresql://... of a database for what it remembers. Default: SQLite in FOLDER.")
     ] = "",
 ) -> None:
     """Make a new authority, and in it the folder `coordinator`, all that a coordinator needs.

@@ -63,7 +63,7 @@ _MEMBERSHIP_LABEL = b"LIGHTFR MEMBERSHIP KEY"
 def create(
     folder: Path, hosts: Sequence[str], enrollment_hosts: Sequence[str], now: datetime, database: str = ""
 ) -> None:
-    """Make a whole new folder, or nothing. Its tables are in the data base with this address, if there is one."""
+    """Make a whole new folder, or nothing. Its tables are in the database with this address, if there is one."""
     names, enrollment_names = _parse_hosts(hosts), _parse_hosts(enrollment_hosts)
     issuer, manifest_key, membership_key = make_issuer(now), *(ed25519.Ed25519PrivateKey.generate() for _ in range(2))
     trust = issuer.certificate.public_bytes(Encoding.PEM) + _public_pem(manifest_key)

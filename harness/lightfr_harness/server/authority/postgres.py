@@ -32,7 +32,7 @@ class PostgresSchema:
         if not is_there:
             self.close()
             raise AuthorityError(
-                "The data base has no authority that this role may read. Restore it from a copy, or look at the address"
+                "The database has no authority that this role may read. Restore it from a copy, or look at the address"
                 " in the file `database` of the authority's folder."
             )
 
@@ -48,7 +48,7 @@ class PostgresSchema:
                 connection.execute(f"CREATE SCHEMA {NAME}")
             except errors.DuplicateSchema as error:
                 raise AuthorityError(
-                    "The data base holds an authority already: go on with its folder, or name another data base."
+                    "The database holds an authority already: go on with its folder, or name another database."
                 ) from error
             connection.execute(f"SET LOCAL search_path = {NAME}")
             connection.execute(schema.encode())
@@ -85,4 +85,4 @@ def _errors() -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        raise RegistryError(f"The authority's data base failed ({in_one_line(error)}). Try again.") from error
+        raise RegistryError(f"The authority's database failed ({in_one_line(error)}). Try again.") from error

@@ -56,7 +56,7 @@ class Evaluation:
         return cls(round_number, manifest.model_version, Evaluated.of(candidates, hits, variance_of(noise, devices)))
 
     def row(self) -> tuple[int, int, str, bytes, float]:
-        """As the data base keeps it."""
+        """As the database keeps it."""
         kept = self.evaluated
         sums = kept.sums.astype("<i8").tobytes()
         return self.round_number, self.model_version, json.dumps(kept.candidates), sums, kept.noise_variance

@@ -1,4 +1,4 @@
-"""What devices send, and what cohorts add up, as the data base keeps it: under a key of its cohort.
+"""What devices send, and what cohorts add up, as the database keeps it: under a key of its cohort.
 
 The end of the cohort overwrites the key: to overwrite all that was sent would write as much again, twice.
 """
@@ -30,18 +30,18 @@ def unsealed(cipher: AESGCM, body: bytes) -> bytes:
     try:
         return cipher.decrypt(body[:NONCE_BYTES], body[NONCE_BYTES:], None)
     except (InvalidTag, ValueError) as error:
-        raise StorageError("what devices sent is damaged: restore the data base") from error
+        raise StorageError("what devices sent is damaged: restore the database") from error
 
 
 def cipher_of(connection: Any, round_id: bytes) -> AESGCM:
     row = connection.execute("SELECT key FROM body_keys WHERE round_id = ?", (round_id,)).fetchone()
     if row is None:
-        raise StorageError("the key of a round is missing: restore the data base")
+        raise StorageError("the key of a round is missing: restore the database")
     return AESGCM(row[0])
 
 
 def packed_sums(sums: Mapping[str, npt.NDArray[np.int64]]) -> bytes:
-    """As the data base keeps them."""
+    """As the database keeps them."""
     file = io.BytesIO()
     np.savez(file, **dict(sums))  # type: ignore[arg-type]
     return file.getvalue()

@@ -149,7 +149,7 @@ def application(
         try:
             await coordinator.have_artifact(request.match_info["digest"])
         except StorageError:
-            return web.Response(status=503, text="the data base is away\n", headers={"Retry-After": "10"})
+            return web.Response(status=503, text="the database is away\n", headers={"Retry-After": "10"})
         response, size = await downloads.answer(request, coordinator.artifacts, request.match_info["digest"])
         coordinator.metrics.sent.inc(size)
         return response

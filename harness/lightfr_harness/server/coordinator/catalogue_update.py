@@ -1,6 +1,6 @@
 """Another list of items for a folder: what it changes, and the way from the operator to the coordinator.
 
-`offer` checks a list and puts it into the folder, or into the data base of replicas, where the coordinator finds it
+`offer` checks a list and puts it into the folder, or into the database of replicas, where the coordinator finds it
 between two rounds. A coordinator that is stopped finds it at its next start.
 """
 
@@ -44,7 +44,7 @@ def offer(folder: Path, content: bytes) -> Change:
 
 
 def offer_to_replicas(database: str, content: bytes) -> Change:
-    """As above, for the replicas of a data base, which has their files too."""
+    """As above, for the replicas of a database, which has their files too."""
     return asyncio.run(_offer_to_replicas(database, content))
 
 
@@ -55,7 +55,7 @@ async def _offer_to_replicas(database: str, content: bytes) -> Change:
             lambda stored: (stored.settings(), stored.manifests(), stored.catalogue_changes())
         )
         if kept is None:
-            raise FolderError("the data base has not begun: start a replica with this list as its --catalogue")
+            raise FolderError("the database has not begun: start a replica with this list as its --catalogue")
         with TemporaryDirectory() as folder:
             publisher = Publisher(Path(folder))
             state = await Shelf(publisher, storage).fetch_newest(manifests)

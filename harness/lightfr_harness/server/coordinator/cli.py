@@ -133,7 +133,7 @@ def serve(
     database: Annotated[
         str,
         typer.Option(
-            help="postgresql://... of a data base that several coordinators share. Default: SQLite in FOLDER, for one."
+            help="postgresql://... of a database that several coordinators share. Default: SQLite in FOLDER, for one."
         ),
     ] = "",
     allow_clear_uploads: Annotated[
@@ -194,7 +194,7 @@ def serve(
 
 
 def _is_database(place: str) -> bool:
-    """Whether a place is the address of a data base, and not a folder."""
+    """Whether a place is the address of a database, and not a folder."""
     return place.startswith(("postgresql://", "postgres://"))
 
 

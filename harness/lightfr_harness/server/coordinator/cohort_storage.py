@@ -1,7 +1,7 @@
 """What a cohort's devices do, kept so that it survives a crash: places, what they delivered, what that settled, sums.
 
-The data base decides: whether a place is left, whether a phase still takes what is delivered, whether it ends with what
-was settled. So several processes can work on one data base, and none of them can promise what another has made untrue.
+The database decides: whether a place is left, whether a phase still takes what is delivered, whether it ends with what
+was settled. So several processes can work on one database, and none of them can promise what another has made untrue.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Placed(NamedTuple):
 
 
 class CohortStorage:
-    """The data base of one coordinator, or of all its replicas, as far as one cohort is concerned."""
+    """The database of one coordinator, or of all its replicas, as far as one cohort is concerned."""
 
     def __init__(self, database: Any) -> None:
         self.database = database

@@ -1,7 +1,7 @@
-"""A SQLite data base with one thread that writes.
+"""A SQLite database with one thread that writes.
 
 Everything that was asked for while it wrote the last transaction goes into the next one, so that a crowd shares one
-wait for the disk. Changes take effect in the order in which they were asked for. Any failure ends the data base: what
+wait for the disk. Changes take effect in the order in which they were asked for. Any failure ends the database: what
 was not answered was not promised, and a restart resumes from what is durable.
 """
 
@@ -29,11 +29,11 @@ Job = Callable[[Any], Any]
 
 
 class StorageError(LightFRError):
-    """The data base cannot be read or written: free disk space or restore the folder, then start again."""
+    """The database cannot be read or written: free disk space or restore the folder, then start again."""
 
 
 class StorageUnavailableError(StorageError):
-    """The data base is away for now. What was asked for may or may not have been done: ask again."""
+    """The database is away for now. What was asked for may or may not have been done: ask again."""
 
 
 class RoundEndedError(StorageUnavailableError):
@@ -141,7 +141,7 @@ class SqliteDatabase:
         return batch
 
     def _write_batch(self, batch: list[tuple[Job, asyncio.Future[Any]]]) -> bool:
-        """One transaction; False when it failed, and with it the data base."""
+        """One transaction; False when it failed, and with it the database."""
         futures = [future for _, future in batch]
         try:
             self._crash_point("transaction begins")
@@ -189,7 +189,7 @@ def _prepare(connection: sqlite3.Connection, schema: str, schema_version: int) -
 
 
 def require_schema(connection: sqlite3.Connection, schema_version: int, *others: int) -> None:
-    """Raise StorageError unless the data base has this schema, or one of the others."""
+    """Raise StorageError unless the database has this schema, or one of the others."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version not in (schema_version, *others):
         raise StorageError(

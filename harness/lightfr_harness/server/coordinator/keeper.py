@@ -51,7 +51,7 @@ class RoundKeeper(VersionKeeper):
     ) -> None:
         """Hold a folder. Its items are needed to begin it, and may be None later.
 
-        Replicas name a data base, which has their artifacts and states too.
+        Replicas name a database, which has their artifacts and states too.
         """
         if settings.is_secure:
             plan.require_cohort()
@@ -76,7 +76,7 @@ class RoundKeeper(VersionKeeper):
         self.failed = asyncio.Event()
 
     def _open_storage(self, folder: Path, database: str, crash_point: CrashPoint) -> Storage:
-        """Return the data base with this address, or the file in the folder. A simulation has one of its own."""
+        """Return the database with this address, or the file in the folder. A simulation has one of its own."""
         if database:
             return Storage.in_postgres(database, lambda: self.wake())
         return Storage.in_file(folder / "coordinator.sqlite", self._storage_failed, crash_point)

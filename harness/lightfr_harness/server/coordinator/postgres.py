@@ -1,7 +1,7 @@
-"""A PostgreSQL data base that several coordinators write to.
+"""A PostgreSQL database that several coordinators write to.
 
 As with SQLite one thread writes, and what was asked for while it wrote the last transaction goes into the next one. A
-job may be done again after a deadlock or a conflict with another process, so it changes nothing but the data base. When
+job may be done again after a deadlock or a conflict with another process, so it changes nothing but the database. When
 the connection is lost, nothing of what was under way is promised: whoever waits for it is told to try again, and finds
 out then what became of it.
 """
@@ -109,7 +109,7 @@ class Session:
 
 
 class PostgresDatabase:
-    """One data base. Reads happen before the start; from the first change on everything is a job for the writer."""
+    """One database. Reads happen before the start; from the first change on everything is a job for the writer."""
 
     is_shared = True
     # Deliveries share a cohort's row with each other and with places; whoever ends a phase has it alone.
@@ -127,7 +127,7 @@ class PostgresDatabase:
             _prepare(self._session, schema, schema_version)
         except psycopg.Error as error:
             self._drop()
-            raise StorageError(f"cannot use the data base: {in_one_line(error)}") from error
+            raise StorageError(f"cannot use the database: {in_one_line(error)}") from error
         except StorageError:
             self._drop()
             raise
@@ -199,7 +199,7 @@ class PostgresDatabase:
             self.start()
         future: asyncio.Future[Any] = self._loop.create_future()
         if self._session is None or self._is_closed.is_set():
-            future.set_exception(StorageUnavailableError("the data base is away: try again later"))
+            future.set_exception(StorageUnavailableError("the database is away: try again later"))
         else:
             self._jobs.put((job, future))
         self._last = future
@@ -224,7 +224,7 @@ class PostgresDatabase:
     def _do(self, batch: list[tuple[Job, asyncio.Future[Any]]]) -> None:
         """One transaction. If one of several jobs fails by itself, each is done alone, so that only that one fails."""
         if self._session is None:
-            self._answer(batch, error=StorageUnavailableError("the data base is away: try again later"))
+            self._answer(batch, error=StorageUnavailableError("the database is away: try again later"))
             return
         for _ in range(_TRIES):
             try:
@@ -234,17 +234,17 @@ class PostgresDatabase:
                 continue
             except _LOST:
                 self._drop()
-                self._answer(batch, error=StorageUnavailableError("the data base is away: try again later"))
+                self._answer(batch, error=StorageUnavailableError("the database is away: try again later"))
             except Exception as error:
                 if len(batch) > 1:
                     for one in batch:
                         self._do([one])
                 else:
-                    self._answer(batch, error=StorageError(f"the data base refused: {type(error).__name__}"))
+                    self._answer(batch, error=StorageError(f"the database refused: {type(error).__name__}"))
             else:
                 self._answer(batch, results)
             return
-        self._answer(batch, error=StorageUnavailableError("the data base is busy: try again later"))
+        self._answer(batch, error=StorageUnavailableError("the database is busy: try again later"))
 
     def _answer(
         self, batch: list[tuple[Job, asyncio.Future[Any]]], results: Sequence[Any] = (), error: Exception | None = None
@@ -345,12 +345,12 @@ def _prepare(session: Session, schema: str, schema_version: int) -> None:
         (version,) = session.execute("SELECT version FROM schema_version").fetchone() or (0,)
     if version != schema_version:
         raise StorageError(
-            f"the data base was made by another release: schema {version}, this one reads {schema_version}. Stop all"
-            " replicas before an upgrade, or name a new data base, whose first codes may be a file of the old one's"
+            f"the database was made by another release: schema {version}, this one reads {schema_version}. Stop all"
+            " replicas before an upgrade, or name a new database, whose first codes may be a file of the old one's"
             " artifacts (--codes)"
         )
 
 
 def in_one_line(error: psycopg.Error) -> str:
-    """What PostgreSQL says, in one line. It names hosts and data bases, and no password."""
+    """What PostgreSQL says, in one line. It names hosts and databases, and no password."""
     return " ".join(str(error).split()) or type(error).__name__

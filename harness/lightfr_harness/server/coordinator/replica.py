@@ -1,6 +1,6 @@
-"""One of several coordinators on one data base: any of them answers any call of any device.
+"""One of several coordinators on one database: any of them answers any call of any device.
 
-The data base decides, and memory follows it: before a request is answered, it is compared with what is stored about its
+The database decides, and memory follows it: before a request is answered, it is compared with what is stored about its
 device, and what other processes have settled since comes into memory as after a restart, phase by phase.
 """
 
@@ -20,7 +20,7 @@ from lightfr_harness.server.coordinator.shelf import Shelf
 from lightfr_harness.server.coordinator.stored import Seen
 from lightfr_harness.server.coordinator.stored_catalogue import StoredCatalogue
 
-# How long the rounds rest when the data base is away.
+# How long the rounds rest when the database is away.
 _AWAY_SECONDS = 0.5
 
 
@@ -31,7 +31,7 @@ class Replica(Coordinator):
     _shelf: Shelf
 
     async def start(self) -> None:
-        """Begin the data base, or go on where it stands."""
+        """Begin the database, or go on where it stands."""
         self._catching_up = asyncio.Lock()
         self._storage.files = self._shelf = Shelf(self._publisher, self._storage)
         self.next_catalogue = StoredCatalogue(self._storage)
@@ -70,7 +70,7 @@ class Replica(Coordinator):
         return any(one.state != known[one.round_id].state or _has_moved(known[one.round_id], one) for one in seen)
 
     async def catch_up(self) -> None:
-        """Bring memory to where the data base stands."""
+        """Bring memory to where the database stands."""
         async with self._catching_up:
             seen, newest, self.next_catalogue.seen = await self._storage.read(
                 lambda stored: (stored.seen(), stored.newest_version(), stored.next_catalogue_sha256())
@@ -87,7 +87,7 @@ class Replica(Coordinator):
                     await self._catch_up_with(cohorts[one.round_id], one)
 
     async def _catch_up_with(self, current: Round, seen: Seen) -> None:
-        """Bring one cohort to where it stands in the data base."""
+        """Bring one cohort to where it stands in the database."""
         _note(current, seen)
         if current.cohort is None:
             if seen.deliveries > len(current.receipts):
@@ -123,7 +123,7 @@ class Replica(Coordinator):
         return await super().end_due_phase()
 
     async def _repeat(self, end_due: Callable[[], Awaitable[bool]]) -> None:
-        """Go on by itself when the data base was away."""
+        """Go on by itself when the database was away."""
         is_away = False
         while True:
             changed = self._changed
@@ -149,7 +149,7 @@ class Replica(Coordinator):
 
     @asynccontextmanager
     async def _holding(self, key: bytes) -> AsyncIterator[bool]:
-        """Do what takes long in one process at a time. That is only thrift: the data base takes one result anyway."""
+        """Do what takes long in one process at a time. That is only thrift: the database takes one result anyway."""
         number = lock_number(key)
         is_held = await self._storage.database.try_lock(number)
         try:
@@ -162,7 +162,7 @@ class Replica(Coordinator):
                     await self._storage.database.unlock(number)
 
     def _tidy(self) -> None:
-        """Nothing: files go when a version is taken up, and a list that waits is in the data base."""
+        """Nothing: files go when a version is taken up, and a list that waits is in the database."""
 
 
 def lock_number(key: bytes) -> int:

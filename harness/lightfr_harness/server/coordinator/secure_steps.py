@@ -152,7 +152,7 @@ class SecureSteps:
 
 
 async def catch_up(storage: Storage, current: Round, key: Ed25519PrivateKey) -> None:
-    """Bring a cohort to the phase where it stands in the data base.
+    """Bring a cohort to the phase where it stands in the database.
 
     After a start that is all of it; later it is what other processes have taken and settled meanwhile.
     """

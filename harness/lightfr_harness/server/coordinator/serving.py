@@ -66,7 +66,7 @@ async def serve_until_stopped(
 
     With the folder of an authority, that one is started too and ends with this; if it ends by itself, so does this.
     `make_rule` and `observer` are for programs that measure: another way to aggregate, and a view of what passes.
-    With the address of a data base this is one of several replicas that share it.
+    With the address of a database this is one of several replicas that share it.
     """
     log, stop = Log(), stop_signal()
     prepare_process(log)

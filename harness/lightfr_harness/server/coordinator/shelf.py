@@ -1,9 +1,9 @@
-"""The files of versions in a data base, for replicas. Each has copies in a folder of its own.
+"""The files of versions in a database, for replicas. Each has copies in a folder of its own.
 
 A file is stored in the transaction that adds the first version with it, and deleted in the one that forgets the last:
-so the data base has exactly the files that its versions name, whoever crashes when. It is stored as rows of bytes, one
+so the database has exactly the files that its versions name, whoever crashes when. It is stored as rows of bytes, one
 for each piece, since PostgreSQL holds a row in memory as a whole. Large objects would do the same, but they are not
-deleted with the rows that name them, and our SQL would be that of one data base.
+deleted with the rows that name them, and our SQL would be that of one database.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _ARTIFACTS, _STATES = "artifacts/", "states/"
 
 
 class Shelf:
-    """The files of a data base, and copies of them where a publisher has its own."""
+    """The files of a database, and copies of them where a publisher has its own."""
 
     def __init__(self, publisher: Publisher, storage: Storage) -> None:
         self._publisher, self._storage = publisher, storage
-        # A state that came from the data base lies apart from those that are made here under the same version.
+        # A state that came from the database lies apart from those that are made here under the same version.
         self._fetched = publisher.folder / "fetched"
         # One file is fetched at a time, and once for all who want it.
         self._fetching = asyncio.Lock()
@@ -60,7 +60,7 @@ class Shelf:
     # Into the folder.
 
     async def fetch_artifact(self, digest: str) -> bool:
-        """Have an artifact in the folder; False if the data base does not have it either."""
+        """Have an artifact in the folder; False if the database does not have it either."""
         path = self._publisher.artifacts / digest
         return path.exists() or await self._fetch(_ARTIFACTS + digest, path)
 
@@ -86,7 +86,7 @@ class Shelf:
         path = self._fetched / name.removeprefix(_STATES)
         self._fetched.mkdir(exist_ok=True)
         if not name or not await self._fetch(name, path):
-            raise FolderError(f"the data base does not have the state of version {version}: restore it")
+            raise FolderError(f"the database does not have the state of version {version}: restore it")
         return path
 
     def forget_states(self, but: Path) -> None:
@@ -95,7 +95,7 @@ class Shelf:
 
     async def _require(self, digest: str) -> None:
         if not await self.fetch_artifact(digest):
-            raise FolderError(f"the data base does not have artifact {digest[:12]}…: restore it")
+            raise FolderError(f"the database does not have artifact {digest[:12]}…: restore it")
 
     async def _fetch(self, name: str, path: Path) -> bool:
         async with self._fetching:

@@ -44,14 +44,14 @@ class RoundEnd:
 
 
 class VersionFiles(Protocol):
-    """Keeps the files of versions in the data base too."""
+    """Keeps the files of versions in the database too."""
 
     def keep(self, connection: Any) -> None:
         """Store what the newest version needs, and delete what no version does any more."""
 
 
 class Storage(CohortStorage):
-    """The data base of one coordinator, or of all its replicas."""
+    """The database of one coordinator, or of all its replicas."""
 
     # None: the files of versions lie in a folder.
     files: VersionFiles | None = None
@@ -59,7 +59,7 @@ class Storage(CohortStorage):
     def begin(
         self, settings: dict[str, Any], manifest: bytes, first: Round, catalogue: CatalogueChange
     ) -> asyncio.Future[bool]:
-        """The first version and the first round of a new data base; False if another process was faster."""
+        """The first version and the first round of a new database; False if another process was faster."""
 
         def job(connection: Any) -> bool:
             begun = "INSERT INTO settings VALUES (1, ?) ON CONFLICT DO NOTHING"

@@ -1,4 +1,4 @@
-"""What a coordinator has in its data base, as it is read: once before a start, or beside a running coordinator."""
+"""What a coordinator has in its database, as it is read: once before a start, or beside a running coordinator."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class CatalogueChange:
 
 
 class Seen(NamedTuple):
-    """A cohort that is not over, as it stands in the data base."""
+    """A cohort that is not over, as it stands in the database."""
 
     round_id: bytes
     state: int
@@ -98,7 +98,7 @@ class Memory:
 
 
 class Stored:
-    """A data base, read through a connection to it."""
+    """A database, read through a connection to it."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
@@ -236,7 +236,7 @@ class Stored:
             row = self._connection.execute(query, (round_id, phase, device)).fetchone()
             if row is None or row[0] is None:
                 # Another process may have ended the round since the last query: see read_of.
-                raise StorageError("what devices sent is gone: restore the data base")
+                raise StorageError("what devices sent is gone: restore the database")
             cipher = cipher or cipher_of(self._connection, round_id)
             yield device, unsealed(cipher, row[0])
 
@@ -254,7 +254,7 @@ class Stored:
         """What a cohort added up; raises StorageError if that is not there."""
         row = self._connection.execute("SELECT body FROM sums WHERE round_id = ?", (round_id,)).fetchone()
         if row is None:
-            raise StorageError("the sum of a cohort is missing: restore the data base")
+            raise StorageError("the sum of a cohort is missing: restore the database")
         return unpacked_sums(unsealed(cipher_of(self._connection, round_id), row[0]))
 
     def catalogue_changes(self) -> list[CatalogueChange]:
@@ -292,11 +292,11 @@ class Stored:
         return Evaluations(tuple(Evaluation.from_row(*row) for row in rows))
 
     def states(self) -> dict[int, str]:
-        """Version to the name of its state, of those that the data base keeps."""
+        """Version to the name of its state, of those that the database keeps."""
         return dict(self._connection.execute("SELECT model_version, name FROM states"))
 
     def file_names(self) -> set[str]:
-        """Of the files that the data base keeps."""
+        """Of the files that the database keeps."""
         return {name for (name,) in self._connection.execute("SELECT name FROM pieces WHERE number = 0")}
 
     def piece(self, name: str, number: int) -> bytes | None:
@@ -328,7 +328,7 @@ class Stored:
 
 @contextmanager
 def reading(path: Path) -> Iterator[Stored]:
-    """Read the data base of a folder, whether or not a coordinator is running on it."""
+    """Read the database of a folder, whether or not a coordinator is running on it."""
     try:
         connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
         try:

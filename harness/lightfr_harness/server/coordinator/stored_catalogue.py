@@ -1,4 +1,4 @@
-"""A list of items that waits in the data base for any of its replicas."""
+"""A list of items that waits in the database for any of its replicas."""
 
 from __future__ import annotations
 

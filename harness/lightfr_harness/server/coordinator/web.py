@@ -195,7 +195,7 @@ class HttpService:
             if self._have is not None:
                 await self._have(digest)
         except StorageError:
-            return self._refuse(overloaded("the data base is away: try again later"))
+            return self._refuse(overloaded("the database is away: try again later"))
         response, size = await downloads.answer(request, self._artifacts, digest)
         self._metrics.sent.inc(size)
         if self._observer is not None and response.status in (200, 206):

@@ -148,7 +148,7 @@ def body_keys(folder):
 
 
 def is_in_files(folder, secret):
-    """Whether any file of a folder, the data base's log for one, has these bytes."""
+    """Whether any file of a folder, the database's log for one, has these bytes."""
     return any(secret in path.read_bytes() for path in folder.iterdir() if path.is_file())
 
 

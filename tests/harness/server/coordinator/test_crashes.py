@@ -283,7 +283,7 @@ def test_what_a_killed_process_left_in_the_log_goes_with_the_next_start(tmp_path
 
 
 def test_an_upload_is_written_twice_and_not_once_more_to_be_forgotten(tmp_path):
-    """To the data base's log and to the data base; overwriting it when the round ends would be twice again."""
+    """To the database's log and to the database; overwriting it when the round ends would be twice again."""
 
     def written_bytes():
         return int(Path("/proc/self/io").read_text().split("wchar:")[1].split()[0])

@@ -106,7 +106,7 @@ def test_a_phase_that_all_replicas_end_at_once_has_one_result(tmp_path, postgres
 
 
 def test_a_key_that_comes_to_two_replicas_is_refused_by_the_second(tmp_path, postgres):
-    """The data base knows it, whichever replica asks; the device may still bring another one."""
+    """The database knows it, whichever replica asks; the device may still bring another one."""
 
     async def story():
         async with replicas(tmp_path, postgres.database(), 2, goal=N, evaluate_every=0) as it:

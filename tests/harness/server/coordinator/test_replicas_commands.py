@@ -181,7 +181,7 @@ def test_a_list_survives_the_replica_that_was_taking_it_up(tmp_path, postgres):
             change = one._storage.change_catalogue
 
             async def lost(*arguments):
-                raise StorageUnavailableError("the data base is away")
+                raise StorageUnavailableError("the database is away")
 
             one._storage.change_catalogue = lost
             with pytest.raises(StorageUnavailableError):

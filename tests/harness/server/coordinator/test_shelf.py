@@ -1,4 +1,4 @@
-"""The files of versions in a data base: whole or not at all, and as long as a version names them."""
+"""The files of versions in a database: whole or not at all, and as long as a version names them."""
 
 import asyncio
 import hashlib
@@ -25,7 +25,7 @@ ITEMS = ItemList([f"item-{i}" for i in range(400)], [60] * 400, "0" * 64)
 
 
 class Versions:
-    """Makes versions of made-up uploads, with their files in a data base."""
+    """Makes versions of made-up uploads, with their files in a database."""
 
     def __init__(self, folder, storage):
         self.storage, self.publisher = storage, Publisher(folder / "maker")
