@@ -124,8 +124,11 @@ def _believed(times: list[float], now: float) -> list[float]:
     """Return when each of these uploads was made at the latest, as far as the clock of now can be believed."""
     newest, believed = 0.0, []
     for at in times:
-        newest = max(newest, at) if at <= now else newest
-        believed.append(newest if at <= now else now)
+        if at > now:
+            believed.append(now)
+            continue
+        newest = max(newest, at)
+        believed.append(newest)
     return believed
 
 

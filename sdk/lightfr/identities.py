@@ -61,7 +61,7 @@ def kept_keys(path: Path) -> IdentityKeys:
     from lightfr.membership import MemberKey
 
     try:
-        content = path.read_bytes() if path.exists() else bytes(1)
+        content = path.read_bytes() if path.exists() else b"\0"
     except OSError as error:
         # Not as if it were damaged: it may be read the next time.
         raise EnrollmentError(f"{path} cannot be read: {error.strerror}") from error

@@ -132,6 +132,14 @@ def test_rounds_that_a_clock_let_in_while_it_was_behind_count_once_it_is_right_a
     assert ledger.seconds_until_room(is_gate_refresh=False) == 0
 
 
+def test_an_upload_of_this_moment_is_older_than_those_after_it_whatever_their_clock_says(store, ledger, clock):
+    upload(store, ledger)
+    clock.now = NOON - PERIOD
+    upload(store, ledger)
+    clock.now = NOON
+    assert ledger.spent().rounds == [NOON, NOON]
+
+
 def test_an_upload_of_a_clock_that_was_ahead_makes_no_later_one_newer(store, ledger, clock):
     clock.now = NOON + 400 * PERIOD
     upload(store, ledger)

@@ -273,6 +273,16 @@ def test_after_a_lost_answer_another_invitation_enrols_as_well(interrupted, invi
     assert not (folder / "enrolling.pem").exists()
 
 
+def test_a_token_that_is_refused_leaves_the_keys_that_are_left_as_they_are(interrupted, invitation, coordinator):
+    """The first invitation may still be good, and its answer come."""
+    first, folder = interrupted
+    kept = (folder / "enrolling.pem").read_bytes()
+    with pytest.raises(EnrollmentError, match="TOKEN"):
+        Device.enroll(changed(invitation(coordinator), token="x" * 32), folder)
+    assert (folder / "enrolling.pem").read_bytes() == kept
+    Device.enroll(first, folder)
+
+
 def test_keys_that_an_interruption_left_beside_a_whole_identity_are_removed(coordinator, invitation, tmp_path):
     device = Device.enroll(invitation(coordinator), tmp_path / "device")
     (device.folder / "enrolling.pem").write_bytes(device.identity.read_bytes())
