@@ -23,7 +23,17 @@ from typing import TYPE_CHECKING, NamedTuple
 from lightfr import _arguments, _files
 from lightfr._certificates import Certificate, parse_certificate
 from lightfr.errors import EnrollmentError, InvalidInputError, LightFRError, PrivacyError, RefusedError
-from lightfr.identities import MEMBER_KEY, MEMBERSHIP, IdentityKeys, Issued, block_of, identity_pem, kept_keys, save_key
+from lightfr.identities import (
+    MEMBER_KEY,
+    MEMBERSHIP,
+    IdentityKeys,
+    Issued,
+    block_of,
+    enrolled,
+    identity_pem,
+    kept_keys,
+    save_key,
+)
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -98,7 +108,7 @@ class Device(NamedTuple):
         trust = Trust(device.trust)
         channel = Channel(invited["enrollment"], tls.context(trust.path, identity=None))
         try:
-            keys, issued = _enrolled(channel, invited["token"], place / _ENROLLING)
+            keys, issued = enrolled(channel, invited["token"], place / _ENROLLING)
         except RefusedError as error:
             raise EnrollmentError(f"{error}. Ask for a new invitation") from error
         finally:
@@ -331,26 +341,6 @@ def read_certificate(identity: Path) -> Certificate:
         raise EnrollmentError(
             f"{identity} is not a PEM file with a key and its certificate: forget this device and enrol again"
         ) from error
-
-
-def _enrolled(channel: Channel, token: str, kept: Path) -> tuple[IdentityKeys, Issued]:
-    """Spend a token with the keys that an interruption left, or with new ones; return the keys, and what came of them.
-
-    With another invitation a device may have been made of the keys that are left. The authority refuses them then,
-    and the token is still good.
-    """
-    from lightfr._wire import coordinator
-
-    keys = kept_keys(kept)
-    try:
-        return keys, coordinator.enroll(channel, token, keys.signing_request, keys.member_key.public)
-    except RefusedError as error:
-        if error.reason != "MALFORMED":
-            raise
-    with _files.step("remove the keys of an enrolment that was refused"):
-        _files.overwrite_and_remove(kept)
-    keys = kept_keys(kept)
-    return keys, coordinator.enroll(channel, token, keys.signing_request, keys.member_key.public)
 
 
 def _end_enrolment(folder: Path) -> None:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lightfr import _files
 from lightfr._secret import secret
-from lightfr.errors import EnrollmentError, InvalidInputError
+from lightfr.errors import EnrollmentError, InvalidInputError, RefusedError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from lightfr._wire.channel import Channel
     from lightfr.membership import MemberKey
 
 # Labels of PEM blocks.
@@ -79,6 +80,26 @@ def kept_keys(path: Path) -> IdentityKeys:
     except (ValueError, TypeError):
         # Without its cause, which might quote the key.
         raise InvalidInputError(f"{path} is damaged: remove it and enrol again") from None
+
+
+def enrolled(channel: Channel, token: str, kept: Path) -> tuple[IdentityKeys, Issued]:
+    """Spend a token with the keys that an interruption left, or with new ones; return the keys, and what came of them.
+
+    With another invitation a device may have been made of the keys that are left. The authority refuses them then,
+    and the token is still good.
+    """
+    from lightfr._wire import coordinator
+
+    keys = kept_keys(kept)
+    try:
+        return keys, coordinator.enroll(channel, token, keys.signing_request, keys.member_key.public)
+    except RefusedError as error:
+        if error.reason != "MALFORMED":
+            raise
+    with _files.step("remove the keys of an enrolment that was refused"):
+        _files.overwrite_and_remove(kept)
+    keys = kept_keys(kept)
+    return keys, coordinator.enroll(channel, token, keys.signing_request, keys.member_key.public)
 
 
 def new_identity_keys() -> IdentityKeys:
