@@ -214,7 +214,7 @@ class ItemSet:
             raise BufferSizeError("item set", len(self._bitmap), n_bytes)
         if n_items % 8 and self._bitmap[-1] >> n_items % 8:
             raise InvalidInputError("the bitmap of an item set has a bit behind the last item")
-        for item_index in _arguments.indices("members", members):
+        for item_index in _arguments.listed("members", members):
             self.add(item_index)
 
     def add(self, item_index: int) -> None:
